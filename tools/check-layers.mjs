@@ -1,0 +1,119 @@
+// Fails when an arrow of docs/architecture.md is drawn the wrong way: reads the manifests and the
+// import statements of every package, and walks what the portable entries reach.
+import { readdirSync, readFileSync, existsSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { builtinModules } from "node:module";
+
+/** What each package may import of this workspace. Everything else is upward or sideways. */
+const mayImport = {
+  core: [],
+  storage: ["core"],
+  "storage-fs": ["core", "storage"],
+  server: ["core", "storage"],
+  "transport-http": ["core", "storage", "server"],
+  client: ["core"],
+  cli: ["core", "storage", "storage-fs", "server", "transport-http", "client"],
+};
+
+/** Packages whose source may name the MCP SDK at all. */
+const knowsTheSdk = new Set(["server", "transport-http", "cli"]);
+
+/** Entries that must run on Workers, Deno and Bun: nothing they reach may import a Node module. */
+const portableEntries = [
+  "core/src/index.ts",
+  "core/src/wire.ts",
+  "server/src/index.ts",
+  "transport-http/src/index.ts",
+  "client/src/index.ts",
+];
+
+const importStatement =
+  /^\s*(?:import|export)\s(?:[^"';]*?\sfrom\s+)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/gm;
+
+/** Module specifiers that a source text imports, also dynamically; `import type` counts too. */
+export function importsOf(source) {
+  return [...source.matchAll(importStatement)].map((match) => match[1] ?? match[2]);
+}
+
+/** Name of the package a specifier belongs to, or undefined for a relative one. */
+export function packageOf(specifier) {
+  if (specifier.startsWith(".")) return undefined;
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+/** Findings for one source file of `pkg`, whose manifest is given. */
+export function checkFile(pkg, file, source, manifest) {
+  const findings = [];
+  const declared = { ...manifest.dependencies, ...manifest.peerDependencies };
+  for (const specifier of importsOf(source)) {
+    const name = packageOf(specifier);
+    if (name === undefined || isBuiltin(specifier) || name === manifest.name) continue;
+    if (!(name in declared)) findings.push(`${file}: imports ${name}, which its manifest lacks`);
+    const sibling = name.startsWith("@sluice/") ? name.slice("@sluice/".length) : undefined;
+    if (sibling !== undefined && !mayImport[pkg]?.includes(sibling))
+      findings.push(`${file}: ${pkg} must not import ${sibling}`);
+    if (name.startsWith("@modelcontextprotocol/") && !knowsTheSdk.has(pkg))
+      findings.push(`${file}: ${pkg} must not import the MCP SDK`);
+  }
+  return findings;
+}
+
+/** Node modules reached from `entry` through relative imports, as "file imports module". */
+export function checkPortable(entry, read) {
+  const findings = [];
+  const seen = new Set();
+  const visit = (file) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    for (const specifier of importsOf(read(file))) {
+      if (specifier.startsWith(".")) visit(resolve(dirname(file), specifier));
+      else if (isBuiltin(specifier))
+        findings.push(`${file}: imports ${specifier}, but a portable entry reaches it`);
+    }
+  };
+  visit(entry);
+  return findings;
+}
+
+function isBuiltin(specifier) {
+  return specifier.startsWith("node:") || builtinModules.includes(specifier);
+}
+
+function sourceFiles(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && /\.m?[jt]s$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+function checkRepository(root) {
+  const packages = join(root, "packages");
+  const findings = [];
+  for (const pkg of readdirSync(packages)) {
+    if (!(pkg in mayImport)) findings.push(`packages/${pkg} has no row in tools/check-layers.mjs`);
+    const manifest = JSON.parse(readFileSync(join(packages, pkg, "package.json"), "utf8"));
+    for (const name of Object.keys(manifest.dependencies ?? {}))
+      if (name.startsWith("@sluice/") && !mayImport[pkg]?.includes(name.slice("@sluice/".length)))
+        findings.push(`packages/${pkg}/package.json: ${pkg} must not depend on ${name}`);
+    for (const file of sourceFiles(join(packages, pkg, "src")))
+      findings.push(...checkFile(pkg, relative(root, file), readFileSync(file, "utf8"), manifest));
+  }
+  for (const entry of portableEntries)
+    findings.push(
+      ...checkPortable(join(packages, entry), (file) => readFileSync(file, "utf8")).map((finding) =>
+        finding.replace(root + "/", ""),
+      ),
+    );
+  return findings;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const findings = checkRepository(dirname(dirname(fileURLToPath(import.meta.url))));
+  for (const finding of findings) console.error(finding);
+  if (findings.length > 0) process.exit(1);
+  console.log("layers: every import points downward");
+}

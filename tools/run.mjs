@@ -1,0 +1,83 @@
+// Needs nothing but Node and npm. Brings in the pinned pnpm, installs when the lockfile
+// changed, then runs a task:   node tools/run.mjs TASK [args...]
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const read = (file) => readFileSync(join(root, file), "utf8");
+const { packageManager, engines } = JSON.parse(read("package.json"));
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  console.error(`Node ${engines.node} is needed; this is ${process.version}.`);
+  process.exit(1);
+}
+
+const windows = process.platform === "win32";
+const env = {
+  ...process.env,
+  PATH: join(root, "node_modules", ".bin") + delimiter + process.env.PATH,
+  DO_NOT_TRACK: "1",
+  TURBO_TELEMETRY_DISABLED: "1",
+};
+
+/** Runs a command to its end and stops here when it fails. */
+function run(command, ...args) {
+  const result = spawnSync(command, args, { cwd: root, env, stdio: "inherit", shell: windows });
+  if (result.error) throw result.error;
+  if (result.status !== 0) process.exit(result.status ?? 1);
+}
+/** The pnpm that package.json pins, through npm's own runner; nobody may be there to say yes. */
+const pnpm = (...args) => run("npx", "--yes", "--loglevel=error", packageManager, ...args);
+/** A TypeScript program of this workspace, run from source. */
+const program = (file, ...args) =>
+  run(process.execPath, "--conditions=@sluice/source", "--import", "tsx", file, ...args);
+
+function install() {
+  const hash = createHash("sha256").update(process.platform + process.arch);
+  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml"])
+    hash.update(read(file));
+  const want = hash.digest("hex");
+  const stamp = join(root, "node_modules", ".installed-for");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === want) return;
+  pnpm("install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only");
+  writeFileSync(stamp, want);
+}
+
+const [task, ...rest] = process.argv.slice(2);
+const tasks = {
+  install() {},
+  demo: () => program("apps/demo-server/src/demo.ts", ...rest),
+  bench: () => program("apps/bench/src/main.ts", ...rest),
+  test() {
+    run("tsc");
+    run("oxlint");
+    run(process.execPath, "tools/check-layers.mjs");
+    run("vitest", "run", ...rest);
+  },
+  "test:deep"() {
+    env.SLUICE_DEEP = "1";
+    run("vitest", "run", ...rest);
+  },
+  build: () => pnpm("exec", "turbo", "run", "build", ...rest),
+  check() {
+    run("oxfmt", "--check");
+    run(process.execPath, "tools/check-snippets.mjs");
+    pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
+    run("knip");
+  },
+  fix() {
+    run("oxlint", "--fix");
+    run("oxfmt");
+  },
+  changeset: () => run("changeset", ...rest),
+  release: () => pnpm("exec", "changeset", "publish", ...rest),
+};
+if (!Object.hasOwn(tasks, task ?? "")) {
+  console.error(`usage: node tools/run.mjs ${Object.keys(tasks).join("|")} [args...]`);
+  process.exit(2);
+}
+install();
+tasks[task]();

@@ -1,0 +1,57 @@
+// Programs that tests start as processes, each compiled once a run: a process that has to compile
+// itself takes ten times as long to start. Every module keeps the address of its source.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "vite";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const sources = [
+  "apps/demo-server/src/client-process.ts",
+  "apps/demo-server/src/demo.ts",
+  "apps/demo-server/src/server-process.ts",
+  "e2e/bed/programs/download.ts",
+  "e2e/bed/programs/serve.ts",
+  "e2e/examples/client.ts",
+  "e2e/examples/server.ts",
+  "packages/cli/src/main.ts",
+  "packages/client/test/reading-process.ts",
+  "packages/client/test/saving-process.ts",
+];
+
+/** Called by vitest before the first test; `inject("programs")` gives the path of each program by its source. */
+export default async function compilePrograms({ provide }) {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-programs-"));
+  await build({
+    root,
+    configFile: false,
+    logLevel: "silent",
+    ssr: { noExternal: true, resolve: { conditions: ["@sluice/source", "node"] } },
+    plugins: [{ name: "own-address", transform: keepAddress }],
+    build: {
+      ssr: true,
+      outDir: folder,
+      minify: false,
+      rolldownOptions: {
+        input: Object.fromEntries(sources.map((source) => [nameOf(source), join(root, source)])),
+        output: { entryFileNames: "[name].mjs", chunkFileNames: "[name]-[hash].mjs" },
+      },
+    },
+  });
+  provide(
+    "programs",
+    Object.fromEntries(sources.map((source) => [source, join(folder, `${nameOf(source)}.mjs`)])),
+  );
+  return () => rm(folder, { recursive: true });
+}
+
+/** Programs whose sources lie beside each other do so, too. */
+function nameOf(source) {
+  return join(dirname(source).replaceAll("/", "_"), basename(source, ".ts"));
+}
+
+function keepAddress(code, id) {
+  if (id.includes("node_modules") || !code.includes("import.meta.url")) return undefined;
+  return code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href));
+}

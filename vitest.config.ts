@@ -1,0 +1,55 @@
+import { configDefaults, defineConfig } from "vitest/config";
+import type { Reporter } from "vitest/node";
+
+/** Ends the run with one plain line that any CI can read. */
+const plainLine: Reporter = {
+  onTestRunEnd(modules) {
+    const n = { passed: 0, failed: 0, skipped: 0, pending: 0 };
+    for (const m of modules) for (const t of m.children.allTests()) n[t.result().state]++;
+    process.stdout.write(`${n.passed} passed, ${n.failed} failed, ${n.skipped} skipped\n`);
+  },
+};
+
+/** Tests that replace a module, which others in the same process have loaded already. */
+const replacingModules = ["packages/storage-fs/test/identity.test.ts"];
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Path of each compiled program by the path of its source in this repository. */
+    readonly programs: Readonly<Record<string, string>>;
+  }
+}
+
+export default defineConfig({
+  // workspace packages resolve to their TypeScript source: tests need no build. Workers get these
+  // for require() too, so "import" has no place here: CommonJS packages would load ES modules
+  ssr: { resolve: { conditions: ["@sluice/source", "node"] } },
+  test: {
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "together",
+          include: [
+            "packages/*/test/**/*.test.ts",
+            "apps/*/test/**/*.test.ts",
+            "e2e/**/*.test.ts",
+            "tools/test/*.test.mjs",
+          ],
+          exclude: [...configDefaults.exclude, ...replacingModules],
+          // a process and the modules in it are taken over by the next file: loading them for each
+          // file again would be half of all the work
+          isolate: false,
+          globalSetup: "tools/test-programs.mjs",
+          setupFiles: "tools/test-traces.mjs",
+        },
+      },
+      { extends: true, test: { name: "alone", include: replacingModules } },
+    ],
+    environment: "node",
+    testTimeout: 20_000,
+    maxWorkers: "100%",
+    reporters: ["default", plainLine],
+    coverage: { provider: "v8", include: ["packages/*/src/**"] },
+  },
+});
