@@ -1,0 +1,1 @@
+export { stateStoreCases, type StateStoreCase } from "./lib/state-store-cases.ts";

@@ -1,0 +1,89 @@
+export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./lib/error.ts";
+export type { ByteRange, FileRegion, Sink, Source } from "./lib/source.ts";
+
+export {
+  formatContentRange,
+  formatRange,
+  formatUnsatisfiedRange,
+  parseContentRange,
+  parseRange,
+  type ContentRange,
+} from "./lib/range.ts";
+export {
+  formatEntityTag,
+  matchesIfMatch,
+  matchesIfNoneMatch,
+  matchesIfRange,
+  parseEntityTag,
+  type EntityTag,
+} from "./lib/entity-tag.ts";
+export { createSha256, type Sha256 } from "./lib/sha256.ts";
+export { formatReprDigest, parseReprDigest } from "./lib/repr-digest.ts";
+export {
+  formatContentType,
+  isActiveType,
+  isProtocolType,
+  parseMediaType,
+  type MediaType,
+} from "./lib/media-type.ts";
+export {
+  formatContentDisposition,
+  parseContentDisposition,
+  type ContentDisposition,
+} from "./lib/content-disposition.ts";
+export { fileNameFromUri, sanitizeFileName } from "./lib/file-name.ts";
+export { formatResourceUri, isSameResource, parseResourceUri } from "./lib/resource-uri.ts";
+export { parseRetryAfter } from "./lib/retry-after.ts";
+
+export {
+  createKeyRing,
+  formatKey,
+  generateKey,
+  parseKey,
+  type KeyRing,
+  type KeyRingInput,
+  type KeyState,
+  type SealingKey,
+} from "./lib/key-ring.ts";
+export { principalTag, resourceTag, type Principal } from "./lib/principal.ts";
+export {
+  createSealer,
+  type SealedToken,
+  type Sealer,
+  type SealerOptions,
+  type SealTerms,
+  type UnsealedToken,
+} from "./lib/sealed-token.ts";
+export {
+  tokenLifetimes,
+  type TokenAuth,
+  type TokenLifetime,
+  type TokenPurpose,
+} from "./lib/token-lifetime.ts";
+
+export {
+  claimGrant,
+  clockSkewMs,
+  grantState,
+  leaseMs,
+  leaseRequests,
+  revokeGrant,
+  settleGrant,
+  type GrantRecord,
+  type GrantState,
+  type GrantTerms,
+  type GrantUse,
+} from "./lib/grant.ts";
+export type { Claim, GrantSelector, StateStore } from "./lib/state-store.ts";
+export { createMemoryStateStore, type MemoryStateStoreOptions } from "./lib/memory-state-store.ts";
+
+export {
+  advanceTransfer,
+  startTransfer,
+  type KeptBytes,
+  type Transfer,
+  type TransferEvent,
+  type TransferFailure,
+  type TransferProgress,
+} from "./lib/transfer.ts";
+export type { Interruption, Recovery, Tries } from "./lib/recovery.ts";

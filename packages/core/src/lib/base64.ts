@@ -1,0 +1,65 @@
+/** Bytes as base64 with padding (RFC 4648 §4). */
+export function encodeBase64(bytes: Uint8Array): string {
+  return encode(bytes, alphabet).padEnd(Math.ceil(bytes.length / 3) * 4, "=");
+}
+
+/** Bytes of base64 text; padding may be missing. `undefined` for anything else, also white space. */
+export function decodeBase64(text: string): Uint8Array | undefined {
+  const [, digits = "", padding = ""] = /^([A-Za-z0-9+/]*)(={0,2})$/.exec(text) ?? [];
+  if (digits === "" && text !== "") return undefined;
+  if (padding !== "" && (digits.length + padding.length) % 4 !== 0) return undefined;
+  return decode(digits, values, false);
+}
+
+/** Bytes as base64url without padding (RFC 4648 §5). */
+export function encodeBase64Url(bytes: Uint8Array): string {
+  return encode(bytes, urlAlphabet);
+}
+
+/** Bytes of base64url text in its one canonical spelling; `undefined` for every other spelling. */
+export function decodeBase64Url(text: string): Uint8Array | undefined {
+  return decode(text, urlValues, true);
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const alphabet = `${letters}+/`;
+const urlAlphabet = `${letters}-_`;
+const values = valuesOf(alphabet);
+const urlValues = valuesOf(urlAlphabet);
+
+/** Digit of each ASCII character, −1 where it is none. */
+function valuesOf(digits: string): Int8Array {
+  const table = new Int8Array(128).fill(-1);
+  for (let value = 0; value < 64; value++) table[digits.charCodeAt(value)] = value;
+  return table;
+}
+
+function encode(bytes: Uint8Array, digits: string): string {
+  let text = "";
+  let bits = 0;
+  let held = 0;
+  for (const byte of bytes) {
+    held = ((held << 8) | byte) & 0xffff;
+    for (bits += 8; bits >= 6; bits -= 6) text += digits[(held >> (bits - 6)) & 63];
+  }
+  return bits === 0 ? text : text + digits[(held << (6 - bits)) & 63]!;
+}
+
+function decode(text: string, table: Int8Array, canonical: boolean): Uint8Array | undefined {
+  if (text.length % 4 === 1) return undefined;
+  const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
+  let length = 0;
+  let bits = 0;
+  let held = 0;
+  for (let at = 0; at < text.length; at++) {
+    const value = table[text.charCodeAt(at)] ?? -1;
+    if (value < 0) return undefined;
+    held = ((held << 6) | value) & 0xfff;
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes[length++] = held >> bits;
+  }
+  // the last digit has unused bits: unless they are 0, it is another spelling of the same bytes
+  return canonical && (held & ((1 << bits) - 1)) !== 0 ? undefined : bytes;
+}

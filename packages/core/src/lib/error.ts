@@ -1,0 +1,121 @@
+/**
+ * What went wrong, by cause. The set is closed: a code names a cause, never an operation,
+ * so that callers can switch on it and translations to HTTP and JSON-RPC are one table each.
+ *
+ * - `not_found` — no such object, or the caller may not know that it exists
+ * - `permission_denied` — the caller is known and may not
+ * - `unauthenticated` — credentials are missing, wrong or expired
+ * - `invalid_argument` — the caller passed something malformed
+ * - `unsupported` — it exists but cannot be done here (a directory, a peer without streaming)
+ * - `precondition_failed` — the object is not the version that was asked for
+ * - `range_not_satisfiable` — the range starts at or beyond the end (`size` tells where that is)
+ * - `too_large` — over a size limit
+ * - `expired` — the permission was real and its time is over
+ * - `already_exists` — the target is there and was not to be replaced
+ * - `no_space` — the disk or quota is full
+ * - `throttled` — slow down (`retryAfterMs` tells by how much, when known)
+ * - `unavailable` — the service is down or could not be reached
+ * - `timeout` — a deadline passed without enough progress
+ * - `interrupted` — the bytes stopped before the end
+ * - `corrupt` — the bytes are not the ones that were promised
+ * - `untrusted` — an address was refused before anything was sent to it
+ * - `protocol` — the peer broke the protocol
+ * - `internal` — our own fault
+ */
+export type SluiceErrorCode =
+  | "not_found"
+  | "permission_denied"
+  | "unauthenticated"
+  | "invalid_argument"
+  | "unsupported"
+  | "precondition_failed"
+  | "range_not_satisfiable"
+  | "too_large"
+  | "expired"
+  | "already_exists"
+  | "no_space"
+  | "throttled"
+  | "unavailable"
+  | "timeout"
+  | "interrupted"
+  | "corrupt"
+  | "untrusted"
+  | "protocol"
+  | "internal";
+
+const codes: ReadonlySet<string> = new Set<SluiceErrorCode>([
+  "not_found",
+  "permission_denied",
+  "unauthenticated",
+  "invalid_argument",
+  "unsupported",
+  "precondition_failed",
+  "range_not_satisfiable",
+  "too_large",
+  "expired",
+  "already_exists",
+  "no_space",
+  "throttled",
+  "unavailable",
+  "timeout",
+  "interrupted",
+  "corrupt",
+  "untrusted",
+  "protocol",
+  "internal",
+]);
+
+const retryableCodes: ReadonlySet<SluiceErrorCode> = new Set<SluiceErrorCode>([
+  "throttled",
+  "unavailable",
+  "timeout",
+  "interrupted",
+]);
+
+/** What a {@link SluiceError} carries beside its code and message. */
+export interface SluiceErrorOptions {
+  /** The underlying fault. For logs only: it never goes over the wire. */
+  readonly cause?: unknown;
+  /** Milliseconds to wait before another try, as the failing service said. */
+  readonly retryAfterMs?: number;
+  /** Size in bytes of the whole object, with `range_not_satisfiable` and `too_large`. */
+  readonly size?: number;
+}
+
+/**
+ * The one error class of Sluice. The message starts with who and what
+ * (`fs: open "a/b.pdf": …`) and never holds a secret, a token or a signed URL.
+ *
+ * An abort is not a `SluiceError`: operations reject with `signal.reason`, the same object.
+ */
+export class SluiceError extends Error {
+  override readonly name = "SluiceError";
+  /** The cause, from a closed set. */
+  readonly code: SluiceErrorCode;
+  /** Milliseconds to wait before another try, when the failing service said so. */
+  declare readonly retryAfterMs?: number;
+  /** Size in bytes of the whole object, where it helps the caller. */
+  declare readonly size?: number;
+
+  constructor(code: SluiceErrorCode, message: string, options: SluiceErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
+    if (options.size !== undefined) this.size = options.size;
+  }
+
+  /** True when the same call may succeed later: `throttled`, `unavailable`, `timeout`, `interrupted`. */
+  get retryable(): boolean {
+    return retryableCodes.has(this.code);
+  }
+
+  /** Recognises a Sluice error by its shape, also one of another installed copy or realm. */
+  static is(error: unknown): error is SluiceError {
+    return (
+      typeof error === "object" &&
+      error !== null &&
+      (error as { name?: unknown }).name === "SluiceError" &&
+      codes.has((error as { code?: unknown }).code as string)
+    );
+  }
+}

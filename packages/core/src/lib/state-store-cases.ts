@@ -1,0 +1,263 @@
+import { SluiceError } from "./error.ts";
+import { clockSkewMs, leaseMs, leaseRequests, type GrantTerms, type GrantUse } from "./grant.ts";
+import type { Claim, GrantSelector, StateStore } from "./state-store.ts";
+
+/** One rule that every state store keeps, with the check that shows it. */
+export interface StateStoreCase {
+  /** Stable name of the rule, for test titles and for citing it. */
+  readonly id: string;
+  /** The rule. */
+  readonly sentence: string;
+  /**
+   * Checks the rule against a new, empty store, which is closed afterwards. Rejects with an error
+   * that says what came instead. Time is passed in; nothing waits.
+   */
+  readonly run: (make: () => StateStore | Promise<StateStore>) => Promise<void>;
+}
+
+/** The rules of {@link StateStore}, to be run by any test runner or none. */
+export const stateStoreCases: readonly StateStoreCase[] = [
+  rule("claim-window", "A window grant is redeemed any number of times.", async (store) => {
+    const grant = terms("window");
+    for (let n = 0; n < 50; n++) granted(await store.claim(grant, start + n), false);
+  }),
+  rule(
+    "claim-once",
+    "A once grant is redeemed once, also by simultaneous claims.",
+    async (store) => {
+      const claims = await Promise.all(
+        Array.from({ length: 50 }, () => store.claim(terms("once"), start)),
+      );
+      equal(claims.filter((claim) => claim.outcome === "granted").length, 1, "claims granted");
+      outcome(await store.claim(terms("once"), start + 1), "spent");
+      granted(await store.claim(terms("once", { id: "other" }), start + 1), false);
+    },
+  ),
+  rule(
+    "claim-until-end",
+    "A spent grant stays spent until it is over, clock skew included.",
+    async (store) => {
+      const grant = terms("once");
+      granted(await store.claim(grant, start), false);
+      outcome(await store.claim(grant, grant.expiresAt + clockSkewMs - 1), "spent");
+    },
+  ),
+  rule(
+    "claim-expired",
+    "A grant is not redeemed once its time and the clock skew are over.",
+    async (store) => {
+      for (const use of ["window", "once", "lease"] as const) {
+        const late = terms(use, { id: use });
+        outcome(await store.claim(late, late.expiresAt + clockSkewMs), "expired");
+        const last = terms(use, { id: `${use} in time` });
+        granted(await store.claim(last, last.expiresAt + clockSkewMs - 1), false);
+      }
+    },
+  ),
+  rule(
+    "lease-continues",
+    "A lease goes on for its number of requests, the first included.",
+    async (store) => {
+      const grant = terms("lease");
+      granted(await store.claim(grant, start), false);
+      const claims = await Promise.all(
+        Array.from({ length: leaseRequests + 5 }, () => store.claim(grant, start + 1)),
+      );
+      equal(
+        claims.filter((claim) => claim.outcome === "granted" && claim.continued).length,
+        leaseRequests - 1,
+        "requests within the lease",
+      );
+      outcome(await store.claim(grant, start + 2), "spent");
+    },
+  ),
+  rule(
+    "lease-ends",
+    "A lease ends a fixed time after the request that opened it.",
+    async (store) => {
+      const grant = terms("lease");
+      granted(await store.claim(grant, start), false);
+      granted(await store.claim(grant, start + leaseMs - 1), true);
+      outcome(await store.claim(grant, start + leaseMs), "spent");
+    },
+  ),
+  rule("settle-lease", "Delivery of the last byte ends a lease.", async (store) => {
+    const grant = terms("lease");
+    granted(await store.claim(grant, start), false);
+    await store.settle(grant.id, start + 1);
+    outcome(await store.claim(grant, start + 2), "spent");
+  }),
+  rule(
+    "settle-others",
+    "Settling leaves window grants, other grants and unknown ids alone.",
+    async (store) => {
+      const [window, lease] = [terms("window", { id: "window" }), terms("lease", { id: "lease" })];
+      granted(await store.claim(window, start), false);
+      granted(await store.claim(lease, start), false);
+      await store.settle(window.id, start + 1);
+      await store.settle("unknown", start + 1);
+      granted(await store.claim(window, start + 2), false);
+      granted(await store.claim(lease, start + 2), true);
+    },
+  ),
+  ...(["id", "principal", "resource"] as const).map((kind) =>
+    rule(
+      `revoke-${kind}`,
+      `Revoking by ${kind} withdraws what was issued so far, redeemed or not, and nothing else.`,
+      async (store) => {
+        const fresh = terms("window", { id: "fresh" });
+        const leased = terms("lease", { id: kind === "id" ? "fresh" : "leased" });
+        const other = terms("window", { id: "other", principal: "bob", resource: "b.bin" });
+        granted(await store.claim(leased, start), false);
+        await store.revoke({ [kind]: fresh[kind] } as unknown as GrantSelector, {
+          now: start + 10,
+          ttlMs,
+        });
+        outcome(await store.claim(fresh, start + 11), "revoked");
+        outcome(await store.claim(leased, start + 11), "revoked");
+        granted(await store.claim(other, start + 11), false);
+      },
+    ),
+  ),
+  rule("revoke-exact", "A selector meets its own field only.", async (store) => {
+    for (const selector of [{ id: "alice" }, { principal: "a.bin" }, { resource: "grant" }])
+      await store.revoke(selector, { now: start + 10, ttlMs });
+    granted(await store.claim(terms("window"), start + 11), false);
+  }),
+  rule("revoke-later", "Grants issued after a revocation are good.", async (store) => {
+    await store.revoke({ principal: "alice" }, { now: start, ttlMs });
+    outcome(await store.claim(terms("once", { id: "same time" }), start + 1), "revoked");
+    const later = terms("once", { id: "later", issuedAt: start + 1_000 });
+    granted(await store.claim(later, start + 1_001), false);
+  }),
+  rule(
+    "revoke-lasts",
+    "A revocation holds for its whole ttlMs, and an older one never takes its place.",
+    async (store) => {
+      await store.revoke({ resource: "a.bin" }, { now: start + 1_000, ttlMs });
+      await store.revoke({ resource: "a.bin" }, { now: start - 1_000, ttlMs });
+      const grant = terms("window", { issuedAt: start + 1_000, expiresAt: start + 1_000 + ttlMs });
+      outcome(await store.claim(grant, start + 1_001), "revoked");
+      outcome(await store.claim(grant, start + 999 + ttlMs), "revoked");
+    },
+  ),
+  rule(
+    "put-get",
+    "A record comes back byte for byte, as often as wanted, as a copy.",
+    async (store) => {
+      const record = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+      await store.put("a", record, { now: start, expiresAt: start + 1_000 });
+      await store.put("empty", new Uint8Array(0), { now: start, expiresAt: start + 1_000 });
+      record.fill(0);
+      const first = await store.get("a", start + 1);
+      equal(
+        String(first?.join()),
+        Array.from({ length: 256 }, (_, byte) => byte).join(),
+        "the record",
+      );
+      first?.fill(0);
+      equal((await store.get("a", start + 2))?.[255], 255, "the last byte of a second reading");
+      equal((await store.get("empty", start + 1))?.length, 0, "the length of an empty record");
+      equal(await store.get("b", start + 1), undefined, "a record that was never put");
+    },
+  ),
+  rule("put-exists", "A record that is kept is not replaced.", async (store) => {
+    await store.put("a", bytes(1), { now: start, expiresAt: start + 1_000 });
+    await rejects(
+      () => store.put("a", bytes(2), { now: start + 1, expiresAt: start + 2_000 }),
+      "already_exists",
+    );
+    equal((await store.get("a", start + 2))?.[0], 1, "the record");
+  }),
+  rule("put-expires", "A record is gone at its end, and its id is free again.", async (store) => {
+    await store.put("a", bytes(1), { now: start, expiresAt: start + 1_000 });
+    equal((await store.get("a", start + 999))?.[0], 1, "the record before its end");
+    equal(await store.get("a", start + 1_000), undefined, "the record at its end");
+    equal(await store.take("a", start + 1_000), undefined, "the record taken at its end");
+    await store.put("a", bytes(2), { now: start + 1_000, expiresAt: start + 2_000 });
+    equal((await store.get("a", start + 1_001))?.[0], 2, "the new record");
+  }),
+  rule(
+    "take-once",
+    "Of any number of simultaneous takers exactly one gets the record.",
+    async (store) => {
+      await store.put("a", bytes(7), { now: start, expiresAt: start + 1_000 });
+      const taken = await Promise.all(Array.from({ length: 50 }, () => store.take("a", start + 1)));
+      const got = taken.filter((record) => record !== undefined);
+      equal(got.length, 1, "takers that got it");
+      equal(got[0]?.[0], 7, "the record");
+      equal(await store.get("a", start + 2), undefined, "the record after it was taken");
+    },
+  ),
+  rule("kinds-apart", "Grants and records with the same id do not meet.", async (store) => {
+    const grant = terms("once");
+    await store.put(grant.id, bytes(1), { now: start, expiresAt: start + 1_000 });
+    granted(await store.claim(grant, start), false);
+    equal((await store.take(grant.id, start + 1))?.[0], 1, "the record");
+    outcome(await store.claim(grant, start + 2), "spent");
+  }),
+  rule("close-twice", "Closing twice is closing once.", async (store) => {
+    await store.close?.();
+    await store.close?.();
+  }),
+];
+
+const start = 1_800_000_000_000;
+const ttlMs = 3_600_000;
+
+function terms(use: GrantUse, other: Partial<GrantTerms> = {}): GrantTerms {
+  return {
+    id: "grant",
+    principal: "alice",
+    resource: "a.bin",
+    use,
+    issuedAt: start,
+    expiresAt: start + ttlMs,
+    ...other,
+  };
+}
+
+function rule(
+  id: string,
+  sentence: string,
+  check: (store: StateStore) => Promise<void>,
+): StateStoreCase {
+  return {
+    id,
+    sentence,
+    async run(make) {
+      const store = await make();
+      try {
+        await check(store);
+      } finally {
+        await store.close?.();
+      }
+    },
+  };
+}
+
+function granted(claim: Claim, continued: boolean): void {
+  outcome(claim, "granted");
+  if (claim.outcome === "granted") equal(claim.continued, continued, "continued");
+}
+
+function outcome(claim: Claim, expected: Claim["outcome"]): void {
+  equal(claim.outcome, expected, "the outcome of a claim");
+}
+
+function equal(actual: unknown, expected: unknown, what: string): void {
+  if (actual !== expected)
+    throw new Error(`state store: ${what} should be ${String(expected)}, not ${String(actual)}`);
+}
+
+async function rejects(call: () => Promise<unknown>, code: string): Promise<void> {
+  const result = await call().then(
+    () => "success",
+    (error: unknown) => (SluiceError.is(error) ? error.code : String(error)),
+  );
+  equal(result, code, "the rejection");
+}
+
+function bytes(...values: readonly number[]): Uint8Array {
+  return Uint8Array.from(values);
+}

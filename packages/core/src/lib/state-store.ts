@@ -1,0 +1,54 @@
+import type { GrantTerms } from "./grant.ts";
+
+/** Answer of {@link StateStore.claim}. */
+export type Claim =
+  /** Serve the bytes. `continued` is true for a further request within a lease. */
+  | { readonly outcome: "granted"; readonly continued: boolean }
+  /** Another redemption, the end of the lease, its request count, or delivery to the last byte spent it. */
+  | { readonly outcome: "spent" }
+  /** Its time is over. */
+  | { readonly outcome: "expired" }
+  /** Withdrawn by {@link StateStore.revoke}. */
+  | { readonly outcome: "revoked" };
+
+/** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
+export type GrantSelector =
+  | { readonly id: string }
+  | { readonly principal: string }
+  | { readonly resource: string };
+
+/**
+ * The small state that must be shared once there is more than one process. Every method is
+ * atomic across processes; a store that cannot answer rejects with `unavailable`, never "allow".
+ * Strings are opaque ASCII of at most 128 characters; times are unix milliseconds.
+ */
+export interface StateStore {
+  /**
+   * Redeems a grant for one body-bearing response, as `claimGrant` says. Of any number of
+   * simultaneous claims of a `once` grant exactly one is granted.
+   */
+  claim(terms: GrantTerms, now: number): Promise<Claim>;
+  /** Records that the last byte was delivered: a lease ends. Unknown ids are ignored. */
+  settle(id: string, now: number): Promise<void>;
+  /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of any grant. */
+  revoke(
+    selector: GrantSelector,
+    options: { readonly now: number; readonly ttlMs: number },
+  ): Promise<void>;
+  /**
+   * Keeps an opaque record until `expiresAt`. An id that is still kept rejects with
+   * `already_exists`. Where the id is a secret, pass its SHA-256: a dump of the store then
+   * redeems nothing.
+   */
+  put(
+    id: string,
+    record: Uint8Array,
+    options: { readonly now: number; readonly expiresAt: number },
+  ): Promise<void>;
+  /** The record, or `undefined` when it was never there or has expired. */
+  get(id: string, now: number): Promise<Uint8Array | undefined>;
+  /** The record, removed in the same step: of any number of callers exactly one gets it. */
+  take(id: string, now: number): Promise<Uint8Array | undefined>;
+  /** Releases connections and timers. Idempotent. */
+  close?(): Promise<void>;
+}

@@ -1,0 +1,73 @@
+/** What a token is for. Each purpose has a key of its own, so no token passes for another purpose. */
+export type TokenPurpose = "download" | "upload" | "resume";
+
+/** `bound`: only its principal may use it. `self`: whoever has it may. */
+export type TokenAuth = "bound" | "self";
+
+/** Life of a token in milliseconds: what `seal` takes by default, and at most. */
+export interface TokenLifetime {
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+}
+
+/** How long tokens live, by purpose and auth. */
+export const tokenLifetimes: Readonly<
+  Record<TokenPurpose, Readonly<Record<TokenAuth, TokenLifetime>>>
+> = {
+  download: {
+    bound: { ttlMs: 300_000, maxTtlMs: 3_600_000 },
+    self: { ttlMs: 60_000, maxTtlMs: 900_000 },
+  },
+  upload: {
+    bound: { ttlMs: 900_000, maxTtlMs: 3_600_000 },
+    self: { ttlMs: 60_000, maxTtlMs: 900_000 },
+  },
+  resume: {
+    bound: { ttlMs: 300_000, maxTtlMs: 900_000 },
+    self: { ttlMs: 60_000, maxTtlMs: 900_000 },
+  },
+};
+
+/** Start and end of a new token in unix milliseconds, whole seconds; a `RangeError` out of bounds. */
+export function mintTimes(
+  purpose: TokenPurpose,
+  auth: TokenAuth,
+  now: number,
+  ttlMs: number = tokenLifetimes[purpose][auth].ttlMs,
+): { readonly issuedAt: number; readonly expiresAt: number } {
+  ensureTime(now);
+  const { maxTtlMs } = tokenLifetimes[purpose][auth];
+  // written so that NaN fails it
+  if (typeof ttlMs !== "number" || !(ttlMs >= 1_000 && ttlMs <= maxTtlMs))
+    throw new RangeError(
+      `token: ttlMs must be a number from 1000 to ${maxTtlMs} for a ${auth} ${purpose} token`,
+    );
+  const issuedAt = wholeSeconds(now);
+  return { issuedAt, expiresAt: issuedAt + wholeSeconds(ttlMs) };
+}
+
+/** True when a token may live from `issuedAt` to `expiresAt`, whoever made it. */
+export function isLifetime(
+  purpose: TokenPurpose,
+  auth: TokenAuth,
+  { issuedAt, expiresAt }: { readonly issuedAt: number; readonly expiresAt: number },
+): boolean {
+  const ttlMs = expiresAt - issuedAt;
+  return ttlMs > 0 && ttlMs <= tokenLifetimes[purpose][auth].maxTtlMs;
+}
+
+/** Throws unless `now` is unix milliseconds that the 32 bits of a token's times can hold. */
+export function ensureTime(now: number): void {
+  if (typeof now !== "number" || !(now >= 0 && now < 0xffff_0000 * 1_000))
+    throw new RangeError("token: now must be unix milliseconds");
+}
+
+/** Throws unless the purpose is one of ours. */
+export function ensurePurpose(purpose: TokenPurpose): void {
+  if (!Object.hasOwn(tokenLifetimes, purpose))
+    throw new TypeError('token: a purpose is "download", "upload" or "resume"');
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1_000) * 1_000;
+}

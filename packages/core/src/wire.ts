@@ -1,0 +1,148 @@
+/**
+ * The vocabulary both ends share: names and numbers of the protocol, each in exactly one place.
+ * @module
+ */
+import type { SluiceErrorCode } from "./lib/error.ts";
+
+/** Method name (SEP-2532 §3). */
+export const STREAM_METHOD = "resources/stream";
+
+/**
+ * Extension id (SEP-2133) under `capabilities.extensions` and under `_meta` of resources, templates
+ * and results, where official SDKs strip the literal fields of SEP-2532.
+ */
+export const EXTENSION_ID = "dev.sluice/resource-streaming";
+
+/** Response header that names the resource whose bytes follow (SEP-2532 §3). */
+export const RESOURCE_URI_HEADER = "mcp-resource-uri";
+
+/** Request header that repeats `params.uri` for gateways (2026-07-28). */
+export const NAME_HEADER = "mcp-name";
+
+/** JSON-RPC code of a request whose headers contradict its body (2026-07-28), with HTTP 400. */
+export const HEADER_MISMATCH_CODE = -32020;
+
+/** Protocol era of a peer: sessions and `initialize` (2025-11-25 and older), or stateless (2026-07-28 on). */
+export type Era = "legacy" | "modern";
+
+/** What a client declares, literally as `capabilities.resourceStreaming` and mirrored in the extension. */
+export interface ClientStreaming {
+  /** Largest stream in bytes that the client accepts (SEP-2532 §1). */
+  readonly maxStreamSize?: number;
+  /** Ours, extension only: answers the client would rather have, best first. */
+  readonly prefer?: readonly DeliveryMode[];
+}
+
+/** The three ways bytes travel (SEP-2532 §3). */
+export type DeliveryMode = "direct" | "redirect" | "downloadUrl";
+
+/** `result` of a `resources/stream` call that answers with a URL (SEP-2532 §3, download URL mode). */
+export interface DownloadUrlResult {
+  readonly uri: string;
+  readonly mimeType?: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly downloadUrl: string;
+}
+
+/** What we add to a download URL result under `_meta[EXTENSION_ID]`. */
+export interface DownloadUrlMeta {
+  /** `bound`: send the session's credentials with the GET. `self`: the URL is enough. Absent means `bound`. */
+  readonly auth: "bound" | "self";
+  /** ISO 8601 date-time. */
+  readonly expiresAt: string;
+  /** Strong validator with quotes, as in the `ETag` header. */
+  readonly etag?: string;
+  /** As in the `Repr-Digest` header (RFC 9530). */
+  readonly digest?: string;
+  /** File name as the server suggests it. Untrusted. */
+  readonly name?: string;
+  /** True when the GET must also carry the `Mcp-Session-Id` of the session (legacy era). */
+  readonly sessionBound?: boolean;
+}
+
+/** `error.data.reason` of every JSON-RPC error we emit; clients switch on it before the number. */
+export type Reason =
+  | "not_found"
+  | "stream_unsupported"
+  | "too_large"
+  | "forbidden"
+  | "busy"
+  | "client_capability"
+  | "invalid"
+  | "internal";
+
+/** One row of the error table. */
+export interface ErrorRow {
+  readonly reason: Reason;
+  /** The only text that goes over the wire. */
+  readonly message: string;
+  /** JSON-RPC code towards each era. */
+  readonly legacy: number;
+  readonly modern: number;
+  /** What a receiver makes of it. */
+  readonly code: SluiceErrorCode;
+}
+
+/**
+ * JSON-RPC errors by era (docs/protocol.md, table 5). Modern forbids −32002 and keeps
+ * −32020…−32099 for the specification, hence two columns.
+ */
+export const errorTable: readonly ErrorRow[] = [
+  {
+    reason: "not_found",
+    message: "Resource not found",
+    legacy: -32002,
+    modern: -32602,
+    code: "not_found",
+  },
+  {
+    reason: "stream_unsupported",
+    message: "Stream not supported",
+    legacy: -32003,
+    modern: -25323,
+    code: "unsupported",
+  },
+  {
+    reason: "too_large",
+    message: "Resource too large",
+    legacy: -32004,
+    modern: -25324,
+    code: "too_large",
+  },
+  {
+    reason: "forbidden",
+    message: "Permission denied",
+    legacy: -32603,
+    modern: -25325,
+    code: "permission_denied",
+  },
+  {
+    reason: "busy",
+    message: "Busy, try again later",
+    legacy: -32603,
+    modern: -25326,
+    code: "throttled",
+  },
+  {
+    reason: "client_capability",
+    message: "The client did not declare resourceStreaming",
+    legacy: -32600,
+    modern: -32021,
+    code: "unsupported",
+  },
+  {
+    reason: "invalid",
+    message: "Invalid params",
+    legacy: -32602,
+    modern: -32602,
+    code: "invalid_argument",
+  },
+  {
+    reason: "internal",
+    message: "Internal error",
+    legacy: -32603,
+    modern: -32603,
+    code: "internal",
+  },
+];

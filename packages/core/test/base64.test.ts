@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "../src/lib/base64.ts";
+
+test("any bytes are written as the runtime writes them, and come back", () => {
+  for (let length = 0; length < 200; length++) {
+    const bytes = crypto.getRandomValues(new Uint8Array(length));
+    const expected = Buffer.from(bytes);
+    expect(encodeBase64(bytes)).toBe(expected.toString("base64"));
+    expect(encodeBase64Url(bytes)).toBe(expected.toString("base64url"));
+    expect(decodeBase64(encodeBase64(bytes))).toEqual(bytes);
+    expect(decodeBase64(encodeBase64(bytes).replaceAll("=", ""))).toEqual(bytes);
+    expect(decodeBase64Url(encodeBase64Url(bytes))).toEqual(bytes);
+  }
+});
+
+test("base64url has one spelling", () => {
+  const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const pairs = Array.from(digits, (digit) => `A${digit}`);
+  expect(pairs.filter((text) => decodeBase64Url(text)).length).toBe(4);
+  expect(pairs.filter((text) => decodeBase64Url(`A${text}`)).length).toBe(16);
+  for (const text of ["A", "AAAAA", "AA==", "AA=", "A+", "A/", " AA", "AA\n", "é", "A\u0100"])
+    expect(decodeBase64Url(text)).toBeUndefined();
+});
+
+test("base64 has its alphabet, and padding only where it belongs", () => {
+  expect(decodeBase64("AA")).toEqual(new Uint8Array(1));
+  expect(decodeBase64("AB==")).toEqual(new Uint8Array(1));
+  expect(decodeBase64("")).toEqual(new Uint8Array(0));
+  for (const text of [
+    "A",
+    "A===",
+    "AA=",
+    "AAA==",
+    "AAAA=",
+    "=",
+    "==",
+    "A-",
+    "A_",
+    " AA",
+    "AA==\n",
+    "A=A=",
+  ])
+    expect(decodeBase64(text)).toBeUndefined();
+});

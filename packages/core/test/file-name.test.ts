@@ -1,0 +1,95 @@
+import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { hostileText } from "./hostile-text.ts";
+
+const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 10_000;
+const bytes = (text: string) => new TextEncoder().encode(text).length;
+
+describe("a file name out of one that others chose", () => {
+  test.each([
+    ["plain names stay", "report.pdf", "report.pdf"],
+    ["spaces and dots inside stay", "a b.c..d.pdf", "a b.c..d.pdf"],
+    ["names of any script stay", "отчёт 報告.pdf", "отчёт 報告.pdf"],
+    ["only the last component counts", "/etc/passwd", "passwd"],
+    ["only the last component counts", "C:\\windows\\win.ini", "win.ini"],
+    ["only the last component counts", "..\\../a", "a"],
+    ["no component is no name", "a/", "download"],
+    ["dots alone are no name", "..", "download"],
+    ["dots alone are no name", "a/..", "download"],
+    ["dots and spaces at the ends go", " ..a.txt. ", "a.txt"],
+    ["hidden files are not made", ".bashrc", "bashrc"],
+    ["control characters go", "a\u0000b\r\nc\u007f\u0085.txt", "abc.txt"],
+    ["what is not seen goes", "a\u200b\u200fb\ufeff.txt", "ab.txt"],
+    ["direction changes go", "gpj\u202eexe.\u2066doc\u2069", "gpjexe.doc"],
+    ["lone surrogates go", "a\ud800b\udc00.txt", "ab.txt"],
+    ["pairs of surrogates stay", "😀.txt", "😀.txt"],
+    ["what Windows forbids is replaced", 'a<b>c:d"e|f?g*.txt', "a_b_c_d_e_f_g_.txt"],
+    ["alternate streams of NTFS are not reached", "a.txt::$DATA", "a.txt__$DATA"],
+    ["composed as NFC", "e\u0301.txt", "é.txt"],
+    ["composed also over what was dropped", "e\u200b\u0301.txt", "é.txt"],
+    ["devices of Windows are none", "CON", "_CON"],
+    ["devices with an extension are none", "nul.tar.gz", "_nul.tar.gz"],
+    ["devices with spaces are none", "aux .txt", "_aux .txt"],
+    ["numbered devices are none", "COM1.log", "_COM1.log"],
+    ["numbered devices are none, zero included", "lpt0", "_lpt0"],
+    ["numbered devices are none, superscripts included", "COM¹", "_COM¹"],
+    ["consoles are none", "conin$", "_conin$"],
+    ["names that only begin like a device stay", "console.txt", "console.txt"],
+    ["names that only begin like a device stay", "com10", "com10"],
+    ["nothing is the usual name", "", "download"],
+    ["nothing that can be seen is the usual name", "\u200b \ufeff", "download"],
+  ])("%s: %j", (_, name, safe) => expect(sanitizeFileName(name)).toBe(safe));
+
+  test("the first name that leaves anything is taken", () => {
+    expect(sanitizeFileName(undefined, "..", "b.txt", "c.txt")).toBe("b.txt");
+    expect(sanitizeFileName()).toBe("download");
+  });
+
+  test("at most 150 bytes are kept, and the extension", () => {
+    expect(sanitizeFileName(`${"a".repeat(300)}.tar.gz`)).toBe(`${"a".repeat(147)}.gz`);
+    expect(sanitizeFileName("a".repeat(300))).toBe("a".repeat(150));
+    expect(sanitizeFileName(`a.${"b".repeat(300)}`)).toBe(`a.${"b".repeat(148)}`);
+    expect(sanitizeFileName(`${"é".repeat(300)}.pdf`)).toBe(`${"é".repeat(73)}.pdf`);
+    expect(sanitizeFileName(`${"a".repeat(149)} .${"b".repeat(100)}`)).toBe("a".repeat(149));
+    expect(bytes(sanitizeFileName(`con.${"a".repeat(300)}`))).toBe(150);
+  });
+
+  test("whatever the name, the result is one safe component, and stays as it is", () => {
+    const unsafe =
+      // oxlint-disable-next-line no-control-regex
+      /[/\\<>:"|?*\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\p{Surrogate}]/u;
+    const property = fc.property(fc.integer().map(hostileText), (text) => {
+      const safe = sanitizeFileName(text);
+      return (
+        safe !== "" &&
+        safe !== "." &&
+        safe !== ".." &&
+        bytes(safe) <= 150 &&
+        !unsafe.test(safe) &&
+        !/^[. ]|[. ]$/.test(safe) &&
+        !/^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i.test(safe) &&
+        safe.normalize("NFC") === safe &&
+        sanitizeFileName(safe) === safe
+      );
+    });
+    expect(fc.check(property, { numRuns, seed: 1 }).counterexample).toBeNull();
+  });
+
+  test("a long name costs no more than its length", () => {
+    for (const part of [" ", ".", "/", "\u200b", "a.", "e\u0301", "con "])
+      expect(bytes(sanitizeFileName(`x${part.repeat(100_000)}x`))).toBeLessThanOrEqual(150);
+  });
+});
+
+test.each([
+  ["https://a.example/x/report%20q1.pdf?y=/z#/w", "report q1.pdf"],
+  ["files://demo/a/b%2Fc.txt", "b/c.txt"],
+  ["file:///a.bin", "a.bin"],
+  ["urn:x/a%zz", "a%zz"],
+  ["a.txt", "a.txt"],
+  ["https://a.example/", undefined],
+  ["https://a.example", undefined],
+  ["https://a.example?x", undefined],
+  ["", undefined],
+])("the last segment of %s is %s", (uri, name) => expect(fileNameFromUri(uri)).toBe(name));

@@ -1,0 +1,152 @@
+import {
+  claimGrant,
+  clockSkewMs,
+  grantState,
+  leaseMs,
+  leaseRequests,
+  revokeGrant,
+  settleGrant,
+  type GrantRecord,
+  type GrantTerms,
+} from "@sluice/core";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+const numRuns = process.env["SLUICE_DEEP"] ? 50_000 : 2_000;
+const start = 1_800_000_000_000;
+
+const anyTerms: fc.Arbitrary<GrantTerms> = fc.record({
+  id: fc.constant("grant"),
+  principal: fc.constant("alice"),
+  resource: fc.constant("a.bin"),
+  use: fc.constantFrom("window", "once", "lease"),
+  issuedAt: fc.constant(start),
+  expiresAt: fc.integer({ min: 1, max: 3_600 }).map((seconds) => start + seconds * 1_000),
+});
+
+/** Steps of a life: the clock moves on, and a claim, a settlement or a revocation happens. */
+const anySteps = fc.array(
+  fc.record({
+    wait: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400_000 })),
+    act: fc.oneof(
+      { weight: 10, arbitrary: fc.constant("claim") },
+      { weight: 2, arbitrary: fc.constant("settle") },
+      { weight: 1, arbitrary: fc.constant("revoke") },
+    ),
+  }),
+  { maxLength: 60 },
+);
+
+interface Moment {
+  readonly act: string;
+  readonly now: number;
+  readonly state: string;
+  readonly outcome?: string;
+  readonly continued?: boolean;
+}
+
+function live(terms: GrantTerms, steps: readonly { wait: number; act: string }[]): Moment[] {
+  let record: GrantRecord | undefined;
+  let now = start;
+  return steps.map(({ wait, act }) => {
+    now += wait;
+    if (act === "settle") record = settleGrant(record);
+    if (act === "revoke") record = revokeGrant(terms);
+    const result = act === "claim" ? claimGrant(record, terms, now) : undefined;
+    if (result) record = result.record;
+    return { act, now, state: grantState(record, terms, now), ...result?.claim };
+  });
+}
+
+/** A life of which the statement is false; nothing when it holds for all that were tried. */
+function exception(
+  seed: number,
+  holds: (terms: GrantTerms, moments: readonly Moment[]) => boolean,
+): unknown {
+  const property = fc.property(anyTerms, anySteps, (terms, steps) =>
+    holds(terms, live(terms, steps)),
+  );
+  return fc.check(property, { numRuns, seed }).counterexample;
+}
+
+describe("any life of a grant", () => {
+  test("nothing is granted once it is over or revoked", () => {
+    expect(
+      exception(1, (terms, moments) => {
+        const revoked = moments.findIndex(({ act }) => act === "revoke");
+        return moments.every(
+          ({ outcome, now }, n) =>
+            outcome !== "granted" ||
+            (now < terms.expiresAt + clockSkewMs && (revoked < 0 || n < revoked)),
+        );
+      }),
+    ).toBeNull();
+  });
+
+  test("a once grant is granted once at most", () => {
+    expect(
+      exception(2, ({ use }, moments) => use !== "once" || grantedOf(moments).length <= 1),
+    ).toBeNull();
+  });
+
+  test("a lease is granted within its time and number, and never after the last byte", () => {
+    expect(
+      exception(3, ({ use }, moments) => {
+        const granted = grantedOf(moments);
+        const [first] = granted;
+        if (use !== "lease" || !first) return true;
+        const opened = moments.indexOf(first);
+        const settled = moments.findIndex(({ act }, n) => n > opened && act === "settle");
+        return (
+          granted.length <= leaseRequests &&
+          granted.every(
+            ({ now, continued }, n) => now < first.now + leaseMs && continued === n > 0,
+          ) &&
+          (settled < 0 || grantedOf(moments.slice(settled)).length === 0)
+        );
+      }),
+    ).toBeNull();
+  });
+
+  test("the first claim in time is granted unless it was revoked before", () => {
+    expect(
+      exception(4, (terms, moments) => {
+        const first = moments.find(({ act }) => act !== "settle");
+        const inTime = first?.act === "claim" && first.now < terms.expiresAt + clockSkewMs;
+        return !inTime || first.outcome === "granted";
+      }),
+    ).toBeNull();
+  });
+
+  test("states only move forward", () => {
+    const order = ["issued", "leased", "spent", "expired", "revoked"];
+    expect(
+      exception(5, (_, moments) =>
+        moments.every(
+          ({ state }, n) => n === 0 || order.indexOf(state) >= order.indexOf(moments[n - 1]!.state),
+        ),
+      ),
+    ).toBeNull();
+  });
+});
+
+function grantedOf(moments: readonly Moment[]): Moment[] {
+  return moments.filter(({ outcome }) => outcome === "granted");
+}
+
+test("claiming leaves the record it was given as it was", () => {
+  const terms: GrantTerms = {
+    id: "g",
+    principal: "",
+    resource: "r",
+    use: "lease",
+    issuedAt: start,
+    expiresAt: start + 60_000,
+  };
+  const { record } = claimGrant(undefined, terms, start);
+  const before = JSON.stringify(record);
+  claimGrant(Object.freeze(record), terms, start + 1);
+  settleGrant(Object.freeze(record));
+  expect(JSON.stringify(record)).toBe(before);
+  expect(JSON.parse(before)).toEqual(record);
+});

@@ -1,0 +1,79 @@
+import { formatContentType, isActiveType, isProtocolType, parseMediaType } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+
+const long = `a/${"b".repeat(125)}`;
+
+describe("a media type (RFC 9110 §8.3.1)", () => {
+  test.each([
+    ["text/plain", { essence: "text/plain" }],
+    [" Text/PLAIN\t", { essence: "text/plain" }],
+    ["text/plain;charset=utf-8", { essence: "text/plain", charset: "utf-8" }],
+    ['text/plain ; a="x;y\\"" ; Charset="UTF-8" ;', { essence: "text/plain", charset: "UTF-8" }],
+    ["application/vnd.a+json; v=1", { essence: "application/vnd.a+json" }],
+    [long, { essence: long }],
+  ])("%s", (text, parsed) => expect(parseMediaType(text)).toEqual(parsed));
+
+  test.each([
+    undefined,
+    null,
+    "",
+    "text",
+    "text/",
+    "/plain",
+    "text/plain/x",
+    "text plain",
+    "text/plain, text/html",
+    "text/plain; charset",
+    "text/plain; =a",
+    'text/plain; a="b',
+    "text/plain; a=b c",
+    `${long}x`,
+    "*/é",
+    "text/plain;charset=a;charset=b",
+    "text/plain\r\nx: y",
+    "text/plain;a=\u0000",
+    "text/pl\nain",
+  ])("malformed: %s", (text) => expect(parseMediaType(text)).toBeUndefined());
+
+  test("a long one costs no more than its length", () => {
+    for (const part of [";", "; ", "a=b;", ' ;a="\\"', "/", "a"])
+      expect(parseMediaType(`text/plain;${part.repeat(50_000)}\0`)).toBeUndefined();
+  });
+});
+
+test.each([
+  ["text/html; charset=UTF-8; boundary=x", "text/html; charset=UTF-8"],
+  ["text/plain", "text/plain"],
+  ["TEXT/csv;header=present", "text/csv"],
+  ["application/pdf; charset=utf-8", "application/pdf"],
+  ['text/plain; charset="a b"', "text/plain"],
+  ['text/plain; charset=""', "text/plain"],
+  ["nonsense", "application/octet-stream"],
+  ["text/plain\r\nset-cookie: a", "application/octet-stream"],
+  [undefined, "application/octet-stream"],
+])("the Content-Type for %j is %s", (stored, sent) => expect(formatContentType(stored)).toBe(sent));
+
+test("JSON in any form and event streams look like the protocol's own answers", () => {
+  for (const type of ["application/json", "text/json", "application/ld+json", "text/event-stream"])
+    expect(isProtocolType(type)).toBe(true);
+  for (const type of ["application/octet-stream", "text/plain", "application/jsonl", "image/png"])
+    expect(isProtocolType(type)).toBe(false);
+});
+
+test("types that a browser may run are active", () => {
+  for (const type of [
+    "text/html",
+    "application/xhtml+xml",
+    "image/svg+xml",
+    "application/xml",
+    "application/pdf",
+    "text/javascript",
+    "application/x-javascript",
+    "text/javascript1.5",
+    "text/css",
+    "application/wasm",
+  ])
+    expect(isActiveType(type)).toBe(true);
+  for (const type of ["text/plain", "image/png", "application/zip", "application/json"])
+    expect(isActiveType(type)).toBe(false);
+});

@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const source = new URL("../src/", import.meta.url);
+
+test("no file of the package imports a Node.js module or uses Buffer", () => {
+  const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  );
+  expect(files.length).toBeGreaterThan(20);
+  const tied = files.filter((file) =>
+    /(?:from|import)\s*\(?["']node:|\bBuffer\b|\brequire\(/.test(
+      readFileSync(new URL(file, source), "utf8"),
+    ),
+  );
+  expect(tied).toEqual([]);
+});
+
+test("the package depends on its two cryptographic libraries alone", () => {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", source), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  expect(Object.keys(manifest.dependencies)).toEqual(["@noble/ciphers", "@noble/hashes"]);
+});

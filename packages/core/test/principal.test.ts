@@ -1,0 +1,43 @@
+import { principalTag, resourceTag, type Principal } from "@sluice/core";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 10_000;
+const user = { issuer: "https://id.example", subject: "user-1", clientId: "client-1" };
+
+function tagOf([issuer, subject, clientId, sessionId]: readonly string[]): string {
+  return principalTag({ issuer, subject, clientId, sessionId } as Principal);
+}
+
+test("a tag is 64 hex digits, equal for equal principals, and tells nothing", () => {
+  expect(principalTag(user)).toMatch(/^[0-9a-f]{64}$/);
+  expect(principalTag({ ...user })).toBe(principalTag(user));
+  expect(principalTag({ ...user, sessionId: "" })).toBe(principalTag(user));
+  expect(resourceTag("a.bin")).toMatch(/^[0-9a-f]{64}$/);
+  expect(resourceTag("a.bin")).not.toBe(resourceTag("b.bin"));
+  expect(resourceTag("")).not.toBe(principalTag(user));
+});
+
+test("every field counts, and fields are never run together", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", "\0", "é"), maxLength: 3 });
+  const tuple = fc.tuple(word, word, word, word).filter(([, subject]) => subject !== "");
+  const property = fc.property(
+    tuple,
+    tuple,
+    (one, other) => (one.join("|") === other.join("|")) === (tagOf(one) === tagOf(other)),
+  );
+  expect(fc.check(property, { numRuns, seed: 1 }).counterexample).toBeNull();
+});
+
+test("a client id alone is no principal, nor is anything that is no text", () => {
+  for (const wrong of [
+    { ...user, subject: "" },
+    { ...user, subject: "", sessionId: "" },
+    { ...user, subject: "a\ud800" },
+    { ...user, issuer: undefined },
+    { ...user, clientId: 7 },
+    { ...user, subject: "x".repeat(65_536) },
+  ])
+    expect(() => principalTag(wrong as Principal)).toThrow(TypeError);
+  expect(principalTag({ ...user, subject: "", sessionId: "s" })).toMatch(/^[0-9a-f]{64}$/);
+});
