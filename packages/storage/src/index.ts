@@ -1,0 +1,36 @@
+export type {
+  CallOptions,
+  ChangeBatch,
+  Digests,
+  ListOptions,
+  ListPage,
+  ObjectInfo,
+  ObjectWriter,
+  OpenedObject,
+  OpenOptions,
+  PresignedUrl,
+  PresignOptions,
+  StorageBackend,
+  WatchOptions,
+  WriteOptions,
+} from "./lib/backend.ts";
+export { type BodySteps, createBody } from "./lib/body.ts";
+export type { Clock } from "./lib/clock.ts";
+export { gate, type GateOptions } from "./lib/gate.ts";
+export { guard, type GuardOptions } from "./lib/guard.ts";
+export { checkKey, ensureKey, quoteKey } from "./lib/key.ts";
+export {
+  createMemoryBackend,
+  type GeneratedContent,
+  type MemoryBackend,
+  type MemoryContent,
+  type MemoryMeta,
+} from "./lib/memory-backend.ts";
+export { protect, type ProtectOptions } from "./lib/protect.ts";
+export { ensureRange, resolveRange } from "./lib/range.ts";
+export { resumable, type ResumableOptions } from "./lib/resumable.ts";
+export { retry, type RetryOptions } from "./lib/retry.ts";
+export { sealed } from "./lib/sealed.ts";
+export { createUriMapper, type UriMapper } from "./lib/uri-mapper.ts";
+export { verified, type VerifiedOptions } from "./lib/verified.ts";
+export { type Overrides, wrap } from "./lib/wrap.ts";

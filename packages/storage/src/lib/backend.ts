@@ -1,0 +1,139 @@
+import type { ByteRange, Sink, Source } from "@sluice/core";
+
+/**
+ * One storage service, one principal, one root. Backends are object literals checked with
+ * `satisfies StorageBackend`. Presence is support: an operation that a service lacks is a
+ * method that is not there.
+ *
+ * Every method rejects with a `SluiceError` (failure-class), or with `signal.reason` after an
+ * abort (abort-mid-body). Backends throw at once and never sleep or retry (failure-at-once): the
+ * wrappers of this package do that, once. Names in parentheses are rules of the conformance kit.
+ */
+export interface StorageBackend {
+  /** Short stable name that starts messages: "fs", "s3", "azure-blob", "graph" (failure-message). Never shown to clients. */
+  readonly name: string;
+  /** Metadata of one object. Never transfers content (describe-no-content). */
+  describe(key: string, options?: CallOptions): Promise<ObjectInfo>;
+  /** Opens one object once: `info` describes exactly the bytes that `body` yields (open-info, condition-mixed). */
+  open(key: string, options?: OpenOptions): Promise<OpenedObject>;
+  /** One page of objects. Pages may be short or empty; only a missing cursor means the end (list-pages). */
+  list(options?: ListOptions): Promise<ListPage>;
+  /** A self-authenticating URL, or `undefined` when one that does all that was asked cannot be made (presign-overrides). */
+  presign?(key: string, options: PresignOptions): Promise<PresignedUrl | undefined>;
+  /** Hints that objects changed. At least once, unordered across keys, possibly coalesced (watch-burst). */
+  watch?(options: WatchOptions): AsyncIterable<ChangeBatch>;
+  /** A writer whose object becomes visible atomically at `commit`, or never (write-invisible, write-abort). */
+  write?(key: string, options?: WriteOptions): Promise<ObjectWriter>;
+  /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
+  close?(): Promise<void>;
+}
+
+/** Options of every call. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with `signal.reason`. */
+  readonly signal?: AbortSignal;
+}
+
+/** What is known about an object. */
+export interface ObjectInfo {
+  /** Canonical spelling: the stored case and Unicode form, not the caller's (describe-canonical). */
+  readonly key: string;
+  /** Bytes of the stored representation. Absent only if unknowable before reading. */
+  readonly size?: number;
+  /** Strong validator without quotes: same etag, same bytes (describe-etag-changes, describe-etag-syntax). Absent means no resume. */
+  readonly etag?: string;
+  readonly lastModified?: Date;
+  /** Media type as stored; never guessed by a backend (describe-type-not-guessed). */
+  readonly contentType?: string;
+  /** Stored coding, for example "gzip". Bodies are delivered as stored, never decoded (open-encoded). */
+  readonly contentEncoding?: string;
+  /** Whole-object digests only: no composites, no digests of ranges (failure-digest). */
+  readonly digests?: Digests;
+}
+
+/** Digests of a whole object: lower-case hex, except the CRCs and quickXor, which are base64 as their services give them. */
+export interface Digests {
+  readonly sha256?: string;
+  readonly sha1?: string;
+  readonly md5?: string;
+  readonly crc32?: string;
+  readonly crc32c?: string;
+  readonly crc64nvme?: string;
+  readonly quickXor?: string;
+}
+
+/** Options of {@link StorageBackend.open}. */
+export interface OpenOptions extends CallOptions {
+  /** Which bytes; the whole object when absent. */
+  readonly range?: ByteRange;
+  /** Strong etag without quotes that the object must still have, else `precondition_failed` (condition-stale). */
+  readonly ifMatch?: string;
+}
+
+/** An open object. Read `body` to its end or cancel it. */
+export interface OpenedObject extends Source {
+  readonly info: ObjectInfo;
+  /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
+  readonly range?: Required<ByteRange>;
+}
+
+/** Options of {@link StorageBackend.list}. */
+export interface ListOptions extends CallOptions {
+  /** Only keys that start with this string. */
+  readonly prefix?: string;
+  /** From an earlier page, also one of another process. A foreign one is `invalid_argument` (list-cursor-lasts, list-cursor-foreign). */
+  readonly cursor?: string;
+  /** Most objects in the page; the backend may have a lower bound of its own (list-limit). */
+  readonly limit?: number;
+}
+
+/** One page of {@link StorageBackend.list}. */
+export interface ListPage {
+  readonly objects: readonly ObjectInfo[];
+  /** Opaque. Absent at the end, and only there. */
+  readonly cursor?: string;
+}
+
+/** Options of {@link StorageBackend.presign}. */
+export interface PresignOptions extends CallOptions {
+  readonly expiresInMs: number;
+  readonly contentType?: string;
+  readonly contentDisposition?: string;
+}
+
+/** A URL that carries its own permission. */
+export interface PresignedUrl {
+  /** Opaque: never re-serialise it, never log it. */
+  readonly url: string;
+  readonly expiresAt: Date;
+}
+
+/** Options of {@link StorageBackend.watch}. */
+export interface WatchOptions {
+  readonly prefix?: string;
+  readonly cursor?: string;
+  /** Ends the iteration normally (watch-abort). */
+  readonly signal: AbortSignal;
+}
+
+/** The first batch is empty and means "armed" (watch-armed). `reset`: events may be lost, list again. */
+export interface ChangeBatch {
+  readonly changed?: readonly string[];
+  readonly removed?: readonly string[];
+  readonly reset?: true;
+  readonly cursor?: string;
+}
+
+/** Options of {@link StorageBackend.write}. */
+export interface WriteOptions extends CallOptions {
+  /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
+  readonly size?: number;
+  readonly contentType?: string;
+  /** Replace only this version, else `precondition_failed` (write-if-match). */
+  readonly ifMatch?: string;
+  /** Create only, else `precondition_failed` (write-if-absent, write-race). */
+  readonly ifAbsent?: boolean;
+}
+
+/** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */
+export interface ObjectWriter extends Sink<ObjectInfo> {}

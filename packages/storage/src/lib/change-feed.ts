@@ -1,0 +1,89 @@
+import { SluiceError } from "@sluice/core";
+import type { ChangeBatch, WatchOptions } from "./backend.ts";
+
+type Change = "changed" | "removed";
+
+/** Hands changes made in this process to any number of watchers. */
+export interface ChangeFeed {
+  /** Reports a change of one key to everyone who watches it. */
+  publish(key: string, change: Change): void;
+  /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key. */
+  watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
+  /** Ends every watcher. */
+  close(): void;
+}
+
+interface Watcher {
+  readonly prefix: string;
+  readonly pending: Map<string, Change>;
+  missed: boolean;
+  ended: boolean;
+  wake?: () => void;
+}
+
+/** Creates a feed. Its cursors count changes: a resumed watch that missed any begins with `reset`. */
+export function createChangeFeed(who: string): ChangeFeed {
+  const watchers = new Set<Watcher>();
+  const instance = crypto.randomUUID();
+  let changes = 0;
+  const position = (): string => `${instance}.${changes}`;
+
+  async function* watch(options: WatchOptions): AsyncGenerator<ChangeBatch> {
+    const { prefix = "", cursor, signal } = options;
+    if (cursor !== undefined && !/^[0-9a-f-]{36}\.\d+$/.test(cursor))
+      throw new SluiceError(
+        "invalid_argument",
+        `${who}: watch: the cursor is not one of this store`,
+      );
+    const missed = cursor !== undefined && cursor !== position();
+    const watcher: Watcher = { prefix, pending: new Map(), missed, ended: signal.aborted };
+    const onAbort = (): void => end(watcher);
+    watchers.add(watcher);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      if (!watcher.ended) yield { cursor: position() };
+      while (!watcher.ended) {
+        const batch = takeBatch(watcher);
+        if (batch !== undefined) yield { ...batch, cursor: position() };
+        else await new Promise<void>((resolve) => (watcher.wake = resolve));
+      }
+    } finally {
+      watchers.delete(watcher);
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  return {
+    watch,
+    publish(key, change) {
+      changes++;
+      for (const watcher of watchers) {
+        if (!key.startsWith(watcher.prefix)) continue;
+        watcher.pending.set(key, change);
+        watcher.wake?.();
+      }
+    },
+    close() {
+      for (const watcher of watchers) end(watcher);
+    },
+  };
+}
+
+function end(watcher: Watcher): void {
+  watcher.ended = true;
+  watcher.wake?.();
+}
+
+/** What a watcher has to be told, or `undefined` when that is nothing. */
+function takeBatch(watcher: Watcher): ChangeBatch | undefined {
+  const { pending, missed } = watcher;
+  if (!missed && pending.size === 0) return undefined;
+  const keysOf = (wanted: Change): string[] =>
+    [...pending].filter(([, change]) => change === wanted).map(([key]) => key);
+  const batch: ChangeBatch = missed
+    ? { reset: true }
+    : { changed: keysOf("changed"), removed: keysOf("removed") };
+  watcher.missed = false;
+  pending.clear();
+  return batch;
+}

@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { wrap } from "@sluice/storage";
+import { checkBackend, checkRule, type Fixture, rules } from "@sluice/storage/conformance";
+import { mutants } from "./mutants/mutants.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { createReferenceService } from "./reference-service.ts";
+
+/** A mutant hangs where the right backend would answer; nobody should wait long for that. */
+const deadlineMs = 400;
+
+function mutated(mutant: Mutant): Fixture {
+  const service = createReferenceService();
+  const { backend, fixture } = service;
+  return {
+    ...fixture,
+    backend: wrap(backend, mutant.breaks(service)),
+    reopen: async () => wrap((await fixture.reopen?.()) ?? backend, mutant.breaks(service)),
+  };
+}
+
+// one mutant lets a promise fail alone on purpose; the kit must see it, the runner need not
+const others = process.listeners("unhandledRejection");
+beforeAll(() => void process.removeAllListeners("unhandledRejection"));
+afterAll(() => {
+  for (const listener of others) process.on("unhandledRejection", listener);
+});
+
+test("a service that can do everything keeps every rule, and none is absent", async () => {
+  const findings = await checkBackend(() => createReferenceService().fixture);
+  expect(findings.filter(({ outcome }) => outcome !== "kept")).toEqual([]);
+});
+
+test("every rule has a mutant, and no mutant is without a rule", () => {
+  expect(Object.keys(mutants).toSorted()).toEqual(rules.map(({ id }) => id).toSorted());
+});
+
+test("the contract cites rules that exist", async () => {
+  const source = new URL("../src/lib/backend.ts", import.meta.url);
+  const contract = await readFile(source, "utf8");
+  const cited = [...contract.matchAll(/\(([a-z]+-[a-z, -]+)\)/g)].flatMap(([, ids = ""]) =>
+    ids.split(", "),
+  );
+  expect(cited.length).toBeGreaterThan(20);
+  expect(cited.filter((id) => !rules.some((rule) => rule.id === id))).toEqual([]);
+});
+
+describe("each mutant is caught by its rule", () => {
+  for (const rule of rules)
+    test(`${rule.id} catches a backend that ${mutants[rule.id]?.flaw}`, async () => {
+      const mutant = mutants[rule.id];
+      if (mutant === undefined) throw new Error("there is no mutant");
+      const finding = await checkRule(rule, () => mutated(mutant), { deadlineMs });
+      expect(finding.outcome).toBe("broken");
+    });
+});
+
+// every mutant against every rule is minutes of waiting for mutants that hang: a few unless asked for
+const sample = Object.entries(mutants).filter(
+  (_, n) => process.env["SLUICE_DEEP"] !== undefined || n % 40 === 0,
+);
+describe("each mutant is caught by its rule alone", () => {
+  for (const [id, mutant] of sample)
+    test(`${id}: ${mutant.flaw}`, async () => {
+      const findings = await checkBackend(() => mutated(mutant), { deadlineMs: 3000 });
+      const broken = findings
+        .filter(({ outcome }) => outcome === "broken")
+        .map(({ rule }) => rule.id);
+      expect(broken.toSorted()).toEqual([id, ...(mutant.also ?? [])].toSorted());
+    });
+});

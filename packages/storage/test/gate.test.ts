@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { gate } from "@sluice/storage";
+import { createManualClock, settle } from "./manual-clock.ts";
+import { createScripted, failure } from "./scripted-backend.ts";
+
+/** A gated backend whose first describe is throttled. */
+function throttledOnce(retryAfterMs?: number, maxWaitMs?: number) {
+  const clock = createManualClock();
+  let first = true;
+  const scripted = createScripted((store) => {
+    store.put("a", "a");
+    return {
+      describe: (describe) => async (key, options) => {
+        if (!first) return describe(key, options);
+        first = false;
+        throw failure("throttled", retryAfterMs);
+      },
+    };
+  });
+  const gated = gate(scripted.backend, { clock, ...(maxWaitMs !== undefined && { maxWaitMs }) });
+  return { clock, gated, calls: scripted.calls };
+}
+
+test("one throttled call pauses every call of the backend until its time has passed", async () => {
+  const { clock, gated, calls } = throttledOnce(5000);
+  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = [gated.describe("a"), gated.open("a"), gated.list()];
+  await clock.advance(4999);
+  expect(calls).toEqual(["describe a"]);
+  await clock.advance(1);
+  await Promise.all(waiting);
+  expect(calls.length).toBe(4);
+});
+
+test("a service that names no time is left alone for a second", async () => {
+  const { clock, gated, calls } = throttledOnce();
+  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = gated.describe("a");
+  await clock.advance(999);
+  expect(calls.length).toBe(1);
+  await clock.advance(1);
+  await waiting;
+});
+
+test("an abort ends the wait with its reason, and no timer stays", async () => {
+  const { clock, gated } = throttledOnce(5000);
+  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const caller = new AbortController();
+  const waiting = gated.describe("a", { signal: caller.signal });
+  await settle();
+  caller.abort("the reason");
+  await expect(waiting).rejects.toBe("the reason");
+  expect(clock.waiting()).toBe(0);
+});
+
+test("a pause that is longer than a call may wait is throttled at once, with the time that is left", async () => {
+  const { clock, gated, calls } = throttledOnce(60_000, 10_000);
+  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  await clock.advance(20_000);
+  await expect(gated.list()).rejects.toMatchObject({ code: "throttled", retryAfterMs: 40_000 });
+  expect(calls.length).toBe(1);
+  await clock.advance(30_000);
+  const waiting = gated.list();
+  await clock.advance(10_000);
+  await waiting;
+});
+
+test("other failures close no gate", async () => {
+  const { backend } = createScripted(() => ({
+    describe: () => () => Promise.reject(failure("unavailable")),
+  }));
+  const gated = gate(backend, { clock: createManualClock() });
+  await expect(gated.describe("a")).rejects.toMatchObject({ code: "unavailable" });
+  await gated.list();
+});

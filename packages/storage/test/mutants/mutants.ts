@@ -1,0 +1,25 @@
+import { abortMutants } from "./abort-mutants.ts";
+import { conditionMutants, digestMutants } from "./condition-mutants.ts";
+import { describeMutants } from "./describe-mutants.ts";
+import { failureMutants } from "./failure-mutants.ts";
+import { keyMutants, listMutants } from "./key-mutants.ts";
+import type { Mutants } from "./mutant.ts";
+import { openMutants } from "./open-mutants.ts";
+import { presignMutants } from "./presign-mutants.ts";
+import { watchMutants } from "./watch-mutants.ts";
+import { writeMutants } from "./write-mutants.ts";
+
+/** One broken backend for every rule of the kit. */
+export const mutants: Mutants = {
+  ...describeMutants,
+  ...openMutants,
+  ...conditionMutants,
+  ...digestMutants,
+  ...failureMutants,
+  ...abortMutants,
+  ...keyMutants,
+  ...listMutants,
+  ...presignMutants,
+  ...watchMutants,
+  ...writeMutants,
+};

@@ -1,0 +1,118 @@
+import { expect, test } from "vitest";
+import type { SluiceErrorCode } from "@sluice/core";
+import { retry, type RetryOptions } from "@sluice/storage";
+import { createManualClock, settle } from "./manual-clock.ts";
+import { createScripted, failure } from "./scripted-backend.ts";
+
+/** A backend that fails so many times, then works. */
+function failing(times: number, error: Error, options: RetryOptions = {}) {
+  const clock = createManualClock();
+  let left = times;
+  const { backend, calls, store } = createScripted(() => ({
+    describe: (describe) => async (key, call) => {
+      if (left-- > 0) throw error;
+      return describe(key, call);
+    },
+  }));
+  store.put("a", "a");
+  return { clock, calls, patient: retry(backend, { clock, random: () => 0.5, ...options }) };
+}
+
+test("a retryable failure is repeated, each time after a longer wait", async () => {
+  const { clock, calls, patient } = failing(3, failure("unavailable"));
+  const describing = patient.describe("a");
+  for (const [delay, made] of [
+    [49, 1],
+    [1, 2],
+    [99, 2],
+    [1, 3],
+    [199, 3],
+    [1, 4],
+  ] as const) {
+    await clock.advance(delay);
+    expect(calls.length).toBe(made);
+  }
+  expect((await describing).key).toBe("a");
+});
+
+test("the last failure is the caller's", async () => {
+  const error = failure("unavailable");
+  const { clock, calls, patient } = failing(99, error, { attempts: 3 });
+  const describing = patient.describe("a");
+  describing.catch(() => {});
+  await clock.advance(100_000);
+  await expect(describing).rejects.toBe(error);
+  expect(calls.length).toBe(3);
+});
+
+test("only what is retryable is repeated", async () => {
+  const codes: SluiceErrorCode[] = [
+    "not_found",
+    "permission_denied",
+    "invalid_argument",
+    "corrupt",
+  ];
+  for (const error of [...codes.map((code) => failure(code)), new TypeError("a mistake")]) {
+    const { calls, patient } = failing(1, error);
+    await expect(patient.describe("a")).rejects.toBe(error);
+    expect(calls.length).toBe(1);
+  }
+});
+
+test("the service's own time is waited for, and jitter comes on top of it", async () => {
+  const { clock, calls, patient } = failing(1, failure("throttled", 3000));
+  const describing = patient.describe("a");
+  await clock.advance(3049);
+  expect(calls.length).toBe(1);
+  await clock.advance(1);
+  await describing;
+});
+
+test("a service that asks for too long a wait is not waited for", async () => {
+  const { calls, patient } = failing(1, failure("throttled", 30_000), { maxWaitMs: 29_999 });
+  await expect(patient.describe("a")).rejects.toMatchObject({ retryAfterMs: 30_000 });
+  expect(calls.length).toBe(1);
+});
+
+test("all calls share one budget, which successes fill again", async () => {
+  const { clock, calls, patient } = failing(8, failure("unavailable"), {
+    attempts: 100,
+    retryBudget: 3,
+  });
+  const first = patient.describe("a");
+  first.catch(() => {});
+  await clock.advance(100_000);
+  await expect(first).rejects.toMatchObject({ code: "unavailable" });
+  expect(calls.length).toBe(4);
+  await expect(patient.describe("a")).rejects.toMatchObject({ code: "unavailable" });
+  expect(calls.length).toBe(5);
+  for (let success = 0; success < 11; success++) await patient.list();
+  const second = patient.describe("a");
+  second.catch(() => {});
+  await clock.advance(100_000);
+  await expect(second).rejects.toMatchObject({ code: "unavailable" });
+  expect(calls.filter((call) => call === "describe a").length).toBe(7);
+});
+
+test("an abort ends the wait with its reason", async () => {
+  const { clock, patient } = failing(1, failure("unavailable"));
+  const caller = new AbortController();
+  const describing = patient.describe("a", { signal: caller.signal });
+  await settle();
+  caller.abort("the reason");
+  await expect(describing).rejects.toBe("the reason");
+  expect(clock.waiting()).toBe(0);
+});
+
+test("a write is never repeated", async () => {
+  let writes = 0;
+  const { backend } = createScripted(() => ({
+    write: () => async () => {
+      writes++;
+      throw failure("unavailable");
+    },
+  }));
+  const patient = retry(backend, { clock: createManualClock() });
+  await expect(patient.write?.("a")).rejects.toMatchObject({ code: "unavailable" });
+  expect(writes).toBe(1);
+});
