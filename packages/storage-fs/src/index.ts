@@ -1,0 +1,1 @@
+export { createFsBackend, type FsBackendOptions } from "./lib/fs-backend.ts";

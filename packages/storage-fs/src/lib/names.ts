@@ -1,0 +1,25 @@
+/** Uploads under way; they are invisible whatever the settings. */
+const temporaryPrefix = ".sluice-";
+
+/** A new name for an upload under way. */
+export function temporaryName(): string {
+  return `${temporaryPrefix}${crypto.randomUUID()}.tmp`;
+}
+
+/** True when a segment of the key must be neither listed nor opened. */
+export function isHidden(key: string, dotfiles: boolean): boolean {
+  const prefix = dotfiles ? temporaryPrefix : ".";
+  return key.startsWith(prefix) || key.includes(`/${prefix}`);
+}
+
+const devices = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(?:\.|$)/i;
+
+/**
+ * True when Windows would take a segment of the key for something else: a device (`aux.txt`), an
+ * alternate stream (`a:b`), another name (`a.`, `a `, `a?`).
+ */
+export function isWindowsTrap(key: string): boolean {
+  return key
+    .split("/")
+    .some((name) => devices.test(name) || /[. ]$/.test(name) || /[:*?"<>|]/.test(name));
+}

@@ -1,0 +1,88 @@
+import { constants } from "node:fs";
+import { type FileHandle, mkdir, open, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { systemCode } from "./fs-error.ts";
+import { nameOfDescriptor, type Root } from "./root.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;
+const flags = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
+
+/** The directory that an object is written to. */
+export interface TargetDirectory {
+  /** What the paths of its files start with; on Linux it stays with the directory, wherever that is moved. */
+  readonly inside: string;
+  /** Makes names that were added or replaced survive a power cut. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the directory of a key and makes it when it is missing. Links on the way are refused, and
+ * on Linux each step starts at the descriptor of the one before, so that nothing is made outside.
+ */
+export async function openTargetDirectory(root: Root, key: string): Promise<TargetDirectory> {
+  const names = key.split("/").slice(0, -1);
+  if (!root.namesDescriptors) return openByPath(root.path, names);
+
+  let handle = await open(root.path, flags);
+  try {
+    for (const name of names) {
+      const step = await openOrMake(`/proc/self/fd/${handle.fd}/${name}`);
+      await handle.close();
+      handle = step;
+    }
+    if (nameOfDescriptor(handle.fd) !== join(root.path, ...names)) throw moved();
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return {
+    inside: `/proc/self/fd/${handle.fd}/`,
+    sync: () => handle.sync(),
+    close: () => handle.close(),
+  };
+}
+
+async function openOrMake(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, flags);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+  await make(path);
+  return open(path, flags);
+}
+
+async function make(path: string): Promise<void> {
+  await mkdir(path).catch((error: unknown) => {
+    if (systemCode(error) !== "EEXIST") throw error;
+  });
+}
+
+async function openByPath(rootPath: string, names: readonly string[]): Promise<TargetDirectory> {
+  let path = rootPath;
+  for (const name of names) {
+    path = join(path, name);
+    await make(path);
+    if ((await realpath(path)) !== path) throw moved();
+  }
+  return {
+    inside: join(path, "/"),
+    async sync() {
+      // Windows opens no directories; there the journal of the file system has to do
+      if (process.platform === "win32") return;
+      const handle = await open(path, flags);
+      try {
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+function moved(): SluiceError {
+  return new SluiceError("permission_denied", "fs: write: a link leads to another directory");
+}

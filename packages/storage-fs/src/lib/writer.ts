@@ -1,0 +1,199 @@
+import { constants } from "node:fs";
+import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
+import { SluiceError } from "@sluice/core";
+import { type ObjectInfo, type ObjectWriter, quoteKey, type WriteOptions } from "@sluice/storage";
+import { systemCode, toSluiceError } from "./fs-error.ts";
+import { temporaryName } from "./names.ts";
+import { toObjectInfo } from "./object-info.ts";
+import { type Root, toPath } from "./root.ts";
+import { openTargetDirectory } from "./target-directory.ts";
+
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+/** Chunks are gathered to this much, or this many, before they are written together. */
+const gatherBytes = 1024 * 1024;
+const gatherChunks = 512;
+
+/** Gives each piece of work about one key its turn, one after the other. */
+export type TakeTurns = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+
+/** Writes that compare before they replace must not pass one another within this process. */
+export function createTurns(): TakeTurns {
+  const latest = new Map<string, Promise<unknown>>();
+  return async (key, work) => {
+    const mine = (latest.get(key) ?? Promise.resolve()).then(work, work);
+    latest.set(key, mine);
+    try {
+      return await mine;
+    } finally {
+      if (latest.get(key) === mine) latest.delete(key);
+    }
+  };
+}
+
+/**
+ * Opens a writer: the bytes go to a temporary file beside the target, which `commit` flushes to
+ * disk and gives its name in one step. Up to 2 MiB wait in memory.
+ */
+export async function createFsWriter(
+  root: Root,
+  key: string,
+  options: WriteOptions,
+  { racyMs, takeTurns }: { readonly racyMs: number; readonly takeTurns: TakeTurns },
+): Promise<ObjectWriter> {
+  const { size, signal } = options;
+  const who = `fs: write ${quoteKey(key)}`;
+  signal?.throwIfAborted();
+  toPath(root, key, "fs: write");
+
+  const directory = await openTargetDirectory(root, key).catch((error: unknown) => {
+    throw toSluiceError(error, who);
+  });
+  const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
+  const temporary = directory.inside + temporaryName();
+  const ensureCurrent = (): Promise<void> => ensurePrecondition(target, options, who);
+  let file: FileHandle;
+  try {
+    // also now, so that nobody sends gigabytes for nothing
+    await ensureCurrent();
+    file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+  } catch (error) {
+    await directory.close();
+    throw toSluiceError(error, who);
+  }
+
+  let gathered: Uint8Array[] = [];
+  let gatheredBytes = 0;
+  let written = 0;
+  let writing = Promise.resolve();
+  let finished: Promise<unknown> | undefined;
+
+  const startWriting = (): void => {
+    const chunks = gathered;
+    gathered = [];
+    gatheredBytes = 0;
+    writing = writing.then(() => writeAll(file, chunks));
+    // it is thrown where the writer is waited for next
+    writing.catch(() => {});
+  };
+  const ensureOpen = (operation: string): void => {
+    signal?.throwIfAborted();
+    if (finished) throw new TypeError(`${who}: ${operation} after the writer was finished`);
+  };
+  const release = async (): Promise<void> => {
+    signal?.removeEventListener("abort", onAbort);
+    await writing.catch(() => {});
+    await file.close();
+    await rm(temporary, { force: true });
+    await directory.close();
+  };
+  const publish = async (): Promise<void> => {
+    await ensureCurrent();
+    signal?.throwIfAborted();
+    if (options.ifAbsent) await linkNew(temporary, target, who);
+    else await rename(temporary, target);
+  };
+  const finish = async (): Promise<ObjectInfo> => {
+    try {
+      startWriting();
+      await writing;
+      if (size !== undefined && size !== written) throw wrongSize(who, written, size);
+      await file.sync();
+      await takeTurns(key, publish);
+      await rm(temporary, { force: true });
+      await directory.sync();
+      return toObjectInfo(key, await file.stat({ bigint: true }), racyMs);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw toSluiceError(error, who);
+    } finally {
+      await release();
+    }
+  };
+  const abort = async (): Promise<void> => {
+    finished ??= release();
+    await finished.catch(() => {});
+  };
+  const onAbort = (): void => void abort();
+  signal?.addEventListener("abort", onAbort, { once: true });
+
+  return {
+    async write(chunk) {
+      ensureOpen("write");
+      written += chunk.byteLength;
+      if (size !== undefined && written > size) {
+        await abort();
+        throw wrongSize(who, written, size);
+      }
+      gathered.push(chunk);
+      gatheredBytes += chunk.byteLength;
+      if (gatheredBytes < gatherBytes && gathered.length < gatherChunks) return;
+      try {
+        await writing;
+      } catch (error) {
+        await abort();
+        throw toSluiceError(error, who);
+      }
+      if (!finished) startWriting();
+    },
+    async commit() {
+      ensureOpen("commit");
+      const finishing = finish();
+      finished = finishing;
+      return finishing;
+    },
+    abort,
+    [Symbol.asyncDispose]: abort,
+  };
+}
+
+/** Writes all of the chunks; the system may take fewer bytes at a time than it was given. */
+async function writeAll(file: FileHandle, chunks: readonly Uint8Array[]): Promise<void> {
+  let rest = chunks.filter(({ byteLength }) => byteLength > 0);
+  while (rest.length > 0) {
+    let { bytesWritten } = await file.writev(rest);
+    const next: Uint8Array[] = [];
+    for (const chunk of rest) {
+      const taken = Math.min(bytesWritten, chunk.byteLength);
+      bytesWritten -= taken;
+      if (taken < chunk.byteLength) next.push(chunk.subarray(taken));
+    }
+    rest = next;
+  }
+}
+
+async function ensurePrecondition(
+  target: string,
+  { ifMatch, ifAbsent }: WriteOptions,
+  who: string,
+): Promise<void> {
+  if (!ifAbsent && ifMatch === undefined) return;
+  const stats = await lstat(target, { bigint: true }).catch((error: unknown) => {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  });
+  if (ifAbsent && stats) throw new SluiceError("precondition_failed", `${who}: it exists already`);
+  // compared at once and not handed on, so it may be young
+  if (ifMatch !== undefined && (!stats?.isFile() || toObjectInfo("", stats, 0).etag !== ifMatch))
+    throw new SluiceError("precondition_failed", `${who}: the file has changed`);
+}
+
+async function linkNew(temporary: string, target: string, who: string): Promise<void> {
+  try {
+    await link(temporary, target);
+  } catch (error) {
+    if (systemCode(error) === "EEXIST")
+      throw new SluiceError("precondition_failed", `${who}: it exists already`, { cause: error });
+    if (["EPERM", "ENOTSUP", "ENOSYS"].includes(systemCode(error) ?? ""))
+      throw new SluiceError("unsupported", `${who}: ifAbsent needs hard links here`, {
+        cause: error,
+      });
+    throw error;
+  }
+}
+
+function wrongSize(who: string, written: number, size: number): SluiceError {
+  return new SluiceError(
+    "invalid_argument",
+    `${who}: ${written} bytes came, ${size} were declared`,
+  );
+}
