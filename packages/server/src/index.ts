@@ -1,0 +1,17 @@
+export { createSluice, type Sluice } from "./lib/create-sluice.ts";
+export type { GrantOptions, SluiceOptions, Endpoint } from "./lib/sluice-options.ts";
+export type { AttachOptions } from "./lib/attach.ts";
+export type { AccessAction, AccessDecision, AccessRule } from "./lib/access.ts";
+export type { Caller, PrincipalResolver } from "./lib/principal.ts";
+export type { Delivery, DeliveryPolicy, DeliverySubject } from "./lib/delivery.ts";
+export type { StreamLimits } from "./lib/stream-limits.ts";
+export type { AuditRecord, AuditSink } from "./lib/audit.ts";
+
+// for transports
+export type { RedeemRequest } from "./lib/redeem.ts";
+export { discardReply, type Reply, type Transfer, type TransferResult } from "./lib/reply.ts";
+export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.ts";
+export { problemOf } from "./lib/redeem.ts";
+export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
+export type { RpcFault } from "./lib/rpc-fault.ts";
+export { isLoopbackHost } from "./lib/sluice-options.ts";

@@ -1,0 +1,60 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { EXTENSION_ID, type ClientStreaming, type DeliveryMode, type Era } from "@sluice/core/wire";
+
+/** First revision without sessions; revisions are dates, so text order is their order. */
+const firstModern = "2026";
+
+/** The era of the exchange that a handler is in. */
+export function eraOf(mcp: McpServer): Era {
+  const version = mcp.server.getNegotiatedProtocolVersion();
+  return version !== undefined && version >= firstModern ? "modern" : "legacy";
+}
+
+/**
+ * What the client declared about streams on this request, or, in the legacy era, on this session;
+ * `undefined` when it declared nothing. `remembered` are the capabilities of the session's
+ * `initialize` as they were sent, for transports that can see it: the SDK drops the literal field.
+ */
+export function clientStreaming(
+  mcp: McpServer,
+  ctx: ServerContext,
+  remembered?: unknown,
+): ClientStreaming | undefined {
+  const { envelope, _meta } = ctx.mcpReq as {
+    [K in "envelope" | "_meta"]?: Record<string, unknown>;
+  };
+  const ofRequest =
+    envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? _meta?.[CLIENT_CAPABILITIES_META_KEY];
+  if (ofRequest !== undefined || eraOf(mcp) === "modern") return declaredIn(ofRequest);
+  return declaredIn(mcp.server.getClientCapabilities()) ?? declaredIn(remembered);
+}
+
+/** The declaration in a set of client capabilities: the extension first, the literal field second. */
+function declaredIn(capabilities: unknown): ClientStreaming | undefined {
+  if (!isObject(capabilities)) return undefined;
+  const extensions = capabilities["extensions"];
+  const declared =
+    (isObject(extensions) ? extensions[EXTENSION_ID] : undefined) ??
+    capabilities["resourceStreaming"];
+  if (!isObject(declared)) return undefined;
+  const { maxStreamSize, prefer } = declared;
+  if (maxStreamSize !== undefined && !(typeof maxStreamSize === "number" && maxStreamSize >= 0))
+    throw new SluiceError("invalid_argument", "sluice: maxStreamSize is no number of bytes");
+  return {
+    ...(maxStreamSize !== undefined && { maxStreamSize }),
+    ...(Array.isArray(prefer) && { prefer: prefer.filter(isDeliveryMode) }),
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isDeliveryMode(value: unknown): value is DeliveryMode {
+  return value === "direct" || value === "redirect" || value === "downloadUrl";
+}

@@ -1,0 +1,42 @@
+import type { McpServer } from "@modelcontextprotocol/server";
+import { attach, type AttachOptions } from "./attach.ts";
+import { endSession, redeem, type RedeemRequest } from "./redeem.ts";
+import type { Reply } from "./reply.ts";
+import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
+import { createSluiceParts } from "./sluice-parts.ts";
+
+/** Resources of a storage backend for any number of MCP servers and transports. */
+export interface Sluice {
+  /** The public endpoint that download URLs are made for. */
+  readonly endpoint: Endpoint;
+  /** Base of the resource URIs. */
+  readonly baseUri: string;
+  /**
+   * Serves the resources on a server that is not connected yet: `resources/list`, `read`,
+   * `templates/list` and `stream`, in both protocol eras, beside what its author registered.
+   * Gives the same server back. A server takes one Sluice.
+   */
+  attach<Mcp extends McpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
+  /** Answers a GET or HEAD to a download URL. Never rejects. */
+  redeem(request: RedeemRequest): Promise<Reply>;
+  /** Ends the life of every download URL that is bound to a session of the legacy era. */
+  endSession(sessionId: string): Promise<void>;
+}
+
+/**
+ * Makes a Sluice: storage on one side, MCP servers on the other. Throws a `TypeError` or
+ * `RangeError` for options that cannot work.
+ */
+export function createSluice(options: SluiceOptions): Sluice {
+  const parts = createSluiceParts(options);
+  return {
+    endpoint: parts.endpoint,
+    baseUri: parts.mapper.baseUri,
+    attach(mcp, attachOptions = {}) {
+      attach(parts, mcp, attachOptions);
+      return mcp;
+    },
+    redeem: (request) => redeem(parts, request),
+    endSession: (sessionId) => endSession(parts, sessionId),
+  };
+}

@@ -1,0 +1,105 @@
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import { SluiceError, createSha256, tokenLifetimes, type Principal } from "@sluice/core";
+
+/** Who asks, as the transport saw it. Nothing in it is verified but `authInfo`. */
+export interface Caller {
+  /** Access token that the host's middleware verified. */
+  readonly authInfo?: AuthInfo | undefined;
+  /** `Mcp-Session-Id`, in the legacy era only. */
+  readonly sessionId?: string | undefined;
+  /** A request header by its lower-case name; `undefined` where there is no HTTP request. */
+  readonly header: (name: string) => string | undefined;
+}
+
+/**
+ * Says who a caller is. `undefined` means that nobody vouches for it: such a caller is refused
+ * unless `anonymous` is set. A client id alone names nobody.
+ */
+export type PrincipalResolver = (
+  caller: Caller,
+) => Principal | undefined | Promise<Principal | undefined>;
+
+/** Who a caller is and what follows for download URLs. */
+export interface Identity {
+  /** Absent for the anonymous. */
+  readonly principal?: Principal;
+  /** A download URL may be made: bound to the principal, or self-authenticating for the anonymous. */
+  readonly mayMint: boolean;
+  /** Longest life of a download URL in milliseconds. */
+  readonly maxTtlMs: number;
+}
+
+interface IdentifyOptions {
+  readonly principal: PrincipalResolver | undefined;
+  readonly anonymous: boolean | undefined;
+  readonly isLoopback: boolean;
+  readonly onWarning: (message: string) => void;
+}
+
+/** Makes the function that identifies callers, closed to whoever cannot be identified. */
+export function createIdentify(
+  options: IdentifyOptions,
+): (caller: Caller) => Identity | Promise<Identity> {
+  const { principal: resolve, isLoopback, onWarning } = options;
+  const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
+  const nobody: Identity = {
+    mayMint: anonymous,
+    maxTtlMs: tokenLifetimes.download.self.maxTtlMs,
+  };
+  let warned = false;
+
+  function resolved(principal: Principal | undefined, caller: Caller): Identity {
+    if (principal) return known(principal, caller, tokenLifetimes.download.bound.maxTtlMs);
+    if (anonymous) return nobody;
+    throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
+  }
+
+  return (caller) => {
+    if (resolve) {
+      const principal = resolve(caller);
+      return principal instanceof Promise
+        ? principal.then((settled) => resolved(settled, caller))
+        : resolved(principal, caller);
+    }
+    const token = caller.authInfo?.token ?? bearerToken(caller.header("authorization"));
+    if (token !== undefined) {
+      if (!warned) {
+        warned = true;
+        onWarning(
+          "no principal resolver: download URLs are bound to the access token itself and die when it is refreshed; " +
+            "pass principal to createSluice",
+        );
+      }
+      // the same whether middleware verified the token or only the header is there
+      return known({ issuer: "", subject: digestOf(token), clientId: "" }, caller, 300_000);
+    }
+    // a session id is a routing fact, no authentication: good enough on one's own machine only
+    if (caller.sessionId !== undefined && isLoopback)
+      return known({ issuer: "", subject: "", clientId: "" }, caller, 300_000);
+    return nobody;
+  };
+}
+
+function known(principal: Principal, caller: Caller, maxTtlMs: number): Identity {
+  const { sessionId } = caller;
+  return {
+    principal: sessionId === undefined ? principal : { ...principal, sessionId },
+    mayMint: true,
+    maxTtlMs: Math.min(maxTtlMs, accessTokenLeftMs(caller)),
+  };
+}
+
+function digestOf(text: string): string {
+  const hash = createSha256();
+  hash.update(new TextEncoder().encode(text));
+  return hash.digest();
+}
+
+function bearerToken(header: string | undefined): string | undefined {
+  return /^bearer +([^\s,]+) *$/i.exec(header ?? "")?.[1];
+}
+
+function accessTokenLeftMs({ authInfo }: Caller): number {
+  if (authInfo?.expiresAt === undefined) return Infinity;
+  return authInfo.expiresAt * 1_000 - Date.now();
+}

@@ -1,0 +1,55 @@
+import type { Reply } from "./reply.ts";
+import { shieldHeaders } from "./byte-headers.ts";
+
+/** Why a request to the download route failed, where the status alone does not say it. */
+export type ProblemReason = "expired" | "changed" | "too_large" | "rate" | "range" | "draining";
+
+/** What else a problem carries. */
+export interface ProblemOptions {
+  readonly reason?: ProblemReason;
+  /** Further headers, names and values in turn. */
+  readonly headers?: readonly string[];
+}
+
+const titles: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  410: "Gone",
+  412: "Precondition Failed",
+  413: "Content Too Large",
+  416: "Range Not Satisfiable",
+  421: "Misdirected Request",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+};
+
+/**
+ * An error answer of at most 512 bytes (RFC 9457). The same status and reason give the same
+ * bytes, whatever was behind it.
+ */
+export function problem(status: number, { reason, headers = [] }: ProblemOptions = {}): Reply {
+  const text = JSON.stringify({
+    type: "about:blank",
+    title: titles[status] ?? "Error",
+    status,
+    ...(reason !== undefined && { reason }),
+  });
+  return {
+    status,
+    headers: [
+      "Content-Type",
+      "application/problem+json",
+      "Content-Length",
+      String(text.length),
+      ...headers,
+      ...shieldHeaders,
+    ],
+    text,
+  };
+}

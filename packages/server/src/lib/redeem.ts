@@ -1,0 +1,259 @@
+import {
+  formatEntityTag,
+  formatUnsatisfiedRange,
+  matchesIfNoneMatch,
+  matchesIfRange,
+  parseRange,
+  resourceTag,
+  SluiceError,
+  tokenLifetimes,
+  type ByteRange,
+  type Principal,
+} from "@sluice/core";
+import type { ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
+import type { AuditEntry } from "./audit.ts";
+import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
+import type { Caller } from "./principal.ts";
+import type { OpenGrant } from "./recent-grants.ts";
+import { problem } from "./problem.ts";
+import { discardSource, type Reply } from "./reply.ts";
+import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
+import { storageFault } from "./storage-fault.ts";
+import { createTransfer } from "./transfer.ts";
+
+/** A request to the download route whose Host, Origin and method a transport has checked. */
+export interface RedeemRequest extends Caller {
+  readonly method: "GET" | "HEAD";
+  /** Last path segment, as it was sent. */
+  readonly token: string;
+  /** Ends what storage is doing for it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Redeems a token. The order is fixed: token → time → bearer → principal → rate → access → open →
+ * version → claim. What fails earlier tells less, and only what will get bytes uses the grant up.
+ * Every cause of a 404 gives the same bytes. It never rejects.
+ */
+export async function redeem(parts: SluiceParts, request: RedeemRequest): Promise<Reply> {
+  const entry = parts.beginAudit({ action: "download", mode: "downloadUrl" });
+  let release: (() => void) | undefined;
+  try {
+    const grant = parts.openToken(request.token, Date.now());
+    const { handle: key } = grant;
+    entry.facts.grant = grant.id;
+    entry.facts.uri = parts.mapper.toUri(key);
+
+    const principal = grant.auth === "bound" ? await holderOf(parts, grant, request) : undefined;
+    const tag = tagOf(principal);
+    entry.facts.principal = tag;
+    release = parts.slots.take(tag);
+    await parts.ensureAccess(principal, entry.facts.uri, "stream");
+
+    const storage = parts.storageOf(principal);
+    const chosen = await choose(storage, grant, request).catch(rethrowStorageFault);
+    try {
+      // an answer without bytes needs a live grant and uses none up, as a window grant does
+      await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
+      return replyWith(parts, { grant, entry, release, ...chosen });
+    } catch (error) {
+      if (chosen.opened) await discardSource(chosen.opened, error);
+      throw error;
+    }
+  } catch (error) {
+    release?.();
+    return refuse(parts, { error, entry, request });
+  }
+}
+
+/** The principal of a bound grant, if it is the caller. */
+async function holderOf(
+  parts: SluiceParts,
+  grant: OpenGrant,
+  request: RedeemRequest,
+): Promise<Principal> {
+  const { principal } = await parts.identify(request);
+  if (!principal)
+    throw new SluiceError("unauthenticated", "sluice: redeem: the grant is bound and nobody came");
+  if (!grant.matchesPrincipal(principal))
+    throw new SluiceError("not_found", "sluice: redeem: the grant is somebody else's");
+  if (!grant.sessionBound) {
+    // nobody vouches for a session that the grant says nothing of
+    const { sessionId: _claimed, ...holder } = principal;
+    return holder;
+  }
+  if (await parts.state.get(endOf(principal.sessionId!), Date.now()))
+    throw new SluiceError("not_found", "sluice: redeem: the session is over");
+  return principal;
+}
+
+/** Remembers the end of a session for as long as a grant of it could still be live. */
+export async function endSession({ state }: SluiceParts, sessionId: string): Promise<void> {
+  const now = Date.now();
+  const expiresAt = now + tokenLifetimes.download.bound.maxTtlMs + 60_000;
+  try {
+    await state.put(endOf(sessionId), new Uint8Array(1), { now, expiresAt });
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
+  }
+}
+
+function endOf(sessionId: string): string {
+  return `ended ${resourceTag(sessionId)}`;
+}
+
+interface Chosen {
+  readonly status: 200 | 206 | 304;
+  readonly info: ObjectInfo;
+  readonly range?: Required<ByteRange> | undefined;
+  /** Absent when no bytes will be sent. */
+  readonly opened?: OpenedObject;
+}
+
+/** What to answer with, opened where that is bytes. A plain GET costs storage one call. */
+async function choose(
+  storage: StorageBackend,
+  grant: OpenGrant,
+  { method, header, signal }: RedeemRequest,
+): Promise<Chosen> {
+  const options = signal ? { signal } : {};
+  const key = grant.handle;
+  const rangeHeader = header("range");
+  const ifNoneMatch = header("if-none-match");
+  if (method === "GET" && rangeHeader === undefined && ifNoneMatch === undefined) {
+    const opened = await storage.open(key, options);
+    return { status: 200, info: ensurePinned(grant, opened.info), opened };
+  }
+  const info = ensurePinned(grant, await storage.describe(key, options));
+  const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
+  if (matchesIfNoneMatch(ifNoneMatch, tag)) return { status: 304, info };
+  // RFC 9110 §14.2: Range has a meaning for GET alone
+  if (method === "HEAD") return { status: 200, info };
+  const range =
+    info.size !== undefined && matchesIfRange(header("if-range"), tag)
+      ? parseRange(rangeHeader, info.size)
+      : undefined;
+  if (range === "unsatisfiable")
+    throw new SluiceError("range_not_satisfiable", "sluice: redeem: the range is beyond the end", {
+      size: info.size!,
+    });
+  const opened = await storage.open(key, {
+    ...options,
+    ...(range && { range }),
+    ...(info.etag !== undefined && { ifMatch: info.etag }),
+  });
+  return { status: range ? 206 : 200, info: opened.info, range, opened };
+}
+
+function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
+  if (grant.matchesRevision(info.etag)) return info;
+  throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
+}
+
+function rethrowStorageFault(error: unknown): never {
+  throw storageFault(error);
+}
+
+async function claim(
+  parts: SluiceParts,
+  grant: OpenGrant,
+  principal: string | undefined,
+): Promise<void> {
+  const { id, use, issuedAt, expiresAt, resource } = grant;
+  const { outcome } = await parts.state.claim(
+    { id, use, issuedAt, expiresAt, principal: principal ?? "", resource },
+    Date.now(),
+  );
+  if (outcome === "granted") return;
+  if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant is over");
+  throw new SluiceError("not_found", `sluice: redeem: the grant is ${outcome}`);
+}
+
+interface Redemption extends Chosen {
+  readonly grant: OpenGrant;
+  readonly entry: AuditEntry;
+  readonly release: () => void;
+}
+
+function replyWith(parts: SluiceParts, redemption: Redemption): Reply {
+  const { grant, entry, release, status, info, range, opened } = redemption;
+  if (status === 304) {
+    release();
+    entry.end("complete", { reason: "not_modified" });
+    return { status, headers: unchangedHeaders(info) };
+  }
+  const headers = byteHeaders({
+    uri: entry.facts.uri!,
+    info,
+    range,
+    rangeable: grant.use !== "once",
+    exactType: parts.options.exactTypes ?? false,
+  });
+  if (!opened) {
+    release();
+    entry.end("complete");
+    return { status, headers };
+  }
+  const isLast = range === undefined || range.end === info.size;
+  const settle = (): void => {
+    if (grant.use === "lease" && isLast)
+      parts.state.settle(grant.id, Date.now()).catch(parts.onError);
+  };
+  return { status, headers, transfer: createTransfer(parts, { opened, entry, release, settle }) };
+}
+
+function refuse(
+  parts: SluiceParts,
+  { error, entry, request }: { error: unknown; entry: AuditEntry; request: RedeemRequest },
+): Reply {
+  if (request.signal?.aborted) {
+    entry.end("aborted");
+    return problem(503);
+  }
+  const outcome = outcomeOf(error);
+  entry.end(outcome, { reason: SluiceError.is(error) ? error.code : "internal" });
+  if (outcome === "failed") parts.onError(error);
+  return problemOf(error, parts.options.resourceMetadataUrl);
+}
+
+/** The answer to a failed redemption. */
+export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
+  if (!SluiceError.is(error)) return problem(500);
+  const { retryAfterMs = 1_000 } = error;
+  const retry = ["Retry-After", String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))];
+  switch (error.code) {
+    case "not_found":
+    case "permission_denied":
+    case "unsupported":
+    case "invalid_argument":
+      return problem(404);
+    case "unauthenticated":
+      return problem(401, { headers: ["WWW-Authenticate", formatChallenge(resourceMetadataUrl)] });
+    case "expired":
+      return problem(410, { reason: "expired" });
+    case "precondition_failed":
+      return problem(410, { reason: "changed" });
+    case "range_not_satisfiable":
+      return problem(416, {
+        headers: ["Content-Range", formatUnsatisfiedRange(error.size ?? 0)],
+      });
+    case "throttled":
+      return problem(429, { reason: "rate", headers: retry });
+    case "unavailable":
+      return problem(503, { headers: retry });
+    case "timeout":
+      return problem(504);
+    case "interrupted":
+    case "corrupt":
+      return problem(502);
+    default:
+      return problem(500);
+  }
+}
+
+/** A bearer challenge (RFC 6750 §3, RFC 9728 §5.1). */
+export function formatChallenge(resourceMetadataUrl: string | undefined): string {
+  return resourceMetadataUrl === undefined
+    ? "Bearer"
+    : `Bearer resource_metadata="${encodeURI(resourceMetadataUrl)}"`;
+}

@@ -1,0 +1,110 @@
+import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
+import type { GrantUse, KeyRing, KeyRingInput, Principal, StateStore } from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
+import type { AccessRule } from "./access.ts";
+import type { AuditSink } from "./audit.ts";
+import type { DeliveryPolicy } from "./delivery.ts";
+import type { PrincipalResolver } from "./principal.ts";
+import type { StreamLimits } from "./stream-limits.ts";
+
+/** Options of `createSluice`. */
+export interface SluiceOptions {
+  /**
+   * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the
+   * anonymous). Each is put behind `protect` of @sluice/storage; do that yourself to set its options.
+   */
+  readonly storage: StorageBackend | ((principal: Principal | undefined) => StorageBackend);
+  /** Base of the resource URIs, ending in `/`, such as `files://demo/`. */
+  readonly baseUri: string;
+  /**
+   * Public URL of the MCP endpoint. Download URLs are `<endpoint>/streams/<token>`, and tokens are
+   * good for this endpoint only. Always taken from here, never from a `Host` header. `https:`,
+   * or `http:` on a loopback address.
+   */
+  readonly endpoint: string;
+  /**
+   * Keys that seal the download tokens: a ring, its text or its keys. `"ephemeral"` makes one for
+   * this process, with a warning: it fits a server that is a single process and whose URLs may die with it.
+   */
+  readonly keys: KeyRing | KeyRingInput;
+  /** What must be shared between processes. Default: this process's memory. */
+  readonly state?: StateStore;
+  /**
+   * Who a caller is. Without it, download URLs are bound to the bearer token itself; on a
+   * loopback endpoint to the session.
+   */
+  readonly principal?: PrincipalResolver;
+  /**
+   * Whether callers that nobody vouches for get download URLs too: self-authenticating ones, which
+   * work for whoever has them. Default: only on a loopback endpoint without a principal resolver.
+   */
+  readonly anonymous?: boolean;
+  /** Who may do what. Asked at list, read and stream, and again at each redemption. Default: everybody everything. */
+  readonly access?: AccessRule;
+  /** Scopes that reading and streaming need, as in `registerResource` of the SDK. */
+  readonly scopeChallenge?: ScopeChallengeHandler;
+  /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
+  readonly resourceMetadataUrl?: string;
+  /** How bytes travel. Default `auto`. */
+  readonly delivery?: DeliveryPolicy;
+  /** Exact origins that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
+  readonly redirectOrigins?: readonly string[];
+  /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
+  readonly grant?: GrantOptions;
+  /** Send types that a browser may run under their own name from download URLs. Default false: as octets. */
+  readonly exactTypes?: boolean;
+  /** Largest resource that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
+  readonly maxReadBytes?: number;
+  /** Most streams at once. */
+  readonly limits?: StreamLimits;
+  /** Gets one record for each read, stream call and redemption. */
+  readonly audit?: AuditSink;
+  /** Gets faults that clients see only as `internal` or as a broken connection. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void;
+  /** Gets advice about the configuration. Default: `console.warn`. */
+  readonly onWarning?: (message: string) => void;
+}
+
+/** Settings of download URLs. */
+export interface GrantOptions {
+  readonly use?: GrantUse;
+  /**
+   * Life in milliseconds. Default 5 minutes when bound and 1 minute otherwise; at most 60 and 15
+   * minutes, and never longer than the access token.
+   */
+  readonly ttlMs?: number;
+}
+
+/** The endpoint, checked. */
+export interface Endpoint {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly isLoopback: boolean;
+}
+
+/** Reads `endpoint`; a `TypeError` when it is no URL that download URLs can be made of. */
+export function readEndpoint(endpoint: string): Endpoint {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (!url || url.username || url.password || url.search || url.hash)
+    throw new TypeError(
+      "createSluice: endpoint must be the public URL of the MCP endpoint, without credentials, query and fragment",
+    );
+  const isLoopback = isLoopbackHost(url.hostname);
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
+    throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
+  return { url: url.href.replace(/\/+$/, ""), isLoopback };
+}
+
+/** True for the names of one's own machine, as a URL spells them. */
+export function isLoopbackHost(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
+
+/** True for an https URL (http on loopback) at exactly one of the allowed origins, without credentials. */
+export function isRedirectTarget(target: string, origins: readonly string[]): boolean {
+  const url = URL.canParse(target) ? new URL(target) : undefined;
+  if (!url || url.username || url.password || !/^[\x21-\x7e]+$/.test(target)) return false;
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
+    return false;
+  return origins.includes(url.origin);
+}

@@ -1,0 +1,173 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import {
+  createKeyRing,
+  createMemoryStateStore,
+  createSealer,
+  formatKey,
+  generateKey,
+  principalTag,
+  SluiceError,
+  tokenLifetimes,
+  type KeyRing,
+  type Principal,
+  type SealedToken,
+  type StateStore,
+} from "@sluice/core";
+import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
+import { ensureAllowed, type AccessAction } from "./access.ts";
+import { createAuditTrail, type AuditEntry, type AuditFacts } from "./audit.ts";
+import { eraOf } from "./client-streaming.ts";
+import { createGrantOpener, type OpenGrant } from "./recent-grants.ts";
+import { createIdentify, type Caller, type Identity } from "./principal.ts";
+import { readEndpoint, type Endpoint, type SluiceOptions } from "./sluice-options.ts";
+import { createStreamSlots, type StreamSlots } from "./stream-limits.ts";
+
+/** What the handlers of one Sluice work with. */
+export interface SluiceParts {
+  readonly options: SluiceOptions;
+  readonly endpoint: Endpoint;
+  readonly mapper: UriMapper;
+  /** Opens a token; throws `not_found` or `expired`. */
+  readonly openToken: (token: string, now: number) => OpenGrant;
+  readonly state: StateStore;
+  readonly slots: StreamSlots;
+  readonly onError: (error: unknown) => void;
+  storageOf(principal: Principal | undefined): StorageBackend;
+  identify(caller: Caller): Identity | Promise<Identity>;
+  /** Asks the access rules; throws what a client may learn. */
+  ensureAccess(
+    principal: Principal | undefined,
+    uri: string,
+    action: AccessAction,
+  ): void | Promise<void>;
+  beginAudit(facts: AuditFacts): AuditEntry;
+  /** Seals a grant for a key; `undefined` when this identity gets none. */
+  mint(identity: Identity, key: string, etag: string | undefined): MintedGrant | undefined;
+}
+
+/** A download URL and its token's facts. */
+interface MintedGrant extends SealedToken {
+  readonly url: string;
+}
+
+/** Puts the parts together; throws a `TypeError` or `RangeError` for options that cannot work. */
+export function createSluiceParts(options: SluiceOptions): SluiceParts {
+  const {
+    storage,
+    access = () => "allow" as const,
+    // oxlint-disable-next-line no-console -- the documented default
+    onError = (error) => console.error("sluice:", error),
+    // oxlint-disable-next-line no-console -- the documented default
+    onWarning = (message) => console.warn(`sluice: ${message}`),
+    grant = {},
+  } = options;
+  const endpoint = readEndpoint(options.endpoint);
+  ensureGrant(grant.ttlMs);
+  if (options.access && !options.principal)
+    onWarning(
+      "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
+    );
+  const sealer = createSealer({ keys: readKeys(options.keys, onWarning), audience: endpoint.url });
+
+  return {
+    options,
+    endpoint,
+    onError,
+    mapper: createUriMapper(options.baseUri),
+    openToken: createGrantOpener(sealer),
+    state: options.state ?? createMemoryStateStore(),
+    slots: createStreamSlots(options.limits),
+    storageOf: createStorageOf(storage),
+    identify: createIdentify({
+      principal: options.principal,
+      anonymous: options.anonymous,
+      isLoopback: endpoint.isLoopback,
+      onWarning,
+    }),
+    ensureAccess(principal, uri, action) {
+      const decision = access(principal, uri, action);
+      if (decision instanceof Promise) return decision.then(ensureAllowed);
+      return ensureAllowed(decision);
+    },
+    beginAudit: createAuditTrail(options.audit, onError),
+    mint({ principal, mayMint, maxTtlMs }, key, etag) {
+      const auth = principal ? "bound" : "self";
+      const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
+      const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
+      if (!mayMint || ttlMs < 1_000) return undefined;
+      const sealed = sealer.seal("download", {
+        handle: key,
+        use: grant.use ?? (principal ? "window" : "lease"),
+        ttlMs,
+        ...(principal && { principal }),
+        ...(etag !== undefined && { revision: etag }),
+      });
+      return { ...sealed, url: `${endpoint.url}/streams/${sealed.token}` };
+    },
+  };
+}
+
+/**
+ * Tag of a principal for records, counters and revocation; absent for the anonymous. The sessions
+ * of one subject have one tag.
+ */
+export function tagOf(principal: Principal | undefined): string | undefined {
+  if (!principal) return undefined;
+  const { sessionId: _session, ...user } = principal;
+  return principalTag(user.subject === "" ? principal : user);
+}
+
+/** Who makes the request that a handler is in. */
+export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
+  const request = ctx.http?.req;
+  return {
+    authInfo: ctx.http?.authInfo,
+    // the modern era has no sessions, whatever the header says
+    sessionId: eraOf(mcp) === "modern" ? undefined : ctx.sessionId,
+    header: (name) => request?.headers.get(name) ?? undefined,
+  };
+}
+
+/** Backends with `protect` around them, each once: its gate and its retries are for all who use it. */
+function createStorageOf(storage: SluiceOptions["storage"]): SluiceParts["storageOf"] {
+  if (typeof storage !== "function") {
+    const one = protect(storage);
+    return () => one;
+  }
+  const known = new WeakMap<StorageBackend, StorageBackend>();
+  return (principal) => {
+    const backend = storage(principal);
+    let safe = known.get(backend);
+    if (!safe) known.set(backend, (safe = protect(backend)));
+    return safe;
+  };
+}
+
+function readKeys(keys: SluiceOptions["keys"], onWarning: (message: string) => void): KeyRing {
+  if (keys === "ephemeral") {
+    onWarning("ephemeral keys: download URLs die with this process and work in no other one");
+    return createKeyRing(formatKey(generateKey()));
+  }
+  if (typeof keys === "object" && "derive" in keys) return keys;
+  return createKeyRing(keys);
+}
+
+function ensureGrant(ttlMs: number | undefined): void {
+  const { maxTtlMs } = tokenLifetimes.download.bound;
+  if (ttlMs !== undefined && !(ttlMs >= 1_000 && ttlMs <= maxTtlMs))
+    throw new RangeError(`createSluice: grant.ttlMs must be from 1000 to ${maxTtlMs}`);
+}
+
+/** For outcomes of the audit trail. */
+export function outcomeOf(error: unknown): "denied" | "failed" {
+  return SluiceError.is(error) && !faults.has(error.code) ? "denied" : "failed";
+}
+
+const faults: ReadonlySet<string> = new Set([
+  "internal",
+  "timeout",
+  "unavailable",
+  "interrupted",
+  "corrupt",
+  "protocol",
+]);

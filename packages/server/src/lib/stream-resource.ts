@@ -1,0 +1,314 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import {
+  formatContentDisposition,
+  formatEntityTag,
+  formatReprDigest,
+  formatResourceUri,
+  isProtocolType,
+  parseMediaType,
+  SluiceError,
+} from "@sluice/core";
+import {
+  EXTENSION_ID,
+  RESOURCE_URI_HEADER,
+  type ClientStreaming,
+  type DeliveryMode,
+  type DownloadUrlMeta,
+  type DownloadUrlResult,
+  type Era,
+} from "@sluice/core/wire";
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import type { AuditEntry } from "./audit.ts";
+import { byteHeaders } from "./byte-headers.ts";
+import { clientStreaming, eraOf } from "./client-streaming.ts";
+import { deliveryOrder } from "./delivery.ts";
+import type { Identity } from "./principal.ts";
+import { formatChallenge } from "./redeem.ts";
+import { discardReply, discardSource, type Reply } from "./reply.ts";
+import { resourceName, resourceType } from "./resource-type.ts";
+import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
+import { isRedirectTarget } from "./sluice-options.ts";
+import { callerOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
+import { storageFault } from "./storage-fault.ts";
+import { slotOf, type StreamSlot } from "./stream-slot.ts";
+import { createTransfer } from "./transfer.ts";
+
+/** Thrown with the exact fault, where the error table alone does not say it. */
+class StreamRefusal extends Error {
+  readonly fault: RpcFault;
+  constructor(fault: RpcFault) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
+/** What a `resources/stream` handler works on. */
+export interface StreamCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
+  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+}
+
+/** The result for the SDK to send, or a fault; bytes and redirects go to the request's slot. */
+export type StreamOutcome =
+  | { readonly result: Record<string, unknown>; readonly fault?: never }
+  | { readonly fault: RpcFault; readonly result?: never };
+
+/**
+ * Answers `resources/stream`. Order: key → access → scopes → describe → capability → size → mode →
+ * grant. It never rejects.
+ */
+export async function streamResource(parts: SluiceParts, call: StreamCall): Promise<StreamOutcome> {
+  const { mcp, ctx, uri } = call;
+  const era = eraOf(mcp);
+  const slot = slotOf(ctx.http?.req);
+  const entry = parts.beginAudit({ action: "stream", era, uri });
+  try {
+    const answer = await answerStream(parts, { ...call, era, slot, entry });
+    if (answer.result) return { result: answer.result };
+    if (slot === undefined || slot.isClosed) discardReply(answer.reply);
+    else slot.reply = answer.reply;
+    // a placeholder for the SDK's own checks: the transport replaces the response
+    return { result: { uri } };
+  } catch (error) {
+    const fault = error instanceof StreamRefusal ? error.fault : faultFor(parts, error, era, uri);
+    const outcome = error instanceof StreamRefusal ? "denied" : outcomeOf(error);
+    const reason = SluiceError.is(error) ? error.code : fault.data.reason;
+    const isGone = ctx.http?.req?.signal.aborted === true;
+    if (isGone) entry.end("aborted");
+    else entry.end(outcome, { reason });
+    if (outcome === "failed" && !isGone) parts.onError(error);
+    if (slot) slot.fault = fault;
+    return { fault };
+  }
+}
+
+type Answer =
+  | { readonly reply: Reply; readonly result?: never }
+  | { readonly result: DownloadUrlResult & Record<string, unknown> };
+
+interface Answering extends StreamCall {
+  readonly era: Era;
+  readonly slot: StreamSlot | undefined;
+  readonly entry: AuditEntry;
+}
+
+async function answerStream(
+  parts: SluiceParts,
+  { mcp, ctx, uri, era, slot, entry, isOurs }: Answering,
+): Promise<Answer> {
+  const identity = await parts.identify(callerOf(ctx, mcp));
+  const { principal } = identity;
+  entry.facts.principal = tagOf(principal);
+  const key = parts.mapper.toKey(uri);
+  const canonical = parts.mapper.toUri(key);
+  await parts.ensureAccess(principal, canonical, "stream");
+  // the SDK compares spellings: another one must not lead around what the author registered
+  for (const spelling of new Set([canonical, uri])) {
+    await ensureScopes(parts, { mcp, ctx, uri: spelling, era });
+    if (!(await isOurs(spelling, ctx)))
+      throw new SluiceError("unsupported", "sluice: stream: read of this URI is not ours");
+  }
+
+  const signal = ctx.http?.req?.signal;
+  const storage = parts.storageOf(principal);
+  const info = await storage
+    .describe(key, signal ? { signal } : {})
+    .catch((error: unknown) => Promise.reject(storageFault(error)));
+  const client = clientStreaming(mcp, ctx, slot?.capabilities);
+  if (!client) throw new StreamRefusal(rpcFault("client_capability", era, { uri }));
+  ensureFits(info, client);
+
+  const subject: Subject = { uri, key, info, identity, client, entry, signal };
+  for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined })) {
+    entry.facts.mode = mode;
+    const answer = await attempt(parts, { mode, subject, storage });
+    if (answer) return answer;
+  }
+  if (!identity.mayMint)
+    throw new SluiceError(
+      "unauthenticated",
+      "sluice: stream: no download URL for the anonymous; authenticate, or set anonymous: true",
+    );
+  throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
+}
+
+interface Subject {
+  readonly uri: string;
+  readonly key: string;
+  readonly info: ObjectInfo;
+  readonly identity: Identity;
+  readonly client: ClientStreaming;
+  readonly entry: AuditEntry;
+  readonly signal: AbortSignal | undefined;
+}
+
+function modesFor(
+  parts: SluiceParts,
+  { subject, storage, hasSlot }: { subject: Subject; storage: StorageBackend; hasSlot: boolean },
+): DeliveryMode[] {
+  const { delivery = "auto", redirectOrigins = [] } = parts.options;
+  const { uri, info, client, identity } = subject;
+  const mimeType = resourceType(info);
+  const policy =
+    typeof delivery === "function"
+      ? delivery({ uri, info, mimeType, principal: identity.principal, client })
+      : delivery;
+  return deliveryOrder(policy, client.prefer ?? [], {
+    // JSON or events as bytes could pose as an answer of the protocol itself
+    direct: hasSlot && !isProtocolType(parseMediaType(mimeType)?.essence ?? ""),
+    redirect: hasSlot && storage.presign !== undefined && redirectOrigins.length > 0,
+    downloadUrl: identity.mayMint,
+  });
+}
+
+interface Attempt {
+  readonly mode: DeliveryMode;
+  readonly subject: Subject;
+  readonly storage: StorageBackend;
+}
+
+function attempt(
+  parts: SluiceParts,
+  { mode, subject, storage }: Attempt,
+): Promise<Answer | undefined> {
+  if (mode === "direct") return direct(parts, storage, subject);
+  if (mode === "redirect") return redirect(parts, storage, subject);
+  return Promise.resolve(downloadUrl(parts, subject));
+}
+
+async function direct(
+  parts: SluiceParts,
+  storage: StorageBackend,
+  { uri, key, client, identity, entry, signal }: Subject,
+): Promise<Answer> {
+  const release = parts.slots.take(tagOf(identity.principal));
+  try {
+    const opened = await storage
+      .open(key, signal ? { signal } : {})
+      .catch((error: unknown) => Promise.reject(storageFault(error)));
+    const transfer = createTransfer(parts, { opened, entry, release });
+    try {
+      // it may have grown since it was described
+      ensureFits(opened.info, client);
+      const headers = byteHeaders({ uri, info: opened.info, rangeable: true, exactType: true });
+      const grant = parts.mint(identity, key, opened.info.etag);
+      if (grant) {
+        entry.facts.grant = grant.id;
+        headers.push("Link", `<${grant.url}>; rel="stream"`);
+      }
+      return { reply: { status: 200, headers, transfer } };
+    } catch (error) {
+      await discardSource(opened, error);
+      throw error;
+    }
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+async function redirect(
+  parts: SluiceParts,
+  storage: StorageBackend,
+  { uri, key, info, entry, signal }: Subject,
+): Promise<Answer | undefined> {
+  const presigned = await storage.presign?.(key, {
+    expiresInMs: 300_000,
+    contentType: resourceType(info),
+    contentDisposition: formatContentDisposition(resourceName(key)),
+    ...(signal && { signal }),
+  });
+  if (!presigned || !isRedirectTarget(presigned.url, parts.options.redirectOrigins ?? []))
+    return undefined;
+  entry.end("issued");
+  const headers = [
+    "Location",
+    presigned.url,
+    RESOURCE_URI_HEADER,
+    formatResourceUri(uri),
+    "Cache-Control",
+    "no-store",
+    "Referrer-Policy",
+    "no-referrer",
+    "Content-Length",
+    "0",
+  ];
+  return { reply: { status: 302, headers } };
+}
+
+function downloadUrl(
+  parts: SluiceParts,
+  { uri, key, info, identity, entry }: Subject,
+): Answer | undefined {
+  const grant = parts.mint(identity, key, info.etag);
+  if (!grant) return undefined;
+  entry.facts.grant = grant.id;
+  entry.end("issued");
+  const { principal } = identity;
+  const sha256 = info.digests?.sha256;
+  const meta: DownloadUrlMeta = {
+    auth: principal ? "bound" : "self",
+    expiresAt: new Date(grant.expiresAt).toISOString(),
+    name: resourceName(key),
+    ...(info.etag !== undefined && { etag: formatEntityTag(info.etag) }),
+    ...(sha256 !== undefined && { digest: formatReprDigest(sha256) }),
+    ...(principal?.sessionId !== undefined && { sessionBound: true }),
+  };
+  return {
+    result: {
+      uri,
+      mimeType: resourceType(info),
+      ...(info.size !== undefined && { size: info.size }),
+      downloadUrl: grant.url,
+      _meta: { [EXTENSION_ID]: meta },
+    },
+  };
+}
+
+function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStreaming): void {
+  if (size !== undefined && maxStreamSize !== undefined && size > maxStreamSize)
+    throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
+}
+
+/** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */
+async function ensureScopes(
+  parts: SluiceParts,
+  { mcp, ctx, uri, era }: { mcp: McpServer; ctx: ServerContext; uri: string; era: Era },
+): Promise<void> {
+  const authInfo = ctx.http?.authInfo;
+  const challenge = await mcp.resolveScopeChallenge({
+    request: { jsonrpc: "2.0", id: ctx.mcpReq.id, method: "resources/read", params: { uri } },
+    ...(authInfo && { authInfo }),
+  });
+  if (!challenge) return;
+  const metadataUrl = authInfo?.resourceMetadataUrl ?? parts.options.resourceMetadataUrl;
+  throw new StreamRefusal(
+    rpcFault("forbidden", era, {
+      uri,
+      status: 403,
+      challenge: [
+        'Bearer error="insufficient_scope"',
+        `scope="${challenge.scopes.join(" ")}"`,
+        ...(metadataUrl === undefined ? [] : [`resource_metadata="${encodeURI(metadataUrl)}"`]),
+      ].join(", "),
+    }),
+  );
+}
+
+function faultFor(parts: SluiceParts, error: unknown, era: Era, uri: string): RpcFault {
+  if (SluiceError.is(error) && error.code === "unauthenticated")
+    return rpcFault("forbidden", era, {
+      status: 401,
+      challenge: formatChallenge(parts.options.resourceMetadataUrl),
+    });
+  if (SluiceError.is(error) && error.code === "permission_denied")
+    return rpcFault("forbidden", era, { uri, status: 403, challenge: "Bearer" });
+  return faultOf(error, era, {
+    uri,
+    ...(SluiceError.is(error) &&
+      error.code === "unsupported" && { suggestion: "Use resources/read for this resource" }),
+  });
+}

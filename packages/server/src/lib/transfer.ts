@@ -1,0 +1,41 @@
+import { SluiceError } from "@sluice/core";
+import type { OpenedObject } from "@sluice/storage";
+import type { AuditEntry } from "./audit.ts";
+import type { Transfer } from "./reply.ts";
+import type { SluiceParts } from "./sluice-parts.ts";
+
+interface TransferParts {
+  readonly opened: OpenedObject;
+  readonly entry: AuditEntry;
+  /** Gives the stream's place back. */
+  readonly release: () => void;
+  /** What follows from delivering every byte. */
+  readonly settle?: () => void;
+}
+
+/** The bytes of an opened object, with what must happen once they are through. */
+export function createTransfer(
+  { onError }: Pick<SluiceParts, "onError">,
+  { opened, entry, release, settle }: TransferParts,
+): Transfer {
+  const { range, info } = opened;
+  const bytes = range ? range.end - range.start : info.size;
+  let ended = false;
+  return {
+    source: opened,
+    ...(bytes !== undefined && { bytes }),
+    end({ outcome, bytes: sent, error }) {
+      if (ended) return;
+      ended = true;
+      release();
+      const reason = SluiceError.is(error)
+        ? error.code
+        : outcome === "failed"
+          ? "internal"
+          : undefined;
+      entry.end(outcome, { bytes: sent, ...(reason !== undefined && { reason }) });
+      if (outcome === "complete") settle?.();
+      else if (outcome === "failed") onError(error);
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { createKeyRing, createSealer, formatKey, generateKey } from "@sluice/core";
+import { expect, test } from "vitest";
+import { createGrantOpener } from "../src/lib/recent-grants.ts";
+
+const start = Date.parse("2026-01-01T00:00:00Z");
+
+function createOpener() {
+  const keys = createKeyRing(formatKey(generateKey()));
+  const sealer = createSealer({ keys, audience: "https://mcp.example.com/mcp" });
+  let opened = 0;
+  const counting = {
+    ...sealer,
+    unseal: (...args: Parameters<typeof sealer.unseal>) => {
+      opened += 1;
+      return sealer.unseal(...args);
+    },
+  };
+  const seal = (terms: object = {}) =>
+    sealer.seal("download", { handle: "a.bin", now: start, ...terms }).token;
+  return { keys, seal, open: createGrantOpener(counting), opened: () => opened };
+}
+
+test("the same token within a second is opened once, and gives the same grant", () => {
+  const { seal, open, opened } = createOpener();
+  const token = seal({ revision: "v1" });
+  const first = open(token, start);
+  expect(open(token, start + 999)).toBe(first);
+  expect(opened()).toBe(1);
+  for (let round = 0; round < 2; round++) {
+    expect(first.matchesRevision("v1")).toBe(true);
+    expect(first.matchesRevision("v2")).toBe(false);
+    expect(first.matchesRevision(undefined)).toBe(false);
+  }
+  open(token, start + 1_000);
+  expect(opened()).toBe(2);
+});
+
+test("a token ends on time, remembered or not", () => {
+  const { seal, open } = createOpener();
+  const token = seal({ ttlMs: 10_000 });
+  open(token, start + 14_900);
+  expect(() => open(token, start + 15_000)).toThrow(expect.objectContaining({ code: "expired" }));
+});
+
+test("a key that is withdrawn takes its tokens along within a second", () => {
+  const { keys, seal, open } = createOpener();
+  const token = seal();
+  open(token, start);
+  keys.replace(formatKey(generateKey({ kid: "k2" })));
+  expect(() => open(token, start + 1_000)).toThrow(expect.objectContaining({ code: "not_found" }));
+});
+
+test("what did not open is not remembered, and what is remembered is bounded", () => {
+  const { seal, open, opened } = createOpener();
+  for (let round = 0; round < 2; round++)
+    expect(() => open("v1.k1.nonsense", start)).toThrow(
+      expect.objectContaining({ code: "not_found" }),
+    );
+  expect(opened()).toBe(2);
+  const tokens = Array.from({ length: 257 }, () => seal());
+  for (const token of tokens) open(token, start);
+  open(tokens[0]!, start);
+  expect(opened()).toBe(2 + 258);
+});
