@@ -1,0 +1,8 @@
+export {
+  withSluice,
+  type McpFetchHandler,
+  type SluiceHandler,
+  type WithSluiceOptions,
+} from "./lib/with-sluice.ts";
+export type { DownloadRoute, PlainRequest } from "./lib/download-route.ts";
+export type { OriginGateOptions } from "./lib/origin-gate.ts";

@@ -1,0 +1,62 @@
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import { problem, type Reply, type Sluice } from "@sluice/server";
+import type { OriginGate } from "./origin-gate.ts";
+
+/** A request to the download route as plain values, so that no transport has to build web objects. */
+export interface PlainRequest {
+  readonly method: string;
+  /** Path of the URL and what follows it, as sent. */
+  readonly target: string;
+  /** A header by its lower-case name. */
+  header(name: string): string | undefined;
+  /** Access token that the host's middleware verified. */
+  readonly authInfo?: AuthInfo | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Answers requests below `<endpoint>/streams/`; `undefined` for every other path. */
+export type DownloadRoute = (request: PlainRequest) => Promise<Reply> | undefined;
+
+/** Makes the download route of a Sluice whose endpoint this process sees at `path`. */
+export function createDownloadRoute(sluice: Sluice, gate: OriginGate, path: string): DownloadRoute {
+  const prefix = `${path}/streams/`;
+
+  async function answer(request: PlainRequest): Promise<Reply> {
+    const { method, target } = request;
+    const refused = gate.refuse(request);
+    if (refused) return refused;
+    const cors = gate.corsHeaders(request);
+    if (method === "OPTIONS") return preflight(request, cors);
+    if (method !== "GET" && method !== "HEAD")
+      return problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] });
+    const query = target.indexOf("?");
+    const reply = await sluice.redeem({
+      method,
+      token: target.slice(prefix.length, query < 0 ? undefined : query),
+      header: (name) => request.header(name),
+      authInfo: request.authInfo,
+      sessionId: request.header("mcp-session-id"),
+      signal: request.signal,
+    });
+    return cors.length === 0 ? reply : { ...reply, headers: [...reply.headers, ...cors] };
+  }
+
+  return (request) => (request.target.startsWith(prefix) ? answer(request) : undefined);
+}
+
+function preflight(request: PlainRequest, cors: readonly string[]): Reply {
+  const wanted = request.header("access-control-request-method");
+  const allowed =
+    cors.length === 0 || wanted === undefined
+      ? []
+      : [
+          ...cors,
+          "Access-Control-Allow-Methods",
+          "GET, HEAD",
+          "Access-Control-Allow-Headers",
+          "Authorization, Range, If-Range, If-None-Match, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id",
+          "Access-Control-Max-Age",
+          "600",
+        ];
+  return { status: 204, headers: ["Allow", "GET, HEAD, OPTIONS", "Vary", "Origin", ...allowed] };
+}

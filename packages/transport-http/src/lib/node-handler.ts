@@ -1,0 +1,156 @@
+import { setMaxListeners } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import { problem } from "@sluice/server";
+import type { DownloadRoute } from "./download-route.ts";
+import type { OutflowOptions } from "./outflow.ts";
+import { sendReply } from "./send-reply.ts";
+import { sendResponse } from "./send-response.ts";
+import { replyOf } from "./web-response.ts";
+import type { McpFetchHandler } from "./with-sluice.ts";
+
+/** What middleware in front may have put on a request. */
+export type NodeRequest = IncomingMessage & {
+  /** Access token it verified. */
+  auth?: AuthInfo;
+  /** Body it parsed. */
+  body?: unknown;
+  /** URL before a mount path was taken off. */
+  originalUrl?: string;
+};
+
+/** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
+export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
+
+/** Options of {@link toNodeHandler}. */
+export interface NodeHandlerOptions extends OutflowOptions {
+  /** Largest request body, in bytes. Default 4 MiB, as in the SDK. */
+  readonly maxRequestBodySize?: number;
+  /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/**
+ * Serves a handler over `node:http`. Bytes go straight from the file or stream to the socket, and
+ * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly.
+ */
+export function toNodeHandler(
+  handler: McpFetchHandler & { readonly download?: DownloadRoute },
+  options: NodeHandlerOptions = {},
+): NodeHandler {
+  const {
+    maxRequestBodySize,
+    // oxlint-disable-next-line no-console -- the documented default
+    onError = (error) => console.error("sluice:", error),
+  } = options;
+
+  async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
+    const downloaded = handler.download?.({
+      method: req.method ?? "GET",
+      target: req.originalUrl ?? req.url ?? "/",
+      header: (name) => headerOf(req, name),
+      authInfo: req.auth,
+      signal: connectionSignal(req.socket),
+    });
+    if (downloaded) return sendReply(res, await downloaded, options);
+
+    const gone = new AbortController();
+    res.once("close", () => {
+      if (!res.writableFinished) gone.abort();
+    });
+    const { signal } = gone;
+    const parsedBody = parsedBodyOf(req);
+    const request = await toWebRequest(unmounted(req), parsedBody, {
+      signal,
+      ...(maxRequestBodySize !== undefined && { maxRequestBodySize }),
+    });
+    const response = await handler.fetch(request, {
+      ...(req.auth && { authInfo: req.auth }),
+      ...(parsedBody !== undefined && { parsedBody }),
+    });
+    const reply = replyOf(response);
+    return reply ? sendReply(res, reply, options) : sendResponse(res, response, options);
+  }
+
+  return (req, res) => {
+    if (!res.socket) closeWithConnection(res, req.socket);
+    serve(req, res).catch((error: unknown) => {
+      const status = statusOf(error);
+      if (status === 500 && !res.destroyed) onError(error);
+      if (res.headersSent) res.destroy();
+      else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
+    });
+  };
+}
+
+const connections = new WeakMap<Socket, AbortSignal>();
+
+/**
+ * Aborts when the connection closes. One for all requests of a connection: what one of its
+ * own costs is more than the rest of answering a small download.
+ */
+function connectionSignal(socket: Socket): AbortSignal {
+  let signal = connections.get(socket);
+  if (!signal) {
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort());
+    ({ signal } = gone);
+    // as many as there are pipelined requests
+    setMaxListeners(0, signal);
+    connections.set(socket, signal);
+  }
+  return signal;
+}
+
+/**
+ * Node says "close" only to the response whose turn it is: one that is queued behind it on its
+ * connection would wait for ever, and keep its file and its place.
+ */
+function closeWithConnection(res: ServerResponse, socket: Socket): void {
+  const signal = connectionSignal(socket);
+  const close = (): void => {
+    if (res.socket || res.closed) return;
+    res.destroy();
+    res.emit("close");
+  };
+  signal.addEventListener("abort", close, { once: true });
+  res.once("close", () => signal.removeEventListener("abort", close));
+}
+
+/** Names come from us, never from the request; lists are joined by Node already. */
+function headerOf(req: IncomingMessage, name: string): string | undefined {
+  const value = req.headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** What the SDK's conversion reads; Express shortens `url` to what follows the mount path. */
+function unmounted(req: NodeRequest): NodeIncomingMessageLike {
+  const { method, headers, url, originalUrl = url } = req;
+  return {
+    ...(method !== undefined && { method }),
+    ...(originalUrl !== undefined && { url: originalUrl }),
+    headers,
+    [Symbol.asyncIterator]: () => req[Symbol.asyncIterator](),
+  };
+}
+
+/** A body that middleware read: the stream is at its end, so only this is left of it. */
+function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
+  if (body === undefined || !readableEnded) return undefined;
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) return body;
+  try {
+    return JSON.parse(Buffer.from(body).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof Error && error.name === "RequestBodyTooLargeError") return 413;
+  // a Host or target that no URL can be made of
+  if (error instanceof TypeError && (error as { code?: unknown }).code === "ERR_INVALID_URL")
+    return 400;
+  return 500;
+}

@@ -1,0 +1,134 @@
+import type { ServerResponse } from "node:http";
+
+/** Bounds on how slowly a reader may take its bytes. */
+export interface OutflowOptions {
+  /**
+   * Longest time without the network taking anything, in milliseconds; twice as long while there
+   * is nothing to take. Default 30 s.
+   */
+  readonly stallTimeoutMs?: number;
+  /** Least bytes per second over `rateWindowMs`. Default 4096. */
+  readonly minBytesPerSecond?: number;
+  /** Default 60 s. */
+  readonly rateWindowMs?: number;
+}
+
+/** Chunks on their way out through one response. */
+export interface Outflow {
+  /** True once the connection is gone: nothing written from now on arrives. */
+  readonly isBroken: boolean;
+  /** Bytes that the network has taken. */
+  readonly flushedBytes: number;
+  /** Calls `listener` once when the connection goes away; at once when it is gone already. */
+  onBroken(listener: () => void): void;
+  /** Hands a chunk over. `done` is called when the network has taken it, or never will. */
+  write(chunk: Uint8Array, done: (flushed: boolean) => void): void;
+  /** Waits until fewer than `count` chunks are under way, or the connection is gone. */
+  fewerThan(count: number): Promise<void>;
+  /** Ends the response, with a last chunk if there is one, and waits for it to be taken. */
+  end(chunk?: Uint8Array): Promise<void>;
+  /** Takes every listener and timer away. Call it last. */
+  dispose(): void;
+}
+
+/** Opens the way out of a response; a reader that is too slow has its connection destroyed. */
+export function createOutflow(res: ServerResponse, options: OutflowOptions = {}): Outflow {
+  const { stallTimeoutMs = 30_000, minBytesPerSecond = 4_096, rateWindowMs = 60_000 } = options;
+  const pending = new Set<(flushed: boolean) => void>();
+  let isBroken = res.destroyed;
+  let isFinished = false;
+  let flushedBytes = 0;
+  let wake: (() => void) | undefined;
+  let tellBroken: (() => void) | undefined;
+  let rateTimer: NodeJS.Timeout | undefined;
+
+  const giveUp = (): void => void res.destroy();
+  const onClose = (): void => {
+    isBroken ||= !isFinished;
+    wake?.();
+    if (isBroken) tellBroken?.();
+  };
+  const onFinish = (): void => {
+    // Node says it also of bytes that the connection took with it when it broke
+    const { destroyed, errored } = res.req.socket;
+    if (destroyed || errored) isBroken = true;
+    else isFinished = true;
+    wake?.();
+  };
+  const { socket } = res;
+  res.on("close", onClose);
+  res.on("finish", onFinish);
+  let isPatient = true;
+  const onTimeout = (): void => {
+    if (pending.size > 0 || !isPatient) return giveUp();
+    // it is the source that is late: storage has a deadline of its own, which says so to the reader
+    isPatient = false;
+    res.setTimeout(stallTimeoutMs);
+  };
+  // the socket's own timer sees every partial write; ours below sees whole chunks
+  res.setTimeout(stallTimeoutMs, onTimeout);
+
+  function watchRate(): void {
+    if (rateTimer) return;
+    let flushedBefore = flushedBytes;
+    rateTimer = setInterval(() => {
+      const tooSlow = flushedBytes - flushedBefore < (minBytesPerSecond * rateWindowMs) / 1_000;
+      // with nothing under way it is the source that we wait for; without a socket, another response
+      if (tooSlow && pending.size > 0 && res.socket) giveUp();
+      flushedBefore = flushedBytes;
+    }, rateWindowMs);
+    rateTimer.unref();
+  }
+
+  async function waitWhile(condition: () => boolean): Promise<void> {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- onClose modifies it
+    while (!isBroken && condition()) await new Promise<void>((resolve) => void (wake = resolve));
+  }
+
+  return {
+    get isBroken() {
+      return isBroken;
+    },
+    get flushedBytes() {
+      return flushedBytes;
+    },
+    onBroken(listener) {
+      tellBroken = listener;
+      if (isBroken) listener();
+    },
+    write(chunk, done) {
+      pending.add(done);
+      isPatient = true;
+      watchRate();
+      res.write(chunk, (error) => {
+        if (error) isBroken = true;
+        else flushedBytes += chunk.byteLength;
+        if (pending.delete(done)) done(true);
+        wake?.();
+      });
+    },
+    fewerThan: (count) => waitWhile(() => pending.size >= count),
+    async end(chunk) {
+      pending.add(lastChunk);
+      watchRate();
+      // ended already when the whole answer was sent at once and is still on its way
+      if (!res.writableEnded) res.end(chunk);
+      await waitWhile(() => !isFinished);
+      pending.delete(lastChunk);
+      if (isFinished) flushedBytes += chunk?.byteLength ?? 0;
+    },
+    dispose() {
+      clearInterval(rateTimer);
+      res.off("close", onClose);
+      res.off("finish", onFinish);
+      res.off("timeout", onTimeout);
+      // the server puts its own time for idle connections in place; a socket without one must not keep ours
+      if (socket?.timeout === stallTimeoutMs) socket.setTimeout(0);
+      for (const done of pending) done(false);
+      pending.clear();
+    },
+  };
+}
+
+/** Stands for the last chunk among those under way. */
+const lastChunk = (): void => {};

@@ -1,0 +1,94 @@
+import { read } from "node:fs";
+import { SluiceError, type FileRegion } from "@sluice/core";
+import type { BufferPool } from "./buffer-pool.ts";
+import type { Outflow } from "./outflow.ts";
+
+const firstChunkBytes = 128 * 1024;
+const smallestChunkBytes = 64 * 1024;
+const largestChunkBytes = 512 * 1024;
+/** A chunk that takes longer than this to leave makes the next ones smaller. */
+const slowMs = 250;
+
+/** What {@link pumpFile} works with. */
+export interface PumpFileOptions {
+  readonly pool: BufferPool;
+  /** Called once, before the first chunk is written. */
+  readonly begin: () => void;
+}
+
+/**
+ * Sends a region of a file and ends the response: at most two buffers under way, one being
+ * written while the other fills. The last chunk leaves after `verify`, so that a file which
+ * changed meanwhile never looks complete. Rejects when the file breaks; a reader that goes away
+ * shows in `outflow.isBroken`.
+ */
+export async function pumpFile(
+  region: FileRegion,
+  outflow: Outflow,
+  { pool, begin }: PumpFileOptions,
+): Promise<void> {
+  const { fd, start, end } = region;
+  let position = start;
+  let chunkBytes = firstChunkBytes;
+  while (!outflow.isBroken) {
+    const loan = pool.take(Math.min(chunkBytes, end - position));
+    const { buffer } = loan;
+    const wanted = Math.min(buffer.length, chunkBytes, end - position);
+    try {
+      await readFully(fd, buffer, wanted, position);
+      position += wanted;
+      if (position === end) await region.verify();
+      if (position - wanted === start) begin();
+    } catch (error) {
+      loan.release();
+      throw error;
+    }
+    const chunk = wanted === buffer.length ? buffer : buffer.subarray(0, wanted);
+    if (position === end) {
+      await outflow.end(chunk);
+      if (outflow.isBroken) loan.forget();
+      else loan.release();
+      return;
+    }
+    const writtenAt = performance.now();
+    outflow.write(chunk, (flushed) => (flushed ? loan.release() : loan.forget()));
+    await outflow.fewerThan(2);
+    chunkBytes =
+      performance.now() - writtenAt > slowMs
+        ? smallestChunkBytes
+        : Math.min(chunkBytes * 2, largestChunkBytes);
+  }
+}
+
+async function readFully(
+  fd: number,
+  buffer: Buffer,
+  bytes: number,
+  position: number,
+): Promise<void> {
+  for (let got = 0; got < bytes;) {
+    const count = await readSome(fd, buffer, {
+      at: got,
+      bytes: bytes - got,
+      position: position + got,
+    });
+    if (count === 0)
+      throw new SluiceError("interrupted", "http: the file ended before its promised size");
+    got += count;
+  }
+}
+
+interface Window {
+  readonly at: number;
+  readonly bytes: number;
+  readonly position: number;
+}
+
+function readSome(fd: number, buffer: Buffer, { at, bytes, position }: Window): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(fd, buffer, at, bytes, position, (error, count) => {
+      if (error) reject(error);
+      else resolve(count);
+    });
+  });
+}

@@ -1,0 +1,88 @@
+import type { ServerResponse } from "node:http";
+import { discardReply, problemOf, type Reply, type Transfer } from "@sluice/server";
+import { createBufferPool } from "./buffer-pool.ts";
+import { createOutflow, type OutflowOptions } from "./outflow.ts";
+import { pumpBody } from "./pump-body.ts";
+import { pumpFile } from "./pump-file.ts";
+
+/** One bound for all transfers of the process. */
+const pool = createBufferPool();
+
+/**
+ * Sends a reply. A source that breaks before the first byte becomes an error answer; after it, the
+ * connection is destroyed: a short body never ends cleanly. Never rejects.
+ */
+export async function sendReply(
+  res: ServerResponse,
+  reply: Reply,
+  options: OutflowOptions = {},
+): Promise<void> {
+  if (res.destroyed || res.headersSent) return discardReply(reply);
+  try {
+    const { transfer } = reply;
+    if (transfer) return await sendTransfer(res, { ...reply, transfer }, options);
+    writeHead(res, reply);
+    if (reply.text === undefined) res.end();
+    else res.end(reply.text);
+  } catch (error) {
+    discardReply(reply, error);
+    res.destroy();
+  }
+}
+
+async function sendTransfer(
+  res: ServerResponse,
+  reply: Reply & { readonly transfer: Transfer },
+  options: OutflowOptions,
+): Promise<void> {
+  const { transfer } = reply;
+  const { source } = transfer;
+  const { file, bytes } = source;
+  if (bytes && sendAtOnce(res, reply, bytes)) return;
+  const outflow = createOutflow(res, options);
+  let begun = false;
+  const begin = (): void => {
+    begun = true;
+    writeHead(res, reply);
+  };
+  try {
+    if (bytes) await outflow.end(bytes);
+    else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
+    else await pumpBody(source.body, outflow, { bytes: transfer.bytes, begin });
+    const outcome = outflow.isBroken ? "aborted" : "complete";
+    transfer.end({ outcome, bytes: outflow.flushedBytes });
+  } catch (error) {
+    transfer.end({ outcome: "failed", bytes: outflow.flushedBytes, error });
+    if (begun) res.destroy();
+    else await sendReply(res, problemOf(error));
+  } finally {
+    outflow.dispose();
+    if (file) file.close().catch(() => {});
+  }
+}
+
+/**
+ * Sends bytes that lie in memory together with their head. True when the network took them on the
+ * spot, as it nearly always does: then there is nothing to wait for and no reader to watch.
+ */
+function sendAtOnce(
+  res: ServerResponse,
+  reply: Reply & { readonly transfer: Transfer },
+  bytes: Uint8Array,
+): boolean {
+  const { transfer } = reply;
+  if (transfer.bytes !== undefined && transfer.bytes !== bytes.byteLength)
+    throw new RangeError("http: the bytes in memory are not as many as were promised");
+  writeHead(res, reply);
+  const { socket } = res;
+  res.end(bytes);
+  if (!socket || socket.destroyed || socket.writableLength > 0) return false;
+  transfer.end({ outcome: "complete", bytes: bytes.byteLength });
+  return true;
+}
+
+/** The head as it stands in the reply; middleware in front may add to it, but not advertise itself. */
+function writeHead(res: ServerResponse, { status, headers }: Reply): void {
+  if (res.hasHeader("x-powered-by")) res.removeHeader("x-powered-by");
+  res.writeHead(status, headers as string[]);
+}

@@ -1,0 +1,61 @@
+import { isJsonContentType, readRequestBody } from "@modelcontextprotocol/server";
+import { parseResourceUri } from "@sluice/core";
+import { NAME_HEADER, STREAM_METHOD } from "@sluice/core/wire";
+
+/** A single JSON-RPC request out of a body. */
+export interface RpcCall {
+  readonly jsonrpc: "2.0";
+  readonly id: string | number;
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** The requests that the wrapper must see. */
+const methods: readonly string[] = [STREAM_METHOD, "initialize"];
+
+/**
+ * The call in a POST when it is one of ours, out of a body that middleware parsed or out of a
+ * copy of the request, which stays readable. Everything odd is `undefined`: the SDK answers that.
+ */
+export async function callIn(
+  request: Request,
+  parsedBody: unknown,
+  maxBytes: number | undefined,
+): Promise<RpcCall | undefined> {
+  if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
+    return undefined;
+  const body = parsedBody ?? (await parse(request, maxBytes));
+  return isCall(body) && methods.includes(body.method) ? body : undefined;
+}
+
+/**
+ * True when `Mcp-Name` names another resource than the body: a gateway in front would judge the one
+ * and the server answer the other. The SDK looks at the methods of the specification only.
+ */
+export function isMisnamed(request: Request, { params }: RpcCall): boolean {
+  const name = request.headers.get(NAME_HEADER);
+  const uri = params?.["uri"];
+  return name !== null && typeof uri === "string" && parseResourceUri(name) !== uri;
+}
+
+async function parse(request: Request, maxBytes: number | undefined): Promise<unknown> {
+  if (request.bodyUsed) return undefined;
+  const read = await readRequestBody(request.clone(), maxBytes);
+  if (read.tooLarge || !mayName(read.text)) return undefined;
+  try {
+    return JSON.parse(read.text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether it is worth parsing; many JSON writers escape the slash, and any letter can be. */
+function mayName(text: string): boolean {
+  return text.includes("\\") || methods.some((method) => text.includes(method));
+}
+
+function isCall(body: unknown): body is RpcCall {
+  if (typeof body !== "object" || body === null) return false;
+  const { id, method } = body as { id?: unknown; method?: unknown };
+  return typeof method === "string" && (typeof id === "string" || typeof id === "number");
+}

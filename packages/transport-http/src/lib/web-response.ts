@@ -1,0 +1,56 @@
+import type { Reply, Transfer } from "@sluice/server";
+
+const replies = new WeakMap<Response, Reply>();
+
+/**
+ * A reply as a web response. The source is not touched before the body is read; adapters that can
+ * do better take the reply itself with {@link replyOf} and leave the response's body alone.
+ */
+export function toResponse(reply: Reply): Response {
+  const { status, headers, text, transfer } = reply;
+  const fields = new Headers();
+  for (let at = 0; at < headers.length; at += 2) fields.append(headers[at]!, headers[at + 1]!);
+  const body = transfer ? bodyOf(transfer) : (text ?? null);
+  const response = new Response(body, { status, headers: fields });
+  replies.set(response, reply);
+  return response;
+}
+
+/** The reply that a response was made of, if it was. */
+export function replyOf(response: Response): Reply | undefined {
+  return replies.get(response);
+}
+
+/** The bytes as a stream that counts them and fails when there are too few or too many. */
+function bodyOf(transfer: Transfer): ReadableStream<Uint8Array> {
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  let sent = 0;
+  const { bytes } = transfer;
+  const fail = (error: unknown): never => {
+    transfer.end({ outcome: "failed", bytes: sent, error });
+    throw error;
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        reader ??= transfer.source.body.getReader();
+        const { done, value } = await reader.read().catch(fail);
+        if (!done) {
+          sent += value.byteLength;
+          if (bytes === undefined || sent <= bytes) return controller.enqueue(value);
+          void reader.cancel().catch(() => {});
+          return fail(new Error(`http: the source gave more than the promised ${bytes} bytes`));
+        }
+        if (bytes !== undefined && sent < bytes)
+          fail(new Error(`http: the source gave ${sent} of ${bytes} promised bytes`));
+        transfer.end({ outcome: "complete", bytes: sent });
+        controller.close();
+      },
+      async cancel(reason) {
+        transfer.end({ outcome: "aborted", bytes: sent });
+        await (reader ?? transfer.source.body).cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

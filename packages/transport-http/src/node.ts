@@ -1,0 +1,8 @@
+export {
+  toNodeHandler,
+  type NodeHandler,
+  type NodeHandlerOptions,
+  type NodeRequest,
+} from "./lib/node-handler.ts";
+export type { OutflowOptions } from "./lib/outflow.ts";
+export { hardenServer, type HardenServerOptions } from "./lib/harden-server.ts";

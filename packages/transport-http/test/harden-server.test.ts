@@ -1,0 +1,63 @@
+import { createServer } from "node:http";
+import { connect, type Socket } from "node:net";
+import { hardenServer } from "@sluice/transport-http/node";
+import { expect, test } from "vitest";
+import { listen } from "./serve.ts";
+
+const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+async function startHardened(maxConnections?: number) {
+  let asked = 0;
+  const server = createServer((req, res) => {
+    asked++;
+    res.end(String(Object.keys(req.headers).length));
+  });
+  const origin = await listen(
+    hardenServer(server, maxConnections === undefined ? {} : { maxConnections }),
+  );
+  return { server, port: Number(new URL(origin).port), asked: () => asked };
+}
+
+/** Opens a connection, sends a text, and collects what comes until the server hangs up. */
+function talk(port: number, text: string): { socket: Socket; said: Promise<string> } {
+  const socket = connect(port, "127.0.0.1", () => socket.write(text));
+  const said = new Promise<string>((resolve) => {
+    let answer = "";
+    socket.setEncoding("latin1").on("data", (chunk: string) => void (answer += chunk));
+    socket.on("error", () => {}).on("close", () => resolve(answer));
+  });
+  return { socket, said };
+}
+
+test("a hardened server waits for nobody for ever", async () => {
+  const { server } = await startHardened();
+  const { headersTimeout, requestTimeout, keepAliveTimeout } = server;
+  expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([15_000, 30_000, 5_000]);
+});
+
+test("a pipeline of requests ends after the hundredth", async () => {
+  const { server, port, asked } = await startHardened();
+  server.keepAliveTimeout = 100; // nobody needs to wait for the end that comes anyway
+  const said = await talk(port, get.repeat(150)).said;
+  expect(said.match(/HTTP\/1\.1 200/g)).toHaveLength(100);
+  expect(asked()).toBe(100);
+});
+
+test("headers of more than 16 KiB are 431, and of more than 64 fields the rest is not kept", async () => {
+  const { port, asked } = await startHardened();
+  const large = `GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=${"0-,".repeat(6_000)}\r\n\r\n`;
+  expect(await talk(port, large).said).toMatch(/^HTTP\/1\.1 431 /);
+  expect(asked()).toBe(0);
+  const fields = Array.from({ length: 500 }, (_, n) => `x-${n}: 1\r\n`).join("");
+  const many = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields}\r\n`;
+  // newer releases of Node refuse such a request altogether
+  expect(await talk(port, many).said).toMatch(/^HTTP\/1\.1 431 |\r\n64(\r\n|$)/);
+});
+
+test("connections beyond the limit are closed unanswered", async () => {
+  const { port } = await startHardened(2);
+  const held = [talk(port, "GET / HTTP/1.1\r\n"), talk(port, "GET / HTTP/1.1\r\n")];
+  await Promise.all(held.map(({ socket }) => new Promise((done) => socket.once("ready", done))));
+  expect(await talk(port, get).said).toBe("");
+  for (const { socket } of held) socket.destroy();
+});

@@ -1,0 +1,270 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, open, rm, truncate, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SluiceError, type FileRegion } from "@sluice/core";
+import type { Reply, TransferResult } from "@sluice/server";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createBufferPool } from "../src/lib/buffer-pool.ts";
+import type { OutflowOptions } from "../src/lib/outflow.ts";
+import { sendReply } from "../src/lib/send-reply.ts";
+import { sendResponse } from "../src/lib/send-response.ts";
+import { listen } from "./serve.ts";
+
+let folder: string;
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "sluice-pump-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+const KiB = 1024;
+
+/** A region of a new file with these bytes, with notes of what was done to it. */
+async function createRegion(bytes: Uint8Array, start = 0, end = bytes.length) {
+  const path = join(folder, randomBytes(8).toString("hex"));
+  await writeFile(path, bytes);
+  const file = await open(path);
+  const noted = { path, verified: 0, closed: 0 };
+  const region: FileRegion = {
+    fd: file.fd,
+    start,
+    end,
+    async verify() {
+      noted.verified += 1;
+    },
+    async close() {
+      if (noted.closed++ === 0) await file.close();
+    },
+  };
+  return { region, noted };
+}
+
+/** Serves one transfer of a file; gives its URL and how the transfer ended. */
+async function serveRegion(region: FileRegion, options: OutflowOptions = {}) {
+  const results: TransferResult[] = [];
+  const reply: Reply = {
+    status: 200,
+    headers: ["Content-Length", String(region.end - region.start)],
+    transfer: {
+      source: {
+        file: region,
+        get body() {
+          return new ReadableStream<Uint8Array>({ start: (body) => body.close() });
+        },
+      },
+      bytes: region.end - region.start,
+      end: (result) => void results.push(result),
+    },
+  };
+  const url = await listen(createServer((_req, res) => void sendReply(res, reply, options)));
+  return { url, results };
+}
+
+describe("a file", () => {
+  test.each([0, 1, 4_096, 64 * KiB, 128 * KiB, 128 * KiB + 1, 384 * KiB, 3_000 * KiB + 7])(
+    "of %i bytes arrives byte by byte, verified once and closed",
+    async (size) => {
+      const bytes = randomBytes(size);
+      const { region, noted } = await createRegion(bytes);
+      const { url, results } = await serveRegion(region);
+      const received = Buffer.from(await (await fetch(url)).arrayBuffer());
+      expect(Buffer.compare(received, bytes)).toBe(0);
+      await expect.poll(() => results).toEqual([{ outcome: "complete", bytes: size }]);
+      expect(noted.verified).toBe(size === 0 ? 0 : 1);
+      expect(noted.closed).toBeGreaterThan(0);
+    },
+  );
+
+  test("is sent from where the region starts to where it ends", async () => {
+    const bytes = randomBytes(700 * KiB);
+    const { region } = await createRegion(bytes, 100, 600 * KiB + 1);
+    const { url } = await serveRegion(region);
+    const received = Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect(Buffer.compare(received, bytes.subarray(100, 600 * KiB + 1))).toBe(0);
+  });
+
+  test("that changed meanwhile never arrives whole: small it is an error answer, large it breaks", async () => {
+    for (const [size, expected] of [
+      [4 * KiB, 410],
+      [2_000 * KiB, "broken"],
+    ] as const) {
+      const { region, noted } = await createRegion(randomBytes(size));
+      region.verify = async () => {
+        throw new SluiceError("precondition_failed", "fs: the file changed");
+      };
+      const { url, results } = await serveRegion(region);
+      const response = await fetch(url);
+      const body = await response.arrayBuffer().catch(() => undefined);
+      expect(body ? response.status : "broken").toBe(expected);
+      await expect.poll(() => results).toMatchObject([{ outcome: "failed" }]);
+      expect(noted.closed).toBeGreaterThan(0);
+    }
+  });
+
+  test("that was truncated meanwhile breaks the connection", async () => {
+    const { region, noted } = await createRegion(randomBytes(900 * KiB));
+    await truncate(noted.path, 500 * KiB);
+    const { url, results } = await serveRegion(region);
+    await expect(fetch(url).then((response) => response.arrayBuffer())).rejects.toThrow(TypeError);
+    await expect
+      .poll(() => results)
+      .toMatchObject([{ outcome: "failed", error: { code: "interrupted" } }]);
+  });
+});
+
+/** Asks and then never reads. */
+async function stall(url: string): Promise<{ closed: Promise<void> }> {
+  const { port } = new URL(url);
+  const socket = connect({ port: Number(port), host: "127.0.0.1" });
+  const closed = new Promise<void>(
+    (resolve) => void socket.on("close", resolve).on("error", () => {}),
+  );
+  await new Promise<void>((resolve) => void socket.once("connect", resolve));
+  socket.pause();
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  // only reading tells a paused socket that the other end has gone
+  setTimeout(() => socket.resume(), 1_500).unref();
+  return { closed };
+}
+
+describe("a reader", () => {
+  test("that takes nothing is given up, and its file closed", async () => {
+    const { region, noted } = await createRegion(Buffer.alloc(24 * KiB * KiB));
+    const { url, results } = await serveRegion(region, { stallTimeoutMs: 200 });
+    const { closed } = await stall(url);
+    await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
+    expect(results[0]!.bytes).toBeLessThan(24 * KiB * KiB);
+    expect(noted.closed).toBeGreaterThan(0);
+    await closed;
+  });
+
+  test("that is slower than the least rate is given up", async () => {
+    const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
+    const slow = { minBytesPerSecond: 1e9, rateWindowMs: 200 };
+    const { url, results } = await serveRegion(region, slow);
+    await stall(url);
+    await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
+  });
+
+  test("that leaves before it took the last chunk did not get all of it", async () => {
+    // more than the system keeps for a reader
+    const bytes = Buffer.alloc(24 * KiB * KiB);
+    const results: TransferResult[] = [];
+    const source = { bytes, body: new ReadableStream<Uint8Array>() };
+    const transfer = { source, bytes: bytes.length, end: (r: TransferResult) => results.push(r) };
+    const headers = ["Content-Length", String(bytes.length)];
+    const server = createServer((req, res) => {
+      void sendReply(res, { status: 200, headers, transfer });
+      req.socket.destroy();
+    });
+    await fetch(await listen(server)).catch(() => {});
+    await expect.poll(() => results).toEqual([{ outcome: "aborted", bytes: 0 }]);
+  });
+
+  test("that is slower than the least rate at the very end is given up as well", async () => {
+    const bytes = Buffer.alloc(24 * KiB * KiB);
+    const results: TransferResult[] = [];
+    const source = { bytes, body: new ReadableStream<Uint8Array>() };
+    const transfer = { source, bytes: bytes.length, end: (r: TransferResult) => results.push(r) };
+    const headers = ["Content-Length", String(bytes.length)];
+    const slow = { minBytesPerSecond: 1e9, rateWindowMs: 200 };
+    const server = createServer(
+      (_req, res) => void sendReply(res, { status: 200, headers, transfer }, slow),
+    );
+    await stall(await listen(server));
+    await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
+  });
+
+  test("that takes nothing of an answer of MCP is given up as well, and the answer cancelled", async () => {
+    let cancelled = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (body) => body.enqueue(new Uint8Array(KiB * KiB)),
+      cancel: () => void (cancelled += 1),
+    });
+    const options = { stallTimeoutMs: 200 };
+    const server = createServer(
+      (_req, res) => void sendResponse(res, new Response(endless), options),
+    );
+    const { closed } = await stall(await listen(server));
+    await expect.poll(() => cancelled, { timeout: 5_000 }).toBe(1);
+    await closed;
+  });
+
+  test("that is done keeps its connection for as long as the server lets it", async () => {
+    const server = createServer((_req, res) => {
+      void createRegion(Buffer.from("done")).then(({ region: file }) => {
+        const source = { file, body: new ReadableStream<Uint8Array>() };
+        const transfer = { source, bytes: 4, end: () => {} };
+        const headers = ["Content-Length", "4"];
+        return sendReply(res, { status: 200, headers, transfer }, { stallTimeoutMs: 100 });
+      });
+    });
+    server.keepAliveTimeout = 0;
+    const { port } = new URL(await listen(server));
+    const socket = connect({ port: Number(port), host: "127.0.0.1" });
+    let answers = "";
+    socket.setEncoding("latin1").on("data", (text) => void (answers += text));
+    for (const count of [1, 2]) {
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      await expect.poll(() => answers.split("done").length - 1).toBe(count);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    expect(socket.closed).toBe(false);
+    socket.destroy();
+  });
+});
+
+describe("the buffer pool", () => {
+  test("reuses what comes back, never lends one buffer twice, and keeps to its bound", () => {
+    const pool = createBufferPool({
+      largeBytes: 100,
+      smallBytes: 10,
+      maxBytes: 200,
+      idleBytes: 10,
+    });
+    const first = pool.take(50);
+    const second = pool.take(100);
+    const third = pool.take(100);
+    const fourth = pool.take(3);
+    const lengths = [first, second, third, fourth].map(({ buffer }) => buffer.length);
+    expect(lengths).toEqual([100, 100, 10, 10]);
+    expect(first.buffer).not.toBe(second.buffer);
+    expect(pool.pooledBytes).toBe(200);
+    second.release();
+    first.release();
+    first.release();
+    third.release();
+    fourth.release();
+    expect(pool.pooledBytes).toBe(200);
+    const again = pool.take(60);
+    expect(again.buffer).toBe(first.buffer);
+    again.forget();
+    again.release();
+    expect(pool.pooledBytes).toBe(100);
+    expect(pool.take(3).buffer).toBe(third.buffer);
+    expect(pool.take(3).buffer).not.toBe(fourth.buffer);
+  });
+});
+
+test("bytes that lie in memory are sent as they are, and nobody asks for a body", async () => {
+  const bytes = randomBytes(9 * KiB);
+  const results: TransferResult[] = [];
+  const reply: Reply = {
+    status: 200,
+    headers: ["Content-Length", String(bytes.length)],
+    transfer: {
+      source: {
+        bytes,
+        get body(): never {
+          throw new Error("the body was made");
+        },
+      },
+      bytes: bytes.length,
+      end: (result) => void results.push(result),
+    },
+  };
+  const url = await listen(createServer((_req, res) => void sendReply(res, reply)));
+  const got = await (await fetch(url)).arrayBuffer();
+  expect(Buffer.from(got).equals(bytes)).toBe(true);
+  await expect.poll(() => results).toEqual([{ outcome: "complete", bytes: bytes.length }]);
+});

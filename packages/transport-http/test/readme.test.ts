@@ -1,0 +1,54 @@
+import { createServer, type RequestListener } from "node:http";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { expect, test } from "vitest";
+import { post } from "./call.ts";
+import { listen } from "./serve.ts";
+
+test("the examples of the README run", async () => {
+  let listener: RequestListener | undefined;
+  const http = createServer((req, res) => listener?.(req, res));
+  const endpoint = `${await listen(http)}/mcp`;
+  const sluice = createSluice({
+    storage: createMemoryBackend({ "a.txt": "hello" }),
+    baseUri: "files://demo/",
+    endpoint,
+    keys: "ephemeral",
+    onWarning: () => {},
+  });
+
+  // #region node
+  const { withSluice } = await import("@sluice/transport-http");
+  const { hardenServer, toNodeHandler } = await import("@sluice/transport-http/node");
+
+  const mcp = createMcpHandler(() =>
+    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+  );
+  const handler = withSluice(mcp, sluice);
+  const server = hardenServer(createServer(toNodeHandler(handler)));
+  // #endregion
+
+  // #region express
+  const { default: express } = await import("express");
+
+  const app = express();
+  app.all("/mcp{/*rest}", toNodeHandler(handler));
+  // #endregion
+
+  // #region workers
+  const worker = { fetch: (request: Request) => handler.fetch(request) };
+  // #endregion
+
+  const download = async (): Promise<string> => {
+    const response = await post(endpoint, "modern", "files://demo/a.txt");
+    const link = /^<(.+)>/.exec(response.headers.get("link")!)![1]!;
+    expect(await response.text()).toBe("hello");
+    return link;
+  };
+  listener = (req, res) => void server.emit("request", req, res);
+  expect(await (await fetch(await download())).text()).toBe("hello");
+  listener = app;
+  expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
+  expect(server.requestTimeout).toBe(30_000);
+});
