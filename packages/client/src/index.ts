@@ -1,0 +1,12 @@
+export { SluiceError, type SluiceErrorCode } from "@sluice/core";
+export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
+export type { FetchLike } from "./lib/fetch-exchange.ts";
+export type { StreamingClient } from "./lib/permit.ts";
+export type { StreamOptions, TransferCount, TransferTimeouts } from "./lib/stream-options.ts";
+export {
+  streamingCapabilities,
+  type StreamingCapabilities,
+  type StreamingExtension,
+} from "./lib/streaming-capabilities.ts";
+export { streamResource, type ResourceStream, type StreamFacts } from "./lib/stream-resource.ts";
+export { withStreaming } from "./lib/with-streaming.ts";

@@ -1,0 +1,99 @@
+import { SluiceError } from "@sluice/core";
+
+/** What decides whether a URL that the server named may be fetched. */
+export interface UrlPolicy {
+  /** The MCP endpoint, where it is known. */
+  readonly endpoint?: URL;
+  /**
+   * Origins beside the endpoint's own: exact (`https://cdn.example.com`), or one label left open
+   * (`https://*.blob.core.windows.net`).
+   */
+  readonly trustedOrigins: readonly string[];
+  /** `any-public-https`: a redirect may lead to any HTTPS origin at a public address, without credentials. */
+  readonly redirects: "trusted" | "any-public-https";
+}
+
+/** A URL that passed, and how it did. */
+export interface AcceptedUrl {
+  readonly url: URL;
+  /** `own`: the endpoint's origin · `trusted`: listed · `public`: any HTTPS origin, at a public address only. */
+  readonly standing: "own" | "trusted" | "public";
+}
+
+/**
+ * Accepts or refuses a URL that the server named, before anything is resolved or sent. Rejects
+ * with `untrusted`: a scheme other than HTTPS (plain HTTP is for loopback endpoints and loopback
+ * targets), user information, a fragment, spellings on which URL parsers disagree, more than
+ * 2,048 characters (8,192 for a redirect: signed storage URLs carry session tokens), and origins
+ * that nobody trusted.
+ */
+export function acceptUrl(
+  text: string,
+  policy: UrlPolicy,
+  hop: { readonly base?: URL; readonly redirect: boolean },
+): AcceptedUrl {
+  const url = parse(text, hop);
+  if (url.username !== "" || url.password !== "") throw refusal("carries user information");
+  if (url.hash !== "" || text.includes("#")) throw refusal("carries a fragment");
+  if (hop.base?.protocol === "https:" && url.protocol !== "https:")
+    throw refusal("leads from HTTPS to plain HTTP");
+  const { endpoint } = policy;
+  if (url.protocol !== "https:" && !isLoopbackHttp(url, endpoint))
+    throw refusal("is not HTTPS; plain HTTP works between loopback addresses only");
+  if (url.origin === endpoint?.origin) return { url, standing: "own" };
+  if (policy.trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
+    return { url, standing: "trusted" };
+  if (hop.redirect && policy.redirects === "any-public-https" && isPlainHttps(url))
+    return { url, standing: "public" };
+  throw refusal(
+    `leads to ${url.origin}, which is not the MCP server's origin; if you trust it, add it to trustedOrigins`,
+  );
+}
+
+function parse(text: string, hop: { readonly base?: URL; readonly redirect: boolean }): URL {
+  if (text.length > (hop.redirect ? 8_192 : 2_048)) throw refusal("is too long");
+  if (!/^[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(text))
+    throw refusal("holds characters that no URL has");
+  const absolute = /^[a-z][a-z0-9+.-]*:/i.test(text);
+  if ((absolute || text.startsWith("//")) && !plainAuthority.test(text))
+    throw refusal("is not a plain https:// URL");
+  if (!absolute && !hop.base) throw refusal("is relative");
+  try {
+    return new URL(text, hop.base);
+  } catch {
+    throw refusal("cannot be parsed");
+  }
+}
+
+// no percent-encoded host, no user information, nothing that needs interpretation
+const plainAuthority = /^(?:https?:)?\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?]|$)/i;
+
+function isLoopbackHttp(url: URL, endpoint: URL | undefined): boolean {
+  return (
+    url.protocol === "http:" &&
+    endpoint?.protocol === "http:" &&
+    loopbackHosts.has(url.hostname) &&
+    loopbackHosts.has(endpoint.hostname)
+  );
+}
+
+const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+function isPlainHttps(url: URL): boolean {
+  return url.protocol === "https:" && url.port === "";
+}
+
+function matchesOrigin(url: URL, trusted: string): boolean {
+  if (!trusted.includes("*")) return url.origin === new URL(trusted).origin;
+  const suffix = /^https:\/\/\*(\.[a-z0-9-]+\.[a-z0-9.-]+)$/i.exec(trusted)?.[1]?.toLowerCase();
+  if (suffix === undefined)
+    throw new TypeError(
+      `client: trusted origin "${trusted}": write an origin, or one leading label as *`,
+    );
+  const label = url.hostname.slice(0, -suffix.length);
+  return isPlainHttps(url) && url.hostname.endsWith(suffix) && /^[a-z0-9-]+$/.test(label);
+}
+
+function refusal(why: string): SluiceError {
+  return new SluiceError("untrusted", `client: the address that the server gave ${why}`);
+}

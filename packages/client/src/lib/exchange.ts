@@ -1,0 +1,55 @@
+/**
+ * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
+ * cookies, caches nothing, retries nothing and decodes nothing. Rejects with `unavailable`,
+ * `timeout` or `untrusted`, or with `signal.reason`.
+ */
+export type Exchange = (request: HopRequest) => Promise<HopAnswer>;
+
+/** One request of one hop. */
+export interface HopRequest {
+  readonly method: "GET" | "POST";
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Ends the exchange, also while its body is read. */
+  readonly signal: AbortSignal;
+  /** `public`: connect to addresses of the public internet only. */
+  readonly reach: Reach;
+  /** Milliseconds to connect in. */
+  readonly connectMs: number;
+}
+
+/** Which addresses a request may go to. */
+export type Reach = "public" | "any";
+
+/** Status, headers and the bytes still to come. */
+export interface HopAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** What tells where the body ends; `unknown` where the platform hides it. */
+  readonly framing: "length" | "chunked" | "close" | "unknown";
+  /** Where the connection led, where the platform tells: the peer's address. */
+  readonly address?: string;
+  readonly body: ByteFlow;
+}
+
+/** The bytes of one answer. Pumped to the end or cancelled, and either only once. */
+export interface ByteFlow {
+  /**
+   * Gives every chunk to `take`, one after the other, and waits where it returns a promise.
+   * Resolves after the last byte; rejects with `interrupted` when the connection broke, and with
+   * whatever `take` threw. With `lending`, a flow that can reads into as much memory and no more.
+   */
+  pump(take: TakeChunk, lending?: Lending): Promise<void>;
+  /** Gives up the connection. Idempotent, and a no-op after the end. */
+  cancel(reason?: unknown): void;
+}
+
+/** Takes a chunk, for good or, with `release`, until that is called. */
+export type TakeChunk = (chunk: Uint8Array, release?: () => void) => Promise<void> | void;
+
+/** Memory that a flow may read into: as many blocks, in turn, as are not lent. */
+export interface Lending {
+  readonly blocks: number;
+  readonly blockBytes: number;
+}

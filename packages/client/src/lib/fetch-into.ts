@@ -1,0 +1,136 @@
+import type { CheckedAnswer } from "./check-answer.ts";
+import type { Lending } from "./exchange.ts";
+import type { Lane, PartFile } from "./part-file.ts";
+import { createReceiver, type Receiver } from "./receiver.ts";
+import type { ResumeKeeper } from "./resume-keeper.ts";
+import type { KeptVersion } from "./resume-record.ts";
+import { shareRanges, type SharedRanges } from "./share-ranges.ts";
+import type { TransferCount } from "./stream-options.ts";
+import { countOf, type OpenedResource } from "./stream-resource.ts";
+
+/** A part file and who wants to know how it fills. */
+export interface Filling {
+  readonly part: PartFile;
+  readonly keeper: ResumeKeeper | undefined;
+  readonly onProgress: ((progress: TransferCount) => void) | undefined;
+}
+
+/**
+ * Fetches an opened resource from byte 0 into an empty part file over one connection, from 0
+ * again when it changes meanwhile. Gives the answer that the bytes belong to in the end.
+ */
+export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
+  const { part, keeper, onProgress } = filling;
+  const { receiver } = opened;
+  const lane = part.lane(oneLine.blockBytes);
+  const latest = (): CheckedAnswer => receiver.latest() as CheckedAnswer;
+  await receiver.receive({
+    lending: oneLine,
+    write(chunk, at, release) {
+      onProgress?.(countOf(at + chunk.length, latest().size));
+      keeper?.note();
+      return lane.write(chunk, at, release);
+    },
+    async restart() {
+      await lane.flush();
+      await keeper?.reset();
+      await part.restart();
+    },
+  });
+  await lane.flush();
+  return latest();
+}
+
+/**
+ * Fetches what a part file lacks of one version of a resource, over any number of connections.
+ * Rejects with `precondition_failed` when that version is gone or the server has no ranges; every
+ * connection is closed then, and nothing is written any more.
+ */
+export async function fetchShares(
+  filling: Filling,
+  opened: OpenedResource,
+  version: KeptVersion,
+  connections: number,
+): Promise<void> {
+  const { part } = filling;
+  const kept = part.gapless();
+  const missing = version.size - kept;
+  const rounds = roundsOf(missing / connections, opened.receiver.latest()?.latencyMs);
+  const shares = shareRanges(missing, connections, rounds, leastShareBytes);
+  const progress = { received: kept };
+  const first = kept === 0 ? opened.receiver : undefined;
+  if (!first) opened.receiver.cancel();
+  const lanes = Array.from({ length: connections }, (_, index) =>
+    fetchLane(filling, opened, version, shares, {
+      kept,
+      progress,
+      first: index === 0 ? first : undefined,
+    }),
+  );
+  try {
+    await Promise.all(lanes);
+  } catch (error) {
+    opened.cancel(error);
+    await Promise.allSettled(lanes);
+    throw error;
+  }
+}
+
+// fewer, larger writes: the system call costs more than the bytes
+const oneLine: Lending = { blocks: 6, blockBytes: 2 ** 20 };
+// sixteen of these together need no more memory than a few of those
+const oneOfMany: Lending = { blocks: 3, blockBytes: 2 ** 18 };
+// a request for less costs more time than it saves
+const leastShareBytes = 512 * 1_024;
+
+/**
+ * How many shares each connection gets. The hash follows the gapless front of the file, so shares
+ * that are done one after the other leave it little to do in the end. Every further share is a
+ * connection to open, which is cheap only where the server is near.
+ */
+function roundsOf(laneBytes: number, latencyMs = Number.POSITIVE_INFINITY): number {
+  return latencyMs > nearMs ? 1 : Math.max(1, Math.min(8, Math.floor(laneBytes / roundBytes)));
+}
+
+const nearMs = 15;
+const roundBytes = 8 * 2 ** 20;
+
+interface LaneState {
+  readonly kept: number;
+  readonly progress: { received: number };
+  /** Has an answer from byte 0 on already. */
+  readonly first: Receiver | undefined;
+}
+
+async function fetchLane(
+  { part, keeper, onProgress }: Filling,
+  { facts, supply, settings, receiver }: OpenedResource,
+  version: KeptVersion,
+  shares: SharedRanges,
+  { kept, progress, first }: LaneState,
+): Promise<void> {
+  const lane: Lane = part.lane(oneOfMany.blockBytes);
+  for (let share = shares.next(); share; share = shares.next()) {
+    const { start, end, note } = share;
+    const from = kept + start;
+    const { etag, size } = version;
+    const line =
+      first && from === 0
+        ? receiver
+        : createReceiver(facts.uri, supply, settings, { receivedBytes: from, etag, size });
+    await line.receive(
+      {
+        lending: oneOfMany,
+        write(chunk, at, release) {
+          progress.received += chunk.length;
+          note(at + chunk.length - kept);
+          onProgress?.(countOf(progress.received, size));
+          keeper?.note();
+          return lane.write(chunk, at, release);
+        },
+      },
+      () => kept + end(),
+    );
+    await lane.flush();
+  }
+}

@@ -1,0 +1,82 @@
+import type { ByteFlow, Lending } from "./exchange.ts";
+
+/**
+ * A web byte stream over a flow of bytes. Nothing is pumped before the first read, and every chunk
+ * waits for its reader; cancelling the stream cancels the flow. A reader that brings its own buffer
+ * (`getReader({ mode: "byob" })`) gets the bytes copied into it and costs no memory beside; any
+ * other gets chunks that are its own.
+ */
+export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
+  let controller: ReadableByteStreamController;
+  let started = false;
+  /** What is left of the chunk that the flow gave last. */
+  let left: Uint8Array | undefined;
+  let giveBack: (() => void) | undefined;
+  let goOn: (() => void) | undefined;
+
+  function give(chunk: Uint8Array): void {
+    const request = controller.byobRequest;
+    const into = request?.view;
+    if (request && into) {
+      const count = Math.min(into.byteLength, chunk.length);
+      new Uint8Array(into.buffer, into.byteOffset, count).set(chunk.subarray(0, count));
+      keep(count < chunk.length ? chunk.subarray(count) : undefined);
+      request.respond(count);
+    } else {
+      // lent memory is filled again; what was given is the reader's
+      const own = giveBack ? new Uint8Array(chunk) : chunk;
+      keep(undefined);
+      controller.enqueue(own);
+    }
+  }
+
+  function keep(rest: Uint8Array | undefined): void {
+    left = rest;
+    if (rest) return;
+    giveBack?.();
+    giveBack = undefined;
+  }
+
+  async function run(): Promise<void> {
+    try {
+      await flow.pump((chunk, release) => {
+        if (chunk.length === 0) return release?.();
+        giveBack = release;
+        give(chunk);
+        return new Promise((resolve) => (goOn = resolve));
+      }, lending);
+      controller.close();
+      // a reader with a buffer waits for it back
+      controller.byobRequest?.respond(0);
+    } catch (error) {
+      controller.error(error);
+    }
+  }
+
+  return new ReadableStream(
+    {
+      // where a platform has no byte streams, as some browsers, chunks alone have to do
+      ...("ReadableByteStreamController" in globalThis && { type: "bytes" as const }),
+      start(given: ReadableByteStreamController) {
+        controller = given;
+      },
+      pull() {
+        if (left) give(left);
+        else if (started) goOn?.();
+        else {
+          started = true;
+          void run();
+        }
+      },
+      cancel(reason: unknown) {
+        flow.cancel(reason);
+        keep(undefined);
+        goOn?.();
+      },
+    } as object,
+    { highWaterMark: 0 },
+  );
+}
+
+// one block is read into while the other is being copied from
+const lending: Lending = { blocks: 2, blockBytes: 256 * 1024 };

@@ -1,0 +1,47 @@
+/** What of the session may travel with a GET, and where to. */
+export interface Credentials {
+  /** The MCP endpoint: nothing of this ever leaves its origin. */
+  readonly endpoint: URL;
+  /** `Authorization` of the call that asked for the bytes. */
+  readonly authorization?: string;
+  /** `Mcp-Session-Id` of that call; only the legacy era has one. */
+  readonly sessionId?: string;
+}
+
+/** What one GET asks for. */
+export interface HopDemand {
+  /** `self`: the URL is enough, credentials stay home. */
+  readonly auth: "bound" | "self";
+  readonly sessionBound: boolean;
+  /** As in the `Range` header. */
+  readonly range?: string;
+  /** Strong entity tag; goes along with a range only. */
+  readonly etag?: string;
+}
+
+/**
+ * The headers of one GET: an allowlist, built anew for every hop. Credentials go to the MCP
+ * endpoint's own origin and nowhere else.
+ */
+export function hopHeaders(
+  url: URL,
+  demand: HopDemand,
+  credentials: Credentials | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: "*/*",
+    "accept-encoding": "identity",
+    "user-agent": "sluice",
+  };
+  if (demand.range !== undefined) {
+    headers["range"] = demand.range;
+    if (demand.etag !== undefined) headers["if-range"] = demand.etag;
+  }
+  if (demand.auth === "bound" && url.origin === credentials?.endpoint.origin) {
+    if (credentials.authorization !== undefined)
+      headers["authorization"] = credentials.authorization;
+    if (demand.sessionBound && credentials.sessionId !== undefined)
+      headers["mcp-session-id"] = credentials.sessionId;
+  }
+  return headers;
+}

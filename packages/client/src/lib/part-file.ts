@@ -1,0 +1,292 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { diskError } from "./disk-error.ts";
+import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
+import { createWatermark, type Watermark } from "./watermark.ts";
+
+/** A file that is being written beside its final place, under a name of its own. */
+export interface PartFile {
+  readonly path: string;
+  readonly directory: string;
+  /** Bytes at its beginning that are written without a gap. */
+  gapless(): number;
+  /** A line of writes that go on where the last one ended, in blocks of a size. Several may run at once. */
+  lane(blockBytes: number): Lane;
+  /** Writes what the lanes have collected. */
+  flush(): Promise<void>;
+  /** Forgets everything that was written. */
+  restart(): Promise<void>;
+  /** Waits for every write, makes them durable, and tells the size and the SHA-256 of what is there. */
+  finish(): Promise<{ readonly size: number; readonly sha256: string }>;
+  /** Throws `corrupt` when somebody put another file in its place: that one must not be published. */
+  ensureInPlace(): Promise<void>;
+  /** Makes the gapless part durable. */
+  sync(): Promise<void>;
+  /** Closes the descriptor. Idempotent. */
+  close(): Promise<void>;
+  /** Closes it and deletes the file, unless it is another one by now. */
+  discard(): Promise<void>;
+}
+
+/** Collects small chunks into large writes. */
+export interface Lane {
+  /** Takes a chunk until `release`, for good without. A promise means: no more until it resolves. */
+  write(chunk: Uint8Array, at: number, release?: () => void): Promise<void> | void;
+  /** Begins to write what was collected. */
+  flush(): Promise<void> | void;
+}
+
+interface OpenLane extends Lane {
+  /** Forgets what was collected. */
+  drop(): void;
+}
+
+/** Chunks that lie one after the other in the file. */
+interface Block {
+  readonly chunks: Uint8Array[];
+  readonly start: number;
+  bytes: number;
+  readonly releases: (() => void)[];
+}
+
+/** Names of part files: nobody can guess one and plant something there. */
+function randomPartName(): string {
+  return `.${randomBytes(16).toString("hex")}.part`;
+}
+
+/** Creates a part file in a directory; it did not exist before and no link is followed. */
+export async function createPartFile(
+  directory: string,
+  name: string = randomPartName(),
+): Promise<PartFile> {
+  const path = join(directory, name);
+  const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
+  try {
+    return partFileOf(await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600), path, 0);
+  } catch (error) {
+    throw diskError(`save to ${JSON.stringify(directory)}`, error);
+  }
+}
+
+const mostQueuedBytes = 4 * 2 ** 20;
+const syncEveryBytes = 64 * 2 ** 20;
+
+/** A part file over an open descriptor whose first `kept` bytes are to stay. */
+export function partFileOf(handle: FileHandle, path: string, kept: number): PartFile {
+  let mark: Watermark = createWatermark(kept);
+  let hash: TrailingHash = createTrailingHash(handle.fd);
+  let fault: unknown;
+  let closed = false;
+  const lanes: OpenLane[] = [];
+  const queue: Block[] = [];
+  let queuedBytes = 0;
+  let writing: Promise<void> | undefined;
+  let batch: Promise<void> = Promise.resolve();
+  let unsyncedBytes = 0;
+  let syncing: Promise<void> | undefined;
+  hash.advance(kept);
+
+  /** Takes blocks off the queue that follow each other in the file. */
+  function nextBatch(): Block[] {
+    const [first] = queue;
+    if (!first) return [];
+    let end = first.start;
+    const follows = (block: Block): boolean => block.start === end && ((end += block.bytes), true);
+    const stop = queue.findIndex((block) => !follows(block));
+    return queue.splice(0, stop < 0 ? queue.length : stop);
+  }
+
+  async function writeBatch(blocks: readonly Block[]): Promise<void> {
+    const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
+    const { start } = blocks[0] as Block;
+    try {
+      if (fault !== undefined) return;
+      await writeAll(
+        handle,
+        blocks.flatMap(({ chunks }) => chunks),
+        start,
+      );
+      mark.add(start, start + bytes);
+      hash.advance(mark.value());
+      unsyncedBytes += bytes;
+      if (unsyncedBytes >= syncEveryBytes) syncing ??= syncBehind();
+    } catch (error) {
+      fault = diskError("save", error);
+    } finally {
+      queuedBytes -= bytes;
+      for (const { releases } of blocks) for (const release of releases) release();
+    }
+  }
+
+  /** Has the disk work while bytes still come: the sync at the end finds little left to do. */
+  async function syncBehind(): Promise<void> {
+    unsyncedBytes = 0;
+    try {
+      await handle.datasync();
+    } catch (error) {
+      fault ??= diskError("save", error);
+    } finally {
+      syncing = undefined;
+    }
+  }
+
+  // one write at a time, of all that came meanwhile: the slower the disk, the larger the writes
+  async function drain(): Promise<void> {
+    for (let blocks = nextBatch(); blocks.length > 0; blocks = nextBatch()) {
+      batch = writeBatch(blocks);
+      await batch;
+    }
+    writing = undefined;
+  }
+
+  async function settle(mostBytes: number): Promise<void> {
+    for (;;) {
+      if (fault !== undefined) throw fault;
+      if (queuedBytes <= mostBytes) return;
+      await batch;
+    }
+  }
+
+  function lane(blockBytes: number): Lane {
+    let block: Block | undefined;
+
+    function flush(): Promise<void> | void {
+      if (!block) return undefined;
+      queue.push(block);
+      queuedBytes += block.bytes;
+      block = undefined;
+      writing ??= drain();
+      return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
+    }
+
+    const opened: OpenLane = {
+      write(chunk, at, release) {
+        if (fault !== undefined) throw fault;
+        block ??= { chunks: [], start: at, bytes: 0, releases: [] };
+        block.chunks.push(chunk);
+        block.bytes += chunk.length;
+        if (release) block.releases.push(release);
+        return block.bytes >= blockBytes ? flush() : undefined;
+      },
+      flush,
+      drop() {
+        for (const release of block?.releases ?? []) release();
+        block = undefined;
+      },
+    };
+    lanes.push(opened);
+    return opened;
+  }
+
+  async function close(): Promise<void> {
+    if (closed) return;
+    closed = true;
+    await writing;
+    await syncing;
+    await hash.stop();
+    await handle.close();
+  }
+
+  async function isInPlace(): Promise<boolean> {
+    try {
+      const [here, there] = await Promise.all([
+        handle.stat({ bigint: true }),
+        lstat(path, { bigint: true }),
+      ]);
+      return here.dev === there.dev && here.ino === there.ino;
+    } catch {
+      return false;
+    }
+  }
+
+  return {
+    path,
+    directory: dirname(path),
+    gapless: () => mark.value(),
+    lane,
+    async flush() {
+      for (const each of lanes) await each.flush();
+      await settle(0);
+    },
+    async restart() {
+      // bytes of the version that is given up must never be written into the next one
+      for (const each of lanes) each.drop();
+      await settle(0);
+      await hash.stop();
+      await handle.truncate(0);
+      mark = createWatermark();
+      hash = createTrailingHash(handle.fd);
+    },
+    async finish() {
+      await settle(0);
+      const size = mark.value();
+      // the disk and the hashing thread work at the same time
+      const [sha256] = await Promise.all([hash.digest(size), handle.sync()]).catch((error) => {
+        throw diskError("save", error);
+      });
+      return { size, sha256 };
+    },
+    async ensureInPlace() {
+      if (await isInPlace()) return;
+      throw new SluiceError(
+        "corrupt",
+        `client: save: ${JSON.stringify(path)} was replaced or deleted while it was written; start again`,
+      );
+    },
+    async sync() {
+      await handle.datasync();
+    },
+    close,
+    async discard() {
+      const mine = await isInPlace();
+      await close();
+      if (mine) await unlink(path).catch(() => {});
+    },
+  };
+}
+
+/**
+ * Most bytes of one write. For more, Linux keeps larger pieces of its page cache together, and
+ * looks for memory to make them of: where that is scarce, or has to come back from the host of a
+ * virtual machine, a write took up to ten times as long. Below this it hardly matters.
+ */
+const mostWriteBytes = 192 * 1_024;
+
+async function writeAll(
+  handle: FileHandle,
+  chunks: readonly Uint8Array[],
+  at: number,
+): Promise<void> {
+  let rest = chunks;
+  let position = at;
+  while (rest.length > 0) {
+    const { bytesWritten } = await handle.writev(upTo(mostWriteBytes, rest), position);
+    position += bytesWritten;
+    rest = from(bytesWritten, rest);
+  }
+}
+
+/** The first `bytes` bytes of the chunks. */
+function upTo(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
+  const some: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (bytes === 0) break;
+    const part = chunk.length > bytes ? chunk.subarray(0, bytes) : chunk;
+    some.push(part);
+    bytes -= part.length;
+  }
+  return some;
+}
+
+/** What comes after the first `bytes` bytes of the chunks. */
+function from(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
+  const rest: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (chunk.length > bytes) rest.push(bytes > 0 ? chunk.subarray(bytes) : chunk);
+    bytes = Math.max(0, bytes - chunk.length);
+  }
+  return rest;
+}

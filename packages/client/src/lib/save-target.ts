@@ -1,0 +1,145 @@
+import { link, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
+import { basename, dirname, extname, join, resolve, sep } from "node:path";
+import { sanitizeFileName, SluiceError } from "@sluice/core";
+import { diskError } from "./disk-error.ts";
+
+/** Where a file is to appear. */
+export interface SaveTarget {
+  readonly directory: string;
+  /** One path component. */
+  readonly name: string;
+  /** The caller gave a folder: when the name is taken, another one will do. */
+  readonly mayRename: boolean;
+}
+
+/**
+ * Reads a path as a folder (it is one, or it ends with a separator, and is then created) or as the
+ * file itself. In a folder the file gets `name`, made safe.
+ */
+export async function resolveTarget(path: string, name: string): Promise<SaveTarget> {
+  const asFolder = path.endsWith("/") || path.endsWith(sep);
+  const full = resolve(path);
+  try {
+    if (asFolder) await mkdir(full, { recursive: true });
+    const info = await stat(full).catch(() => undefined);
+    if (asFolder || info?.isDirectory())
+      return { directory: full, name: sanitizeFileName(name), mayRename: true };
+    return { directory: dirname(full), name: basename(full), mayRename: false };
+  } catch (error) {
+    throw diskError(`save to ${JSON.stringify(path)}`, error);
+  }
+}
+
+/** Throws `no_space` when `bytes` more would not leave 64 MiB free. Unknown file systems pass. */
+export async function ensureSpace(directory: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Infinity, bsize: 1 }));
+  const free = bavail * bsize;
+  if (bytes > free - reserveBytes)
+    throw new SluiceError(
+      "no_space",
+      `client: save: ${bytes} bytes do not fit: ${Math.max(0, free)} are free and 64 MiB must stay so; make room or save elsewhere`,
+    );
+}
+
+const reserveBytes = 64 * 2 ** 20;
+
+/**
+ * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
+ * files: a device or a pipe in `/dev` must stay one, whoever may replace it.
+ */
+export async function ensureFree(target: SaveTarget, overwrite: boolean): Promise<void> {
+  const path = join(target.directory, target.name);
+  const info = await stat(path).catch(() => undefined);
+  if (info && overwrite && !info.isFile())
+    throw new SluiceError(
+      "already_exists",
+      `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
+    );
+  if (info && !target.mayRename && !overwrite) throw taken(path);
+}
+
+/**
+ * Gives a finished part file its final name and that name back. An existing file is never
+ * touched, however it came there, unless `overwrite` says so; in a folder a numbered name is taken
+ * instead, up to ` (99)`. The new name is durable.
+ */
+export async function publishFile(
+  part: string,
+  target: SaveTarget,
+  overwrite: boolean,
+): Promise<string> {
+  const { directory, name } = target;
+  const wanted = join(directory, name);
+  try {
+    if (overwrite) {
+      await rename(part, wanted);
+      await syncDirectory(directory);
+      return wanted;
+    }
+    for (const candidate of target.mayRename ? numbered(name) : [name]) {
+      const path = join(directory, candidate);
+      if (!(await claimName(part, path))) continue;
+      await syncDirectory(directory);
+      return path;
+    }
+  } catch (error) {
+    throw diskError(`save ${JSON.stringify(wanted)}`, error);
+  }
+  throw taken(wanted);
+}
+
+/** Moves the part to a name that nobody has; false when somebody does. */
+async function claimName(part: string, path: string): Promise<boolean> {
+  try {
+    await link(part, path);
+    await unlink(part);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return false;
+    if (!linkless.has(code ?? "")) throw error;
+  }
+  // a file system without hard links: take the name with an empty file, then replace that
+  try {
+    await (await open(path, "wx", 0o600)).close();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+  try {
+    await rename(part, path);
+  } catch (error) {
+    await unlink(path);
+    throw error;
+  }
+  return true;
+}
+
+const linkless: ReadonlySet<string> = new Set([
+  "EPERM",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENOSYS",
+  "EMLINK",
+]);
+
+function* numbered(name: string): Generator<string> {
+  yield name;
+  const extension = extname(name);
+  const stem = name.slice(0, name.length - extension.length);
+  for (let count = 1; count <= 99; count++) yield `${stem} (${count})${extension}`;
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  // Windows opens no directories, and makes renames durable itself
+  const handle = await open(directory, "r").catch(() => undefined);
+  await handle?.sync().catch(() => {});
+  await handle?.close();
+}
+
+function taken(path: string): SluiceError {
+  return new SluiceError(
+    "already_exists",
+    `client: save ${JSON.stringify(path)}: something is there; choose another name, or pass overwrite`,
+  );
+}

@@ -1,0 +1,61 @@
+/** A part of an object that one connection fetches. Its end moves when another one takes over the rest. */
+interface Share {
+  readonly start: number;
+  /** One past the last byte that is this share's own. */
+  readonly end: () => number;
+  /** Tells how far it is. */
+  readonly note: (at: number) => void;
+}
+
+/** Divides an object among connections; who is done early takes half of what the slowest has left. */
+export interface SharedRanges {
+  /** The next share, or `undefined` when nothing worth a request is left. */
+  next(): Share | undefined;
+}
+
+/**
+ * Shares of an object of `size` bytes: equal ones first, from the front on and `rounds` for each
+ * connection, then halves of what is left. More rounds keep the finished part of the file
+ * together; fewer need fewer requests.
+ */
+export function shareRanges(
+  size: number,
+  connections: number,
+  rounds: number,
+  leastBytes: number,
+): SharedRanges {
+  const open: { at: number; end: number }[] = [];
+  const count = Math.max(1, Math.min(connections * rounds, Math.floor(size / leastBytes)));
+  const edge = (index: number): number => Math.floor((size / count) * index);
+  const waiting = Array.from({ length: count }, (_, index) => ({
+    at: edge(index),
+    end: index === count - 1 ? size : edge(index + 1),
+  }));
+
+  function take(): { at: number; end: number } | undefined {
+    const fresh = waiting.shift();
+    if (fresh) return fresh;
+    const [slowest] = open.toSorted((a, b) => b.end - b.at - (a.end - a.at));
+    if (!slowest || slowest.end - slowest.at < 2 * leastBytes) return undefined;
+    const middle = slowest.at + Math.ceil((slowest.end - slowest.at) / 2);
+    const taken = { at: middle, end: slowest.end };
+    slowest.end = middle;
+    return taken;
+  }
+
+  return {
+    next() {
+      const range = take();
+      if (!range) return undefined;
+      open.push(range);
+      return {
+        start: range.at,
+        end: () => range.end,
+        note(at) {
+          range.at = at;
+          if (at >= range.end && open.includes(range)) open.splice(open.indexOf(range), 1);
+        },
+      };
+    },
+  };
+}

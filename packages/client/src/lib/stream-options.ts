@@ -1,0 +1,101 @@
+import { SluiceError } from "@sluice/core";
+import type { DeliveryMode } from "@sluice/core/wire";
+
+/** Options of {@link streamResource}. */
+export interface StreamOptions {
+  /** Ends the transfer, also long after the call returned. */
+  readonly signal?: AbortSignal;
+  /** Most bytes to accept; 1 GiB when absent. Declared to the server and enforced here. */
+  readonly maxStreamSize?: number;
+  /** Answers you would rather have, best first; the server decides. */
+  readonly prefer?: readonly DeliveryMode[];
+  /**
+   * Origins beside the MCP server's own that bytes may come from: `https://cdn.example.com`, or
+   * with one open label `https://*.blob.core.windows.net`. They never see credentials.
+   */
+  readonly trustedOrigins?: readonly string[];
+  /** `any-public-https` also follows redirects to every HTTPS origin at a public address. Default `trusted`. */
+  readonly redirects?: "trusted" | "any-public-https";
+  /** Refuse a resource without a SHA-256 to check the bytes against. */
+  readonly requireDigest?: boolean;
+  /** Called with the running count at most once a chunk. It must not throw. */
+  readonly onProgress?: (progress: TransferCount) => void;
+  /** Deadlines other than the defaults of {@link TransferTimeouts}. */
+  readonly timeouts?: Partial<TransferTimeouts>;
+}
+
+/** How far a transfer is. */
+export interface TransferCount {
+  readonly receivedBytes: number;
+  /** Absent while the size is unknown. */
+  readonly totalBytes?: number;
+}
+
+/** How long to wait for what, in milliseconds. The time in which nobody reads does not count. */
+export interface TransferTimeouts {
+  /** For a connection; 10 s. */
+  readonly connectMs: number;
+  /** For the headers of an answer; 30 s. */
+  readonly headersMs: number;
+  /** Without a byte until the connection is given up and another one tried; 30 s. */
+  readonly idleMs: number;
+  /** Least bytes per second, averaged over `rateWindowMs`; 1,024. Slower is a `timeout`. */
+  readonly minBytesPerSecond: number;
+  /** 30 s. */
+  readonly rateWindowMs: number;
+  /** For the whole transfer. Default 60 s and 1 s for every 64 KiB, at most 6 h. */
+  readonly totalMs?: number;
+  /** Shortens or lengthens the pauses between tries; 1. */
+  readonly pauseScale: number;
+}
+
+/** Options with every default filled in. */
+export interface StreamSettings {
+  readonly signal: AbortSignal;
+  readonly maxStreamSize: number;
+  readonly prefer?: readonly DeliveryMode[];
+  readonly trustedOrigins: readonly string[];
+  readonly redirects: "trusted" | "any-public-https";
+  readonly requireDigest: boolean;
+  readonly onProgress?: (progress: TransferCount) => void;
+  readonly timeouts: TransferTimeouts;
+}
+
+/** Fills in the defaults. */
+export function settingsOf(options: StreamOptions): StreamSettings {
+  const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
+  return {
+    trustedOrigins: [],
+    redirects: "trusted",
+    requireDigest: false,
+    ...options,
+    signal,
+    maxStreamSize,
+    timeouts: {
+      connectMs: 10_000,
+      headersMs: 30_000,
+      idleMs: 30_000,
+      minBytesPerSecond: 1_024,
+      rateWindowMs: 30_000,
+      pauseScale: 1,
+      ...timeouts,
+    },
+  };
+}
+
+/** How long a transfer of `size` bytes may take. */
+export function totalMsOf(timeouts: TransferTimeouts, size: number | undefined): number {
+  const most = 6 * 3_600_000;
+  const fair = size === undefined ? most : Math.min(60_000 + (size / 65_536) * 1_000, most);
+  return timeouts.totalMs ?? fair;
+}
+
+/** Throws `too_large` when `size` is over the limit. */
+export function ensureSize(uri: string, size: number | undefined, maxStreamSize: number): void {
+  if (size !== undefined && size > maxStreamSize)
+    throw new SluiceError(
+      "too_large",
+      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamSize ${maxStreamSize}; raise it to accept them`,
+      { size },
+    );
+}

@@ -1,0 +1,172 @@
+import { createSha256, fileNameFromUri, sanitizeFileName, SluiceError } from "@sluice/core";
+import type { DeliveryMode } from "@sluice/core/wire";
+import type { CheckedAnswer } from "./check-answer.ts";
+import type { ByteFlow, Exchange } from "./exchange.ts";
+import { createFetchExchange } from "./fetch-exchange.ts";
+import { streamOf } from "./flow-stream.ts";
+import type { Permit, StreamingClient } from "./permit.ts";
+import { createReceiver, type Receiver } from "./receiver.ts";
+import { settingsOf, type StreamOptions, type StreamSettings } from "./stream-options.ts";
+import { createSupply, type Supply } from "./supply.ts";
+
+/** What is known about a resource before its first byte is read. */
+export interface StreamFacts {
+  readonly uri: string;
+  /** How the server delivers the bytes. */
+  readonly mode: DeliveryMode;
+  /** As the server says; `application/octet-stream` when it says nothing. */
+  readonly mimeType: string;
+  /** Bytes; absent when the server does not know before it has sent them. */
+  readonly size?: number;
+  /** A name for a file: one safe path component, made of what the server suggests. Untrusted as a label. */
+  readonly name: string;
+  /** Strong validator with quotes. Without one, a broken transfer cannot go on where it stopped. */
+  readonly etag?: string;
+  /** SHA-256 in hex that the bytes will be checked against. */
+  readonly digest?: string;
+  /**
+   * False when nothing ties the bytes to this resource: they come from another origin, and the MCP
+   * server gave neither their length nor a digest.
+   */
+  readonly vouched: boolean;
+}
+
+/** A resource on its way. Read `body` to its end or cancel it. */
+export interface ResourceStream extends StreamFacts {
+  /**
+   * The bytes, once. Nothing is read before the first pull. A broken connection mends itself; a
+   * clean end means that length and digest are right, where they were promised. Errors with a
+   * `SluiceError`, or with `signal.reason`.
+   */
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/**
+ * Asks an MCP server for the bytes of a resource (SEP-2532 §3) through an SDK client, version 1 or
+ * 2, whose transport has the {@link withStreaming} fetch.
+ *
+ * Rejects with `not_found`, `unsupported`, `too_large`, `permission_denied`, `unauthenticated`,
+ * `throttled`, `untrusted`, `protocol`, `unavailable`, `timeout`, or with `signal.reason`.
+ */
+export async function streamResource(
+  client: StreamingClient,
+  uri: string,
+  options: StreamOptions = {},
+): Promise<ResourceStream> {
+  // where redirects are hidden and answers read by others, a download URL is what works
+  const settings = settingsOf({ ...(isBrowser() && { prefer: ["downloadUrl"] }), ...options });
+  const opened = await openResource(client, uri, settings, createFetchExchange(globalThis.fetch));
+  return { ...opened.facts, body: bodyOf(opened) };
+}
+
+function isBrowser(): boolean {
+  return "document" in globalThis || "WorkerGlobalScope" in globalThis;
+}
+
+/** A resource that was asked for, with the first answer waiting. */
+export interface OpenedResource {
+  readonly facts: StreamFacts;
+  readonly receiver: Receiver;
+  readonly supply: Supply;
+  readonly settings: StreamSettings;
+  /** Ends everything that belongs to the resource. */
+  readonly cancel: (reason: unknown) => void;
+}
+
+/** Asks for a resource and waits for its first answer. */
+export async function openResource(
+  client: StreamingClient,
+  uri: string,
+  wanted: StreamSettings,
+  fallback: Exchange,
+): Promise<OpenedResource> {
+  const stop = new AbortController();
+  const signal = AbortSignal.any([wanted.signal, stop.signal]);
+  const settings = { ...wanted, signal };
+  const supply = createSupply(client, uri, settings, fallback);
+  const receiver = createReceiver(uri, supply, settings);
+  try {
+    const answer = await receiver.open();
+    const facts = factsOf(uri, await supply.permit(), answer);
+    if (settings.requireDigest && facts.digest === undefined)
+      throw new SluiceError(
+        "unsupported",
+        `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
+      );
+    const cancel = (reason: unknown): void => stop.abort(reason);
+    return { facts, receiver, supply, settings, cancel };
+  } catch (error) {
+    receiver.cancel();
+    throw error;
+  }
+}
+
+function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFacts {
+  const { size, etag, digest, fileNames, named } = answer;
+  // downloads are often labelled octet-stream for safety; the JSON has the real type then
+  const mimeType = permit.mimeType ?? answer.mimeType ?? "application/octet-stream";
+  return {
+    uri,
+    mode: permit.mode,
+    mimeType,
+    name: sanitizeFileName(permit.name, ...fileNames, fileNameFromUri(uri)),
+    vouched: named || permit.size !== undefined || permit.digest !== undefined,
+    ...(size !== undefined && { size }),
+    ...(etag !== undefined && { etag }),
+    ...(digest !== undefined && { digest }),
+  };
+}
+
+/** The bytes of an opened resource as a web stream that ends cleanly only when they are right. */
+export function bodyOf({
+  facts,
+  receiver,
+  settings,
+  cancel,
+}: OpenedResource): ReadableStream<Uint8Array> {
+  const flow: ByteFlow = {
+    async pump(take, lending) {
+      const { onProgress } = settings;
+      const { size, digest, uri } = facts;
+      const hash = digest === undefined ? undefined : createSha256();
+      await receiver.receive({
+        ...(lending && { lending }),
+        write(chunk, at, release) {
+          ensureSame(facts, receiver.latest());
+          hash?.update(chunk);
+          onProgress?.(countOf(at + chunk.length, size));
+          return take(chunk, release);
+        },
+      });
+      ensureDigest(uri, digest, hash?.digest());
+    },
+    cancel,
+  };
+  return streamOf(flow);
+}
+
+/** Throws when the object changed between the facts that were given out and the first byte. */
+function ensureSame(facts: StreamFacts, answer: CheckedAnswer | undefined): void {
+  if (answer?.etag === facts.etag && answer?.size === facts.size) return;
+  throw new SluiceError(
+    "precondition_failed",
+    `client: ${JSON.stringify(facts.uri)} changed while it was waited for; start again`,
+  );
+}
+
+/** A progress report. */
+export function countOf(
+  receivedBytes: number,
+  totalBytes: number | undefined,
+): { readonly receivedBytes: number; readonly totalBytes?: number } {
+  return totalBytes === undefined ? { receivedBytes } : { receivedBytes, totalBytes };
+}
+
+/** Throws `corrupt` when a promised digest is not the one that came out. */
+export function ensureDigest(uri: string, promised: string | undefined, found?: string): void {
+  if (promised !== undefined && promised !== found)
+    throw new SluiceError(
+      "corrupt",
+      `client: ${JSON.stringify(uri)} did not arrive as it was sent: its SHA-256 is wrong; fetch it again`,
+    );
+}

@@ -1,0 +1,192 @@
+import { parseMediaType, SluiceError } from "@sluice/core";
+import { RESOURCE_URI_HEADER, STREAM_METHOD } from "@sluice/core/wire";
+import type { Exchange, HopAnswer } from "./exchange.ts";
+import { createFetchExchange, type FetchLike } from "./fetch-exchange.ts";
+import { httpError, readJson, retryAfterOf } from "./http-error.ts";
+import type { Credentials } from "./hop-headers.ts";
+import { streamOf } from "./flow-stream.ts";
+import { CALL_META, findCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
+import { streamingCapabilities } from "./streaming-capabilities.ts";
+
+/**
+ * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
+ * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
+ * Every other request goes to `fetch` as it is, by default the platform's own.
+ *
+ * In Node, take it from `@sluice/client/node`: the built-in fetch of Node 20 accepts truncated bodies.
+ */
+export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
+  return divertStreams(fetch, createFetchExchange(fetch));
+}
+
+/** The middleware over any exchange for the stream calls. */
+export function divertStreams(fetch: FetchLike, exchange: Exchange): FetchLike {
+  return async (input, init) => {
+    const request = readRequest(init);
+    return request ? divert(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
+  };
+}
+
+interface DivertedRequest {
+  readonly call: StreamCall;
+  readonly id: unknown;
+  readonly body: string;
+}
+
+/** The stream call in a POST, with the body as it goes over the wire; `undefined` for anything else. */
+function readRequest(init: RequestInit | undefined): DivertedRequest | undefined {
+  const text = init?.body;
+  if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
+    return undefined;
+  const message = parseJson(text) as JsonRpcCall | undefined;
+  const { [CALL_META]: callId, ...meta } = message?.params?._meta ?? {};
+  const call = findCall(callId);
+  if (message?.method !== STREAM_METHOD || !call) return undefined;
+  const _meta = { ...meta, [CLIENT_CAPABILITIES]: declare(meta[CLIENT_CAPABILITIES], call) };
+  const body = JSON.stringify({ ...message, params: { ...message.params, _meta } });
+  return { call, id: message.id, body };
+}
+
+interface JsonRpcCall {
+  readonly id: unknown;
+  readonly method: unknown;
+  readonly params?: { readonly _meta?: Record<string, unknown> };
+}
+
+/** Where a request carries what its client can do; stateless servers of either era read it there. */
+const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+function declare(declared: unknown, call: StreamCall): object {
+  const before = (declared ?? {}) as { extensions?: object };
+  const ours = streamingCapabilities(call.streaming);
+  return { ...before, ...ours, extensions: { ...before.extensions, ...ours.extensions } };
+}
+
+async function divert(
+  request: DivertedRequest,
+  url: URL,
+  init: RequestInit,
+  exchange: Exchange,
+): Promise<Response> {
+  const { call } = request;
+  const headers = Object.fromEntries(new Headers(init.headers));
+  const kept = { exchange, credentials: readCredentials(url, headers) };
+  try {
+    const answer = await withDeadline(call, init.signal, (signal) =>
+      exchange({
+        method: "POST",
+        url,
+        // SDK servers of the legacy era refuse unless both standard types are named
+        headers: {
+          ...headers,
+          accept: "application/json, text/event-stream, */*",
+          "accept-encoding": "identity",
+        },
+        body: request.body,
+        signal,
+        reach: "any",
+        connectMs: call.connectMs,
+      }),
+    );
+    const { status, address } = answer;
+    const settled = await settle(answer, request);
+    const { response, ...rest } = settled;
+    call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
+    return response;
+  } catch (error) {
+    if (SluiceError.is(error)) call.answer = { ...kept, status: 0, failure: error };
+    throw error;
+  }
+}
+
+/** Bounds the wait for headers. The transport's signal ends that wait only: the bytes outlive the request. */
+async function withDeadline(
+  call: StreamCall,
+  outer: AbortSignal | null | undefined,
+  run: (signal: AbortSignal) => Promise<HopAnswer>,
+): Promise<HopAnswer> {
+  const opening = new AbortController();
+  const abort = (): void => opening.abort(outer?.reason);
+  if (outer?.aborted) abort();
+  outer?.addEventListener("abort", abort, { once: true });
+  const late = setTimeout(
+    () => opening.abort(new SluiceError("timeout", "client: the server did not answer in time")),
+    call.headersMs,
+  );
+  try {
+    return await run(AbortSignal.any([call.signal, opening.signal]));
+  } finally {
+    clearTimeout(late);
+    outer?.removeEventListener("abort", abort);
+  }
+}
+
+function readCredentials(endpoint: URL, headers: Record<string, string>): Credentials {
+  const { authorization, "mcp-session-id": sessionId } = headers;
+  return {
+    endpoint,
+    ...(authorization !== undefined && { authorization }),
+    ...(sessionId !== undefined && { sessionId }),
+  };
+}
+
+type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
+  readonly response: Response;
+};
+
+/** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
+async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Settled> {
+  const { status, headers, body } = answer;
+  if (redirectCodes.has(status)) {
+    body.cancel();
+    return { redirect: headers, response: placeholder(request) };
+  }
+  const essence = parseMediaType(headers.get("content-type"))?.essence;
+  const coded = (headers.get("content-encoding") ?? "identity") !== "identity";
+  const ok = status >= 200 && status < 300;
+  // the name of the resource beside the bytes is what makes them bytes, whatever their type
+  if (ok && headers.has(RESOURCE_URI_HEADER))
+    return { direct: answer, response: placeholder(request) };
+  if (status === 401 || status === 403) return { response: pass(answer) };
+  if (ok && !coded && (essence === "application/json" || essence === "text/event-stream"))
+    return { response: pass(answer) };
+  const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
+  if (!ok) {
+    const retryAfterMs = retryAfterOf(answer);
+    const message = await readJson(answer, 65_536);
+    if (isErrorFor(message, request.id)) return { response: Response.json(message) };
+    return { failure: httpError(what, status, retryAfterMs), response: placeholder(request) };
+  }
+  body.cancel();
+  const failure = new SluiceError(
+    "protocol",
+    `client: ${what}: the answer is neither JSON-RPC nor bytes of a named resource`,
+  );
+  return { failure, response: placeholder(request) };
+}
+
+const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Settles the SDK's request; what really came is beside it in the call. */
+function placeholder({ id, call }: DivertedRequest): Response {
+  return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
+}
+
+function pass({ status, headers, body }: HopAnswer): Response {
+  const empty = status === 204 || status === 205;
+  if (empty) body.cancel();
+  return new Response(empty ? null : streamOf(body), { status, headers });
+}
+
+function isErrorFor(message: unknown, id: unknown): boolean {
+  const { error, id: answered } = (message ?? {}) as { error?: unknown; id?: unknown };
+  return typeof error === "object" && error !== null && (answered === id || answered === null);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,532 @@
+import { createHash } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import {
+  link, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, utimes, writeFile,
+} from "node:fs/promises"; // prettier-ignore
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatReprDigest } from "@sluice/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { startFileServer, type ServedFile } from "./file-server.ts";
+import { createRawClient } from "./raw-client.ts";
+import { startRawServer, type RawServer } from "./raw-server.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "sluice-"));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const uri = "x://a/b.bin";
+const content = Buffer.alloc(9_000_001, "The quick brown fox ");
+const small = Buffer.alloc(50_000, "fox");
+const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const sha256 = sha(content);
+const timeouts = { pauseScale: 0 };
+
+function open(
+  server: RawServer,
+  options: Parameters<typeof streamResource>[2] = {},
+): Promise<SavableStream> {
+  return streamResource(createRawClient(server.url, withStreaming()), uri, {
+    timeouts,
+    ...options,
+  });
+}
+
+test("a file is saved under the server's name, verified, and nothing else is left", async () => {
+  await using server = await startFileServer({ content, digest: formatReprDigest(sha256) });
+  const saved = await (await open(server)).saveTo(directory);
+  const path = join(directory, "b.bin");
+  const expected = { path, size: content.length, sha256, verified: "digest", resumedBytes: 0 };
+  expect(saved).toEqual(expected);
+  expect((await readFile(saved.path)).equals(content)).toBe(true);
+  expect((await lstat(saved.path)).mode & 0o777).toBe(0o600);
+  expect(await readdir(directory)).toEqual(["b.bin"]);
+});
+
+test.each(["direct", "redirect", "downloadUrl"] as const)(
+  "%s delivery saves the same bytes",
+  async (delivery) => {
+    await using server = await startFileServer({ content, delivery });
+    const saved = await (await open(server)).saveTo(`${directory}/new/`);
+    expect([saved.sha256, saved.verified]).toEqual([sha256, "length"]);
+  },
+);
+
+test.each([2, 8, 16])(
+  "over %i connections the same bytes arrive, in shares",
+  async (connections) => {
+    await using server = await startFileServer({ content });
+    const saved = await (await open(server)).saveTo(directory, { connections });
+    expect(saved.sha256).toBe(sha256);
+    expect(server.connections()).toBeGreaterThan(connections / 2);
+    expect(await readdir(directory)).toEqual(["b.bin"]);
+  },
+);
+
+test("connections that break again and again are mended", async () => {
+  await using server = await startFileServer({ content, breakAfter: 2_500_000 });
+  for (const connections of [1, 4]) {
+    const saved = await (
+      await open(server)
+    ).saveTo(join(directory, `out-${connections}`), { connections });
+    expect(saved.sha256).toBe(sha256);
+  }
+});
+
+test("shares of a server without ranges, or of a changed file, become one whole download", async () => {
+  for (const change of ["no ranges", "new version"]) {
+    const file: ServedFile = { content, ranges: change !== "no ranges" };
+    await using server = await startFileServer(file);
+    const stream = await open(server);
+    const latest = change === "new version" ? Buffer.alloc(8_000_000, "new") : content;
+    if (change === "new version") Object.assign(file, { content: latest, etag: '"v2"' });
+    const saved = await stream.saveTo(join(directory, change), { connections: 4 });
+    expect(saved.sha256, change).toBe(sha(latest));
+  }
+});
+
+test(
+  "one connection starts again from zero when the file changes, and mixes nothing",
+  { timeout: 600_000 },
+  async () => {
+    const runs = process.env["SLUICE_DEEP"] ? 1_000 : 12;
+    for (let run = 0; run < runs; run++) {
+      const versions = [Buffer.alloc(3_000_000, "A"), Buffer.alloc(2_000_000, "B")] as const;
+      const file: ServedFile = {
+        content: versions[0],
+        breakAfter: Math.floor(((run + 1) / (runs + 1)) * 3_000_000),
+      };
+      await using server = await startFileServer(file);
+      const stream = await open(server);
+      const saved = await stream.saveTo(join(directory, `${run}`), {
+        onProgress() {
+          Object.assign(file, { content: versions[1], etag: '"v2"', breakAfter: undefined });
+        },
+      });
+      expect(saved.sha256).toBe(sha(versions[1]));
+      expect(saved.size).toBe(versions[1].length);
+    }
+  },
+);
+
+test("progress never lies: it grows to the size", async () => {
+  await using server = await startFileServer({ content });
+  for (const connections of [1, 4]) {
+    const seen: number[] = [];
+    const totals = new Set<number | undefined>();
+    await (
+      await open(server)
+    ).saveTo(`${directory}/${connections}`, {
+      connections,
+      onProgress: ({ receivedBytes, totalBytes }) => {
+        seen.push(receivedBytes);
+        totals.add(totalBytes);
+      },
+    });
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect(seen.at(-1)).toBe(content.length);
+    expect([...totals]).toEqual([content.length]);
+  }
+});
+
+test("wrong bytes leave nothing behind", async () => {
+  await using server = await startFileServer({ content, digest: formatReprDigest(sha(small)) });
+  for (const resume of [false, true])
+    await expect((await open(server)).saveTo(directory, { resume })).rejects.toMatchObject({
+      code: "corrupt",
+    });
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test("an empty file is a file", async () => {
+  const empty = Buffer.alloc(0);
+  await using server = await startFileServer({
+    content: empty,
+    digest: formatReprDigest(sha(empty)),
+  });
+  for (const [index, connections] of [1, 4].entries()) {
+    const saved = await (
+      await open(server)
+    ).saveTo(join(directory, `${index}`), { connections, resume: true });
+    expect([saved.size, saved.sha256]).toEqual([0, sha(empty)]);
+  }
+});
+
+const hostileNames = [
+  "../../etc/passwd", "/etc/passwd", "..", ".", "", "...", "a/../../b", "..\\..\\windows\\system32", "C:\\x",
+  "C:x", "\\\\server\\share", "a\u0000b", "a\nb", "a\rb", "con", "CON.txt", "nul", "com1.log", "lpt9",
+  "file.txt::$DATA", "x\u202egpj.exe", "\u200b", "\ufeff", "~", "~/x", "$HOME", "`id`", "-rf", "%2e%2e%2f",
+  "..%2f..%2fetc%2fpasswd", "．．/x", "x".repeat(5_000), "é".repeat(500), ".bashrc", ".ssh/authorized_keys",
+  " .x", "x. ", "a|b", "a*b?", "<x>", '"x"', "\ud800", "a;b", "日本語.txt", "..;/x", "./x", "x/", "x/.", "x/..",
+]; // prettier-ignore
+
+test("whatever name the server gives, the file is one component inside the folder", async () => {
+  const file: ServedFile = { content: small };
+  await using server = await startFileServer(file);
+  const inside = join(directory, "inside");
+  await mkdir(inside);
+  for (const name of hostileNames) {
+    const encoded = encodeURIComponent(Buffer.from(name).toString());
+    const quoted = name.replaceAll(/[^\x20-\x7e]/g, "").replaceAll(/["\\]/g, "\\$&");
+    for (const disposition of [
+      `attachment; filename*=UTF-8''${encoded}`,
+      `attachment; filename="${quoted}"`,
+    ]) {
+      file.disposition = disposition;
+      const stream = await open(server);
+      const saved = await stream.saveTo(inside);
+      expect(saved.path.startsWith(`${inside}/`), name).toBe(true);
+      expect(saved.path.slice(inside.length + 1), name).toMatch(/^[^/\\\0]+$/);
+    }
+  }
+  expect(await readdir(directory)).toEqual(["inside"]);
+  expect(await readdir(inside)).toHaveLength(2 * hostileNames.length);
+});
+
+test("what is at the final name already is never written to or through", async () => {
+  const victim = join(directory, "victim");
+  await writeFile(victim, "precious");
+  const plants: Record<string, (path: string) => Promise<unknown>> = {
+    file: (path) => writeFile(path, "precious"),
+    "symbolic link": (path) => symlink(victim, path),
+    "dangling link": (path) => symlink(join(directory, "nowhere"), path),
+    "hard link": (path) => link(victim, path),
+    folder: (path) => mkdir(path),
+    FIFO: async (path) => execFileSync("mkfifo", [path]),
+  };
+  await using server = await startFileServer({ content: small });
+  for (const [name, plant] of Object.entries(plants)) {
+    const folder = join(directory, `in ${name}`);
+    await mkdir(folder);
+    const path = join(folder, "b.bin");
+    await plant(path);
+    const before = await lstat(path);
+    const saved = await (await open(server)).saveTo(folder);
+    expect(saved.path, name).toBe(join(folder, "b (1).bin"));
+    const after = await lstat(path);
+    expect([after.ino, after.mtimeMs, after.size], name).toEqual([
+      before.ino,
+      before.mtimeMs,
+      before.size,
+    ]);
+    expect((await readdir(folder)).toSorted()).toEqual(["b (1).bin", "b.bin"]);
+  }
+  expect(await readFile(victim, "utf8")).toBe("precious");
+  expect(await readdir(directory)).not.toContain("nowhere");
+});
+
+test("a path that is taken is an error before a byte is fetched, unless it may be replaced", async () => {
+  const path = join(directory, "mine.bin");
+  await writeFile(path, "precious");
+  await using server = await startFileServer({ content: small });
+  const refused = (await open(server)).saveTo(path);
+  await expect(refused).rejects.toMatchObject({
+    code: "already_exists",
+    message: expect.stringContaining("overwrite"),
+  });
+  expect(await readFile(path, "utf8")).toBe("precious");
+  await (await open(server)).saveTo(path, { overwrite: true });
+  expect((await readFile(path)).equals(small)).toBe(true);
+});
+
+test("what is no file is never replaced, and not even fetched for", async () => {
+  await using server = await startFileServer({ content });
+  const special = createServer().listen(join(directory, "special"));
+  await once(special, "listening");
+  await mkdir(join(directory, "b.bin"));
+  for (const path of [join(directory, "special"), directory]) {
+    const saving = (await open(server)).saveTo(path, { overwrite: true });
+    await expect(saving).rejects.toMatchObject({ code: "already_exists" });
+  }
+  expect((await lstat(join(directory, "special"))).isSocket()).toBe(true);
+  expect((await readdir(directory)).toSorted()).toEqual(["b.bin", "special"]);
+  await new Promise((resolve) => special.close(resolve));
+});
+
+test("replacing a link replaces the link, not what it points at", async () => {
+  const victim = join(directory, "victim");
+  await writeFile(victim, "precious");
+  const path = join(directory, "mine.bin");
+  await symlink(victim, path);
+  await using server = await startFileServer({ content: small });
+  await (await open(server)).saveTo(path, { overwrite: true });
+  expect((await lstat(path)).isFile()).toBe(true);
+  expect(await readFile(victim, "utf8")).toBe("precious");
+});
+
+test("a hundred taken names are enough", async () => {
+  await using server = await startFileServer({ content: small });
+  await writeFile(join(directory, "b.bin"), "");
+  await Promise.all(
+    Array.from({ length: 99 }, (_, at) => writeFile(join(directory, `b (${at + 1}).bin`), "")),
+  );
+  await expect((await open(server)).saveTo(directory)).rejects.toMatchObject({
+    code: "already_exists",
+  });
+  expect(await readdir(directory)).toHaveLength(100);
+});
+
+test("a folder that is missing or may not be written to says so, and closes the connection", async () => {
+  await using server = await startFileServer({ content });
+  await expect((await open(server)).saveTo(join(directory, "no/such/file"))).rejects.toMatchObject({
+    code: "not_found",
+  });
+  // a folder that refuses even root
+  await expect((await open(server)).saveTo("/proc/self/file")).rejects.toMatchObject({
+    code: expect.stringMatching(/^(not_found|permission_denied)$/),
+  });
+  await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
+});
+
+test("a file that cannot fit is refused before its bytes are fetched", async () => {
+  let sent = 0;
+  await using server = await startFileServer({
+    content: small,
+    before(_req, res) {
+      res.writeHead(200, { "content-length": 2 ** 52, etag: '"v1"', "mcp-resource-uri": uri });
+      res.write(small, () => (sent += small.length));
+      return true;
+    },
+  });
+  const stream = await open(server, { maxStreamSize: Number.MAX_SAFE_INTEGER });
+  await expect(stream.saveTo(directory)).rejects.toMatchObject({ code: "no_space" });
+  expect(sent).toBeLessThanOrEqual(small.length);
+  expect(await readdir(directory)).toEqual([]);
+});
+
+function descriptors(): Promise<number> {
+  return readdir("/proc/self/fd")
+    .then(({ length }) => length)
+    .catch(() => 0);
+}
+
+test("an abort ends a save within a moment and leaves nothing, not even a descriptor", async () => {
+  await using server = await startFileServer({ content, breakAfter: 5_000_000 });
+  const before = await descriptors();
+  for (const connections of [1, 4]) {
+    const abort = new AbortController();
+    const reason = new Error("enough of it");
+    const stream = await open(server, { signal: abort.signal, timeouts: { pauseScale: 100 } });
+    const saving = stream.saveTo(directory, {
+      connections,
+      onProgress: ({ receivedBytes }) => {
+        if (receivedBytes > 3_000_000) abort.abort(reason);
+      },
+    });
+    await expect(saving).rejects.toBe(reason);
+    expect(await readdir(directory)).toEqual([]);
+  }
+  await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
+  await expect.poll(descriptors, { timeout: 3_500 }).toBeLessThanOrEqual(before);
+});
+
+test("an abort after the last byte still ends the save", async () => {
+  await using server = await startFileServer({ content });
+  for (const resume of [false, true]) {
+    const abort = new AbortController();
+    const reason = new Error("too late, but not quite");
+    const stream = await open(server, { signal: abort.signal });
+    const saving = stream.saveTo(directory, {
+      resume,
+      onProgress: ({ receivedBytes, totalBytes }) => {
+        if (receivedBytes === totalBytes) abort.abort(reason);
+      },
+    });
+    await expect(saving).rejects.toBe(reason);
+    expect((await readdir(directory)).filter((name) => !name.startsWith("."))).toEqual([]);
+  }
+});
+
+test("a stream is read or saved once: a second time would be an empty file", async () => {
+  await using server = await startRawServer({
+    stream(request, res) {
+      // chunked, so that nothing tells how many bytes there should be
+      res.writeHead(200, { etag: '"v1"', "mcp-resource-uri": request.params.uri }).end(small);
+    },
+  });
+  const stream = await open(server);
+  await stream.saveTo(directory);
+  await expect(stream.saveTo(directory)).rejects.toThrow(TypeError);
+  await expect(stream.body.getReader().read()).rejects.toThrow(TypeError);
+  expect(await readdir(directory)).toEqual(["b.bin"]);
+});
+
+test("a progress callback that throws ends the save with what it threw, and leaves nothing", async () => {
+  await using server = await startFileServer({ content });
+  const mine = new Error("the caller's own");
+  for (const connections of [1, 4]) {
+    const onProgress = (): never => {
+      throw mine;
+    };
+    const saving = (await open(server)).saveTo(directory, { connections, onProgress });
+    await expect(saving).rejects.toBe(mine);
+    expect(await readdir(directory)).toEqual([]);
+  }
+  await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
+});
+
+test("orphans of crashed runs go after a day, kept ones after a week, other people's files never", async () => {
+  const name = "0123456789abcdef0123456789abcdef";
+  const ages: readonly (readonly [string, number])[] = [
+    [`.${name}.part`, 2], [`.${name.replace("0", "1")}.part`, 0.5], [`.${name}.kept`, 2],
+    [`.${name.replace("0", "2")}.kept`, 8], [`.${name.replace("0", "2")}.kept.json`, 8],
+    [`${name}.part`, 30], [".hidden.part", 30], [`.${name}.party`, 30],
+  ]; // prettier-ignore
+  for (const [file, days] of ages) {
+    await writeFile(join(directory, file), "");
+    const then = new Date(Date.now() - days * 86_400_000);
+    await utimes(join(directory, file), then, then);
+  }
+  await using server = await startFileServer({ content: small });
+  await (await open(server)).saveTo(directory);
+  const left = [1, 2, 5, 6, 7].map((index) => ages[index]?.[0]);
+  expect(new Set(await readdir(directory))).toEqual(new Set([...left, "b.bin"]));
+});
+
+/** Saves until some bytes are there, aborts, and gives what the folder holds then. */
+async function interruptAt(server: RawServer, bytes: number, connections = 1): Promise<string[]> {
+  const abort = new AbortController();
+  const reason = new Error("enough for now");
+  const stream = await open(server, { signal: abort.signal });
+  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
+    if (receivedBytes >= bytes) abort.abort(reason);
+  };
+  const saving = stream.saveTo(directory, { resume: true, connections, onProgress });
+  await expect(saving).rejects.toBe(reason);
+  return readdir(directory);
+}
+
+test.each([1, 4])(
+  "a save over %i connections that was interrupted goes on where it stopped",
+  async (connections) => {
+    const file: ServedFile = { content };
+    await using server = await startFileServer(file);
+    const left = await interruptAt(server, 6_000_000, connections);
+    expect(left.every((name) => /^\.[0-9a-f]{32}\.kept(\.json)?$/.test(name))).toBe(true);
+    expect(left).toHaveLength(2);
+    const saved = await (await open(server)).saveTo(directory, { resume: true, connections });
+    expect(saved.sha256).toBe(sha256);
+    expect(saved.resumedBytes).toBeGreaterThan(500_000);
+    expect(await readdir(directory)).toEqual(["b.bin"]);
+  },
+);
+
+test("a broken connection leaves the bytes for a later run, too", async () => {
+  const file: ServedFile = { content, breakAfter: 4_000_000 };
+  await using server = await startFileServer(file);
+  const stream = await open(server);
+  file.before = (_req, res) => {
+    res.destroy();
+    return true;
+  };
+  const saving = stream.saveTo(directory, { resume: true });
+  await expect(saving).rejects.toMatchObject({ retryable: true });
+  delete file.before;
+  delete file.breakAfter;
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect(saved.sha256).toBe(sha256);
+  // nothing that had arrived is fetched again
+  expect(saved.resumedBytes).toBe(4_000_000);
+});
+
+test("kept bytes of another version, or that anybody touched, are not gone on from", async () => {
+  const doubts: Record<string, (kept: string, file: ServedFile) => Promise<unknown> | void> = {
+    "a new version": (_kept, file) =>
+      void Object.assign(file, { content: Buffer.alloc(9_000_001, "n"), etag: '"v2"' }),
+    "no tag any more": (_kept, file) => void (file.etag = undefined),
+    "a record cut short": (kept) => truncate(`${kept}.json`, 20),
+    "no record": (kept) => rm(`${kept}.json`),
+    "fewer bytes than recorded": (kept) => truncate(kept, 1_000),
+    "a link in its place": async (kept) => {
+      await rm(kept);
+      await symlink("/etc/hostname", kept);
+    },
+    "a second name": (kept) => link(kept, `${kept}.other`),
+  };
+  for (const [doubt, sow] of Object.entries(doubts)) {
+    const file: ServedFile = { content, etag: '"v1"' };
+    await using server = await startFileServer(file);
+    const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
+    await sow(join(directory, name), file);
+    const saved = await (await open(server)).saveTo(directory, { resume: true });
+    expect([doubt, saved.resumedBytes]).toEqual([doubt, 0]);
+    expect(saved.sha256, doubt).toBe(sha(file.content));
+    await rm(directory, { recursive: true });
+    await mkdir(directory);
+  }
+});
+
+test("altered kept bytes never become a file where a digest is promised", async () => {
+  const file: ServedFile = { content, digest: formatReprDigest(sha256) };
+  await using server = await startFileServer(file);
+  const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
+  await writeFile(join(directory, name), Buffer.alloc(3), { flag: "r+" });
+  await expect((await open(server)).saveTo(directory, { resume: true })).rejects.toMatchObject({
+    code: "corrupt",
+  });
+  expect(await readdir(directory)).toEqual([]);
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect(saved.sha256).toBe(sha256);
+});
+
+test("a hidden file that somebody replaced is neither published nor deleted", async () => {
+  await using server = await startFileServer({ content });
+  for (const resume of [false, true]) {
+    const stream = await open(server);
+    let planted: string | undefined;
+    const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
+      if (planted !== undefined || receivedBytes < 3_000_000) return;
+      planted = readdirSync(directory).find((name) => /^\.\w+\.(part|kept)$/.test(name));
+      rmSync(join(directory, planted as string));
+      writeFileSync(join(directory, planted as string), "planted");
+    };
+    const saving = stream.saveTo(directory, { resume, onProgress });
+    await expect(saving).rejects.toMatchObject({ code: "corrupt" });
+    expect(await readdir(directory)).toEqual([planted]);
+    expect(await readFile(join(directory, planted as string), "utf8")).toBe("planted");
+    await rm(join(directory, planted as string));
+  }
+});
+
+test("a resumable save claims its hidden file before the first byte, and lets go when it ends", async () => {
+  await using server = await startFileServer({ content });
+  const record = (): { pid?: number } => {
+    const name = readdirSync(directory).find((entry) => entry.endsWith(".json"));
+    return JSON.parse(readFileSync(join(directory, name as string), "utf8"));
+  };
+  let pid: number | undefined;
+  const stream = await open(server);
+  const onProgress = (): void => void (pid ??= record().pid);
+  await stream.saveTo(directory, { resume: true, onProgress });
+  expect(pid).toBe(process.pid);
+  expect(await readdir(directory)).toEqual(["b.bin"]);
+  await interruptAt(server, 5_000_000);
+  expect(record().pid).toBeUndefined();
+});
+
+test("a record that is a pipe, a device or somebody's endless file is none", async () => {
+  const file: ServedFile = { content };
+  await using server = await startFileServer(file);
+  const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
+  await rm(join(directory, `${name}.json`));
+  await symlink("/dev/zero", join(directory, `${name}.json`));
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect([saved.resumedBytes, saved.sha256]).toEqual([0, sha256]);
+});
+
+test("two saves of the same resource at once do not share a part file", async () => {
+  await using server = await startFileServer({ content });
+  const streams = await Promise.all([open(server), open(server), open(server)]);
+  const saved = await Promise.all(
+    streams.map((stream) => stream.saveTo(directory, { resume: true })),
+  );
+  expect(saved.map((file) => file.sha256)).toEqual([sha256, sha256, sha256]);
+  expect(new Set(saved.map(({ path }) => path)).size).toBe(3);
+  expect(await readdir(directory)).toHaveLength(3);
+});

@@ -1,0 +1,73 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { shareRanges } from "../src/lib/share-ranges.ts";
+import { createWatermark } from "../src/lib/watermark.ts";
+
+test("whoever is fast or slow, every byte is fetched exactly once", () => {
+  const speeds = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 16 });
+  const sizes = fc.integer({ min: 1, max: 5_000 });
+  fc.assert(
+    fc.property(
+      sizes,
+      speeds,
+      fc.integer({ min: 1, max: 8 }),
+      fc.integer({ min: 1, max: 100 }),
+      (size, lanes, rounds, least) => {
+        const shares = shareRanges(size, lanes.length, rounds, least);
+        const seen = new Uint8Array(size);
+        const mark = createWatermark();
+        const running = lanes.map((speed) => ({ speed, at: 0, share: shares.next() }));
+        let busy = true;
+        for (const lane of running) lane.at = lane.share?.start ?? 0;
+        while (busy) {
+          busy = false;
+          for (const lane of running) {
+            if (!lane.share) continue;
+            busy = true;
+            const to = Math.min(lane.at + lane.speed, lane.share.end());
+            seen.subarray(lane.at, to).forEach((count, index, part) => (part[index] = count + 1));
+            if (to > lane.at) mark.add(lane.at, to);
+            lane.at = to;
+            lane.share.note(to);
+            if (to < lane.share.end()) continue;
+            lane.share = shares.next();
+            lane.at = lane.share?.start ?? 0;
+          }
+        }
+        expect(seen.every((count) => count === 1)).toBe(true);
+        expect(mark.value()).toBe(size);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test("who is done early takes over half of what the slowest has left", () => {
+  const shares = shareRanges(1_000, 2, 1, 10);
+  const [slow, fast] = [shares.next(), shares.next()];
+  fast?.note(1_000);
+  slow?.note(100);
+  const stolen = shares.next();
+  expect([stolen?.start, stolen?.end(), slow?.end()]).toEqual([300, 500, 300]);
+});
+
+test("more rounds begin at the front and keep the finished part together", () => {
+  const shares = shareRanges(800, 2, 4, 10);
+  const starts = Array.from({ length: 8 }, () => shares.next()?.start);
+  expect(starts).toEqual([0, 100, 200, 300, 400, 500, 600, 700]);
+});
+
+test("a watermark stands at the first gap, in whatever order blocks land", () => {
+  fc.assert(
+    fc.property(fc.shuffledSubarray([0, 1, 2, 3, 4, 5, 6, 7], { minLength: 8 }), (order) => {
+      const mark = createWatermark();
+      const done = new Set<number>();
+      for (const block of order) {
+        mark.add(block * 10, block * 10 + 10);
+        done.add(block);
+        const first = [0, 1, 2, 3, 4, 5, 6, 7, 8].find((index) => !done.has(index));
+        expect(mark.value()).toBe((first ?? 0) * 10);
+      }
+    }),
+  );
+});

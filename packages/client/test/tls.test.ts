@@ -1,0 +1,48 @@
+import { execFile, execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, inject, test } from "vitest";
+
+/** A self-signed certificate for localhost, where the machine can make one. */
+function createCertificate(directory: string): boolean {
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  const out = ["-keyout", join(directory, "key.pem"), "-out", join(directory, "cert.pem")];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+  try {
+    execFileSync("openssl", ["req", "-x509", ...kind, ...subject, ...out], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("bytes travel over TLS only when the certificate is vouched for", async (context) => {
+  const directory = await mkdtemp(join(tmpdir(), "sluice-"));
+  if (!createCertificate(directory)) {
+    context.skip("no openssl here to make a certificate with");
+    return;
+  }
+  const script = inject("programs")["packages/client/test/reading-process.ts"]!;
+  const [key, cert] = await Promise.all(
+    ["key.pem", "cert.pem"].map((name) => readFile(join(directory, name))),
+  );
+  const content = Buffer.alloc(5_000_000, "x");
+  const server = createServer({ key, cert }, (_req, res) => {
+    res.writeHead(200, { "content-length": content.length }).end(content);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/`;
+  const run = promisify(execFile);
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: "" };
+  expect((await run(process.execPath, [script, url], { env })).stdout).toBe("unavailable");
+  const trusting = { ...env, NODE_EXTRA_CA_CERTS: join(directory, "cert.pem") };
+  expect((await run(process.execPath, [script, url], { env: trusting })).stdout).toBe(
+    "5000000 lent",
+  );
+  server.close();
+  await rm(directory, { recursive: true });
+});
