@@ -1,0 +1,3 @@
+// what the command shows a download with, for programs that show theirs the same way
+export { createProgressBar, type ProgressBar, type ProgressScreen } from "./lib/progress-bar.ts";
+export { formatBytes, formatDuration } from "./lib/quantity.ts";

@@ -1,0 +1,107 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { streamingCapabilities } from "@sluice/client";
+import { withStreaming } from "@sluice/client/node";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { fault } from "./failure.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import { version } from "./version.ts";
+
+/** How to reach a server. */
+export interface ConnectOptions {
+  /** Bearer token. */
+  readonly token?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Connects to the MCP server at `address`; close the client when done. */
+export async function connect(address: string, options: ConnectOptions): Promise<Client> {
+  const { token, signal } = options;
+  const url = parseAddress(address, token);
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const transport = new StreamableHTTPClientTransport(url, {
+    fetch: withStreaming(),
+    requestInit: { headers },
+  });
+  const client = new Client(
+    { name: "sluice", version },
+    { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
+  );
+  await translating(address, signal, () => client.connect(transport, { signal }));
+  return client;
+}
+
+function parseAddress(address: string, token: string | undefined): URL {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== "" ||
+    url.password !== ""
+  )
+    throw fault(
+      "invalid_argument",
+      `${JSON.stringify(address)} is no server address`,
+      "write it like http://127.0.0.1:2532/mcp",
+    );
+  if (token !== undefined && url.protocol === "http:" && !isLoopbackHost(url.hostname))
+    throw fault(
+      "untrusted",
+      `the token would travel to ${url.host} in the clear`,
+      "use the server's https address",
+    );
+  return url;
+}
+
+/** Runs a call of the SDK's client; what it throws becomes a `SluiceError` that names the server. */
+export async function translating<T>(
+  address: string,
+  signal: AbortSignal,
+  call: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    if (SluiceError.is(error)) throw error;
+    throw sdkFault(address, error);
+  }
+}
+
+function sdkFault(address: string, error: unknown): SluiceError {
+  const [code, what] = causeOf(error);
+  return new SluiceError(code, `${address} ${what}`, { cause: error });
+}
+
+function causeOf(error: unknown): readonly [SluiceErrorCode, string] {
+  const status = statusOf(error);
+  if (status === 401) return ["unauthenticated", "wants a valid token"];
+  if (status === 403) return ["permission_denied", "denies access"];
+  if (status === 429) return ["throttled", "is busy"];
+  if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
+  if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
+  const errno = errnoOf(error);
+  if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
+  if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
+    return ["timeout", "does not answer"];
+  return ["protocol", `does not speak MCP (${messageOf(error)})`];
+}
+
+/** HTTP status that the SDK put into one of its errors. */
+function statusOf(error: unknown): number | undefined {
+  const data = (error as { data?: { status?: unknown } }).data;
+  return typeof data?.status === "number" ? data.status : undefined;
+}
+
+/** Code of the network fault below an error, such as ECONNREFUSED. */
+function errnoOf(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as NodeJS.ErrnoException;
+    if (typeof code === "string" && /^(E[A-Z]+|UND_ERR_[A-Z_]+)$/.test(code)) return code;
+    if (at instanceof AggregateError && at.errors[0]) return errnoOf(at.errors[0]);
+  }
+  return undefined;
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 200);
+}

@@ -1,0 +1,112 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
+import { printable } from "./printable.ts";
+
+/** What a signal does to a run: the reason that everything which is under way rejects with. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+  readonly outcome: Outcome;
+
+  constructor(outcome: "interrupted" | "terminated") {
+    super(outcome === "interrupted" ? "interrupted" : "terminated");
+    this.outcome = outcome;
+  }
+}
+
+/** What to do next, by what went wrong. */
+const hints: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "see what is there with `sluice ls`",
+  unauthenticated: "pass a token in SLUICE_TOKEN or with --token",
+  permission_denied: "ask whoever runs the server for access",
+  invalid_argument: "see `sluice help`",
+  unsupported: "ask whoever runs the server to add resource streaming",
+  precondition_failed: "it changed while it was read: run the same command again",
+  too_large: "raise --max-size to take it",
+  expired: "run the same command again",
+  already_exists: "pass --force to replace it, or -o for another file",
+  no_space: "make room and run the same command again",
+  throttled: "wait a little and run the same command again",
+  unavailable: "check the address and that the server runs, then run the same command again",
+  timeout: "run the same command again",
+  interrupted: "run the same command again",
+  corrupt:
+    "nothing was saved: run the same command again, and tell the server's operator if it stays so",
+  untrusted: "pass --trust ORIGIN if you trust that address with the download",
+  protocol: "check that the address is the one of an MCP server",
+};
+
+/** How a failed run ends. */
+export interface Failure {
+  readonly outcome: Outcome;
+  /** One line: what went wrong, and what to do next. */
+  readonly line: string;
+}
+
+/** Something that was thrown, with better advice than its kind usually gets. */
+export class Advice extends Error {
+  override readonly name = "Advice";
+  readonly advice: string | undefined;
+
+  constructor(cause: unknown, advice: string | undefined) {
+    super("", { cause });
+    this.advice = advice;
+  }
+}
+
+/** A fault that the command itself found: what is wrong, and what to do next. */
+export function fault(code: SluiceErrorCode, message: string, advice: string): Advice {
+  return new Advice(new SluiceError(code, message), advice);
+}
+
+/** Describes whatever a command threw. */
+export function describeFailure(thrown: unknown): Failure {
+  const { cause: error, advice } =
+    thrown instanceof Advice ? thrown : { cause: thrown, advice: undefined };
+  if (error instanceof Stopped)
+    return { outcome: error.outcome, line: join(error.message, advice) };
+  if (SluiceError.is(error)) {
+    const outcome = isLocalFault(error) ? "target" : outcomes[error.code];
+    return { outcome, line: join(error.message, advice ?? hintFor(error)) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { outcome: "failed", line: join(message, advice) };
+}
+
+/** True when the same command may succeed later, and go on where this one ended. */
+export function isResumableFault(error: unknown): boolean {
+  return error instanceof Stopped || (SluiceError.is(error) && error.retryable);
+}
+
+/** Status for `process.exit`. */
+export function exitStatus(outcome: Outcome): number {
+  return exitCodes[outcome].status;
+}
+
+function hintFor(error: SluiceError): string | undefined {
+  if (isLocalFault(error) && error.code !== "already_exists" && error.code !== "no_space")
+    return "check the folder and its permissions, or pass -o for another place";
+  return hints[error.code];
+}
+
+/** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
+function join(message: string, hint: string | undefined): string {
+  const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(/^client: /, "");
+  if (hint === undefined) return text;
+  const end = text.lastIndexOf("; ");
+  return `${end < 0 ? text : text.slice(0, end)}; ${hint}`;
+}
+
+const localErrnos = new Set(
+  "EACCES EPERM EROFS EISDIR ENOTDIR ENOENT ENOSPC EDQUOT EEXIST EMFILE ENAMETOOLONG EIO".split(
+    " ",
+  ),
+);
+
+/** True when a file call on this machine failed, not the server. */
+function isLocalFault(error: SluiceError): boolean {
+  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
+    const { code, syscall } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && localErrnos.has(code) && syscall !== "connect") return true;
+  }
+  return false;
+}

@@ -1,0 +1,90 @@
+import { stat } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { streamResource, type SavedFile } from "@sluice/client/node";
+import { connect, type ConnectOptions } from "./connect.ts";
+import { Advice, isResumableFault } from "./failure.ts";
+import { note, print } from "./print.ts";
+import { printableJson } from "./printable.ts";
+import { createProgressBar } from "./progress-bar.ts";
+import { formatBytes, formatDuration } from "./quantity.ts";
+
+/** Options of `sluice get`. */
+export interface GetOptions extends ConnectOptions {
+  /** File, or folder to put it into. */
+  readonly output: string;
+  /** Replace a file that is there. */
+  readonly force?: boolean;
+  /** Bytes. */
+  readonly maxSize?: number;
+  readonly connections: number;
+  /** Further origins that bytes may come from. */
+  readonly trust?: readonly string[];
+  readonly json?: boolean;
+}
+
+/**
+ * `sluice get`: saves a resource, and says on standard output where. What an interrupted run left
+ * is taken up again when the same resource is saved to the same place.
+ */
+export async function getCommand(server: string, uri: string, options: GetOptions): Promise<void> {
+  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER, connections, signal } = options;
+  const client = await connect(server, options);
+  const bar = createProgressBar(process.stderr);
+  let receivedBytes = 0;
+  try {
+    const stream = await streamResource(client, uri, {
+      signal,
+      maxStreamSize: maxSize,
+      ...(options.trust && { trustedOrigins: options.trust }),
+    });
+    const startedAt = performance.now();
+    // in a folder the library would number a name that is taken; a command that is run again should not
+    const path = (await isFolder(output)) ? join(output, stream.name) : output;
+    const saved = await stream
+      .saveTo(path, {
+        overwrite: force,
+        resume: true,
+        connections,
+        onProgress(count) {
+          ({ receivedBytes } = count);
+          bar.update(receivedBytes, count.totalBytes);
+        },
+      })
+      .catch((error: unknown) => {
+        const isKept = stream.etag !== undefined && stream.size !== undefined;
+        throw new Advice(error, adviceAfter(error, isKept ? receivedBytes : 0));
+      });
+    bar.clear();
+    const durationMs = performance.now() - startedAt;
+    if (options.json) return await print(printableJson({ uri, mode: stream.mode, ...saved }));
+    note(summary(saved, durationMs));
+    await print(shortest(saved.path));
+  } finally {
+    bar.clear();
+    await client.close();
+  }
+}
+
+/** Relative below the current folder, absolute elsewhere. */
+function shortest(path: string): string {
+  const below = relative("", path);
+  return below.startsWith("..") ? path : below;
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
+}
+
+/** What to do about a download that broke off, when there is something to go on from. */
+function adviceAfter(error: unknown, keptBytes: number): string | undefined {
+  if (!isResumableFault(error)) return undefined;
+  if (keptBytes === 0) return "run the same command again";
+  return `${formatBytes(keptBytes)} are kept: run the same command again to go on from there`;
+}
+
+function summary({ size, sha256, verified, resumedBytes }: SavedFile, durationMs: number): string {
+  const rate = formatBytes(((size - resumedBytes) / durationMs) * 1000);
+  const resumed = resumedBytes > 0 ? ` after ${formatBytes(resumedBytes)} of an earlier run` : "";
+  const check = verified === "digest" ? "as the server promised" : "the server promised none";
+  return `${formatBytes(size)} in ${formatDuration(durationMs)} (${rate}/s)${resumed}\nsha256 ${sha256} (${check})`;
+}

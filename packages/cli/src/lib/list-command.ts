@@ -1,0 +1,62 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { connect, translating, type ConnectOptions } from "./connect.ts";
+import { print } from "./print.ts";
+import { printable, printableJson } from "./printable.ts";
+import { formatTableRow, tableHeading, type ListedResource } from "./resource-table.ts";
+
+/** Options of `sluice ls`. */
+export interface ListOptions extends ConnectOptions {
+  /** One JSON object a line. */
+  readonly json?: boolean;
+}
+
+/**
+ * `sluice ls`: every resource of a server, page by page, so that a long list begins at once and
+ * takes no memory. A table on a terminal, else one URI a line; with `json` one object a line.
+ */
+export async function listCommand(server: string, options: ListOptions): Promise<void> {
+  const client = await connect(server, options);
+  try {
+    const format = formatFor(options);
+    let first = true;
+    for await (const resource of listResources(client, server, options.signal)) {
+      if (first && format === formatTableRow) await print(tableHeading);
+      first = false;
+      await print(format(resource));
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+function formatFor({ json }: ListOptions): (resource: ListedResource) => string {
+  if (json) return (resource) => printableJson(resource);
+  return process.stdout.isTTY ? formatTableRow : ({ uri }) => printable(uri);
+}
+
+async function* listResources(
+  client: Client,
+  server: string,
+  signal: AbortSignal,
+): AsyncGenerator<ListedResource> {
+  let cursor: string | undefined;
+  do {
+    // not client.listResources(): without a cursor it gathers every page before it answers
+    const request = { method: "resources/list" as const, params: cursor ? { cursor } : {} };
+    const page = await translating(server, signal, () => client.request(request, { signal }));
+    for (const { uri, name, mimeType, size, annotations } of page.resources) {
+      const lastModified = annotations?.lastModified;
+      yield {
+        uri,
+        name,
+        ...(mimeType !== undefined && { mimeType }),
+        ...(size !== undefined && { size }),
+        ...(lastModified !== undefined && { lastModified }),
+      };
+    }
+    if (page.nextCursor !== undefined && page.nextCursor === cursor)
+      throw new SluiceError("protocol", `${server} gives the same page again and again`);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+}

@@ -1,0 +1,102 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { formatExitCodes } from "./exit-code.ts";
+import type { GetOptions } from "./get-command.ts";
+import type { ListOptions } from "./list-command.ts";
+import { parseBytes } from "./quantity.ts";
+import type { ServeOptions } from "./serve-command.ts";
+import { readToken } from "./token.ts";
+import { version } from "./version.ts";
+
+/**
+ * The command line: what there is to type, and what it runs. `signal` ends the run. Each command is
+ * loaded when it is run: a server's code would make every download begin later.
+ */
+export function createProgram(signal: AbortSignal): Command {
+  const program = new Command("sluice")
+    .description("Large MCP resources as plain bytes: serve a folder, list a server, download.")
+    .version(version)
+    .addHelpText("after", `\n${examples}\n\nExit codes:\n${formatExitCodes()}`);
+
+  program
+    .command("serve")
+    .description("serve a folder as an MCP server over HTTP")
+    .argument("<folder>", "folder whose files become resources")
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <number>", "port to listen on; 0 takes a free one", parsePort, 2532)
+    .option("--uri <base>", "base of the resource URIs", "files://local/")
+    .addOption(tokenOption("token that every request must carry"))
+    .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
+    .option("--allow-anonymous", "let other machines in without a token")
+    .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
+      const { serveCommand } = await import("./serve-command.ts");
+      await serveCommand(folder, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("ls")
+    .description("list the resources of a server")
+    .argument("<server>", "URL of its MCP endpoint")
+    .option("--json", "one JSON object a line")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, options: Omit<ListOptions, "signal">) => {
+      const { listCommand } = await import("./list-command.ts");
+      await listCommand(server, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("get")
+    .description("download a resource; run it again to go on with an interrupted download")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<uri>", "URI of the resource, as `sluice ls` prints it")
+    .option("-o, --output <path>", "file, or folder to put it into", ".")
+    .option("-f, --force", "replace a file that is there")
+    .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
+    .option("--connections <number>", "connections to fetch over at the same time", parseCount, 1)
+    .option(
+      "--trust <origin>",
+      "origin that the bytes may come from besides the server's own",
+      collect,
+    )
+    .option("--json", "print the result as one JSON object")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, uri: string, options: Omit<GetOptions, "signal">) => {
+      const { getCommand } = await import("./get-command.ts");
+      await getCommand(server, uri, { ...options, token: readToken(options.token), signal });
+    });
+
+  return program;
+}
+
+const examples = `Examples:
+  sluice serve ./files
+  sluice ls http://127.0.0.1:2532/mcp
+  sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/`;
+
+/** Other users of the machine see command lines, not the environment: hence the variable. */
+function tokenOption(description: string): Option {
+  return new Option("--token <token>", description).env("SLUICE_TOKEN");
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError("Use a number from 0 to 65535.");
+  return port;
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > 16)
+    throw new InvalidArgumentError("Use a number from 1 to 16.");
+  return count;
+}
+
+function parseSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
+  return bytes;
+}
+
+function collect(origin: string, before: readonly string[] = []): string[] {
+  return [...before, origin];
+}

@@ -1,0 +1,50 @@
+import { CommanderError, type Command } from "commander";
+import { exitCodes } from "./exit-code.ts";
+import { describeFailure, exitStatus, Stopped } from "./failure.ts";
+import { note } from "./print.ts";
+import { createProgram } from "./program.ts";
+
+/** Runs the command line and sets the exit status of the process. */
+export async function run(args: readonly string[]): Promise<void> {
+  const stop = new AbortController();
+  process.once("SIGINT", () => stopOnce(stop, "interrupted"));
+  process.once("SIGTERM", () => stopOnce(stop, "terminated"));
+  // the reader of a pipe may leave early, as `head` does
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === "EPIPE" ? exitCodes.ok.status : exitCodes.failed.status);
+  });
+  // nobody reads the notes any more, which is no reason to end a server or a download
+  process.stderr.on("error", () => {});
+  const program = createProgram(stop.signal);
+  for (const command of [program, ...program.commands]) prepare(command);
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    process.exitCode = statusAfter(error);
+  }
+}
+
+/** The first signal asks politely; the next one ends the process as it always would. */
+function stopOnce(stop: AbortController, outcome: "interrupted" | "terminated"): void {
+  stop.abort(new Stopped(outcome));
+}
+
+function prepare(command: Command): void {
+  command.exitOverride().configureOutput({
+    outputError: (text, write) => {
+      const line = text
+        .trim()
+        .replace(/^error: /, "")
+        .replaceAll("\n", " ");
+      write(`sluice: ${line}; see \`sluice help\`\n`);
+    },
+  });
+}
+
+function statusAfter(error: unknown): number {
+  if (error instanceof CommanderError)
+    return error.exitCode === 0 ? exitCodes.ok.status : exitCodes.usage.status;
+  const { outcome, line } = describeFailure(error);
+  note(`sluice: ${line}`);
+  return exitStatus(outcome);
+}

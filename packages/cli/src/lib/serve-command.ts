@@ -1,0 +1,174 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { stat } from "node:fs/promises";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { resolve } from "node:path";
+import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import type { Principal } from "@sluice/core";
+import { createSluice, type AuditRecord } from "@sluice/server";
+import type { StorageBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice } from "@sluice/transport-http";
+import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
+import { fault } from "./failure.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import { note, print } from "./print.ts";
+import { printable } from "./printable.ts";
+import { formatBytes, formatDuration } from "./quantity.ts";
+import { version } from "./version.ts";
+
+/** Options of `sluice serve`. */
+export interface ServeOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Base of the resource URIs. */
+  readonly uri: string;
+  /** Bearer token that every request must carry. */
+  readonly token?: string | undefined;
+  /** URL of the endpoint as clients see it, where a proxy stands in front. */
+  readonly publicUrl?: string | undefined;
+  /** Serve to other machines without a token. */
+  readonly allowAnonymous?: boolean;
+  /** Ends the server. */
+  readonly signal: AbortSignal;
+}
+
+const path = "/mcp";
+const drainMs = 10_000;
+
+/** `sluice serve`: an MCP server over the files of a folder, until `signal`. */
+export async function serveCommand(folder: string, options: ServeOptions): Promise<void> {
+  const { host, port, signal, token } = options;
+  ensureGuarded(options);
+  await ensureFolder(folder);
+  const storage = createFsBackend({ root: folder });
+  const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
+  server.listen(port, host);
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
+    const message = `${host}:${port} cannot be listened on (${error.code})`;
+    throw fault("unavailable", message, "pass another --host or --port");
+  });
+  try {
+    const endpoint = options.publicUrl ?? endpointOf(host, server);
+    server.on("request", createHandler(storage, endpoint, options));
+    await print(endpoint);
+    note(`Serving ${printable(resolve(folder))}${token === undefined ? "" : ", token needed"}`);
+    note(`  sluice ls ${endpoint}\n  sluice get ${endpoint} ${options.uri}NAME\nCtrl-C ends it.`);
+    if (!signal.aborted) await once(signal, "abort");
+    note("Ending …");
+  } catch (error) {
+    // what these options cannot be is only known to the library
+    if (error instanceof TypeError)
+      throw fault("invalid_argument", error.message, "see `sluice help serve`");
+    throw error;
+  } finally {
+    await drain(server);
+    await storage.close?.();
+  }
+}
+
+/** A folder is open to other machines only when somebody said so. */
+function ensureGuarded({ host, publicUrl, token, allowAnonymous }: ServeOptions): void {
+  const isPrivate =
+    isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
+  if (isPrivate) return;
+  if (token === undefined && !allowAnonymous)
+    throw fault(
+      "invalid_argument",
+      `${host} would open the folder to other machines without asking who they are`,
+      "set SLUICE_TOKEN, or pass --allow-anonymous if everybody may read it",
+    );
+  if (publicUrl === undefined)
+    throw fault(
+      "invalid_argument",
+      `clients of ${host} need an https address: downloads never go over plain http`,
+      "pass --public-url with the address of the TLS proxy in front",
+    );
+}
+
+async function ensureFolder(folder: string): Promise<void> {
+  const found = await stat(folder).catch(() => undefined);
+  if (!found?.isDirectory())
+    throw fault("invalid_argument", `${folder} is no folder`, "name one that exists");
+}
+
+function endpointOf(host: string, server: Server): string {
+  const { port } = server.address() as AddressInfo;
+  return `http://${nameIn(host)}:${port}${path}`;
+}
+
+function hostIn(url: string): string {
+  if (URL.canParse(url)) return new URL(url).hostname;
+  throw fault(
+    "invalid_argument",
+    `${url} is no URL`,
+    "write it like https://files.example.com/mcp",
+  );
+}
+
+/** A host as URLs spell it. */
+function nameIn(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function createHandler(
+  storage: StorageBackend,
+  endpoint: string,
+  { uri, token, allowAnonymous = false }: ServeOptions,
+): RequestListener {
+  const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
+  const sluice = createSluice({
+    storage,
+    baseUri: uri,
+    endpoint,
+    keys: "ephemeral",
+    onWarning() {}, // about the ephemeral keys: one process whose URLs may die with it is the point
+    ...(token === undefined
+      ? { anonymous: allowAnonymous || isLoopbackHost(new URL(endpoint).hostname) }
+      : { principal: () => holder }),
+    audit: logTransfer,
+  });
+  const mcp = createMcpHandler(() => sluice.attach(new McpServer({ name: "sluice", version })));
+  const handle = toNodeHandler(withSluice(mcp, sluice));
+  const { hostname } = new URL(endpoint);
+  const names = isLoopbackHost(hostname)
+    ? [hostname, "localhost", "127.0.0.1", "[::1]"]
+    : [hostname];
+  // a web page on this machine's browser must not reach the folder by DNS rebinding
+  const isRightHost = hostHeaderValidation(names);
+  const isRightOrigin = originValidation(names);
+  return (request, response) => {
+    if (!isRightHost(request, response) || !isRightOrigin(request, response)) return;
+    if (token === undefined || carries(request, token)) handle(request, response);
+    else response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
+  };
+}
+
+function carries(request: IncomingMessage, token: string): boolean {
+  const [, given = ""] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
+  return timingSafeEqual(digestOf(given), digestOf(token));
+}
+
+/** Of equal length whatever the text, as `timingSafeEqual` wants it. */
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function logTransfer({ action, outcome, reason, uri = "", bytes, durationMs }: AuditRecord): void {
+  const how = reason === undefined ? outcome : `${outcome} (${reason})`;
+  const size = outcome === "issued" || bytes === 0 ? "" : `, ${formatBytes(bytes)}`;
+  note(`${action} ${printable(uri)}: ${how}${size} in ${formatDuration(durationMs)}`);
+}
+
+/** Stops accepting, lets running downloads finish for a while, then cuts what is left. */
+async function drain(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+  await closed;
+  clearTimeout(timer);
+}

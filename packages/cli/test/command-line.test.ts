@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { exitCodes, formatExitCodes } from "../src/lib/exit-code.ts";
+import { freePort, sluice } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test("help goes to standard output and names every exit code", async () => {
+  const { status, stdout, stderr } = await sluice(["--help"]);
+  expect(status).toBe(0);
+  expect(stderr).toBe("");
+  for (const command of ["serve", "ls", "get"]) expect(stdout).toContain(`  ${command} `);
+  expect(stdout).toContain(formatExitCodes());
+});
+
+test.each([
+  ["a misspelt option", ["ls", "--jso", "http://127.0.0.1:1/mcp"]],
+  ["a missing argument", ["get", "http://127.0.0.1:1/mcp"]],
+  ["a size that is none", ["get", "http://127.0.0.1:1/mcp", "a:b", "--max-size", "much"]],
+  ["a base URI that is none", ["serve", ".", "--port", "0", "--uri", "files"]],
+  ["an address that is none", ["ls", "localhost"]],
+])("%s is a usage error, on one line of standard error", async (_, args) => {
+  const { status, stdout, stderr } = await sluice(args);
+  expect(status).toBe(exitCodes.usage.status);
+  expect(stdout).toBe("");
+  expect(stderr).toMatch(/^sluice: .+\n$/);
+});
+
+test("a folder is not opened to other machines unless somebody says so", async () => {
+  const bare = await sluice(["serve", folder, "--host", "0.0.0.0", "--port", "0"]);
+  expect(bare.status).toBe(exitCodes.usage.status);
+  expect(bare.stdout).toBe("");
+  expect(bare.stderr).toMatch(/^sluice: .*other machines.*SLUICE_TOKEN.*--allow-anonymous.*\n$/);
+
+  const args = ["serve", folder, "--public-url", "https://files.example.com/mcp", "--port", "0"];
+  const behindProxy = await sluice(args);
+  expect(behindProxy.status).toBe(exitCodes.usage.status);
+  expect(behindProxy.stderr).toContain("SLUICE_TOKEN");
+});
+
+test("a token does not travel in the clear", async () => {
+  const { status, stderr } = await sluice(["ls", "http://files.example.com/mcp"], {
+    env: { SLUICE_TOKEN: "hush-hush" },
+  });
+  expect(status).toBe(exitCodes.refused.status);
+  expect(stderr).toMatch(/^sluice: .*clear.*https.*\n$/);
+  expect(stderr).not.toContain("hush-hush");
+});
+
+test("a server that is not there is a network error that says what to do", async () => {
+  const url = `http://127.0.0.1:${await freePort()}/mcp`;
+  const { status, stdout, stderr } = await sluice(["ls", url]);
+  expect(status).toBe(exitCodes.network.status);
+  expect(stdout).toBe("");
+  expect(stderr).toMatch(/^sluice: http:\S+ cannot be reached \(ECONNREFUSED\); check .*again\n$/);
+});
+
+test("a folder that is not there cannot be served", async () => {
+  const { status, stderr } = await sluice(["serve", join(folder, "nothing")]);
+  expect(status).toBe(exitCodes.usage.status);
+  expect(stderr).toMatch(/^sluice: .*nothing is no folder.*\n$/);
+});

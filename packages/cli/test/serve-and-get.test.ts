@@ -1,0 +1,223 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readdirSync } from "node:fs";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import { request, type IncomingMessage } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { exitCodes } from "../src/lib/exit-code.ts";
+import { freePort, program, runCommand, serve, sluice, type Served } from "./sluice.ts";
+import { createStallingProxy } from "./stalling-proxy.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const big = randomBytes(32 * 1024 ** 2);
+const token = "correct-horse-battery-staple";
+let root = "";
+let files = "";
+let served: Served;
+let guarded: Served;
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "sluice-cli-"));
+  files = join(root, "files");
+  await mkdir(join(files, "many"), { recursive: true });
+  await writeFile(join(files, "big.bin"), big);
+  await utimes(join(files, "big.bin"), 1e9, 1e9);
+  for (let i = 0; i < 1_100; i++) await writeFile(join(files, "many", `${i}`), "");
+  served = await serve(files);
+  guarded = await serve(files, [], { env: { SLUICE_TOKEN: token } });
+});
+afterAll(async () => {
+  await Promise.all([served?.end(), guarded?.end("SIGTERM")]);
+  await rm(root, { recursive: true });
+});
+
+/** A new folder to download into. */
+function target(): Promise<string> {
+  return mkdtemp(join(root, "target-"));
+}
+
+// oxlint-disable-next-line no-control-regex -- finding escape sequences is the point
+const escape = /[\u001b\r]/;
+
+test("ls prints every page, one URI a line, and nothing else", async () => {
+  const { status, stdout, stderr } = await sluice(["ls", served.url]);
+  expect(status).toBe(0);
+  expect(stderr).toBe("");
+  const lines = stdout.trimEnd().split("\n");
+  expect(new Set(lines).size).toBe(1_101);
+  expect(lines).toContain("files://local/big.bin");
+  expect(lines).toContain("files://local/many/1099");
+});
+
+test("ls --json prints one object a line", async () => {
+  const { stdout } = await sluice(["ls", served.url, "--json"]);
+  const resources = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(resources).toHaveLength(1_101);
+  expect(resources).toContainEqual({
+    uri: "files://local/big.bin",
+    name: "big.bin",
+    mimeType: "application/octet-stream",
+    size: big.length,
+    lastModified: "2001-09-09T01:46:40.000Z",
+  });
+});
+
+test("ls ends quietly when its reader has seen enough", async () => {
+  const pipeline = `"$@" | head -n 1; echo "status \${PIPESTATUS[0]}"`;
+  const command = ["bash", "-c", pipeline, "bash", ...program, "ls", served.url];
+  const { stdout, stderr } = await runCommand(command);
+  expect(stdout).toMatch(/^files:\/\/local\/.*\nstatus 0\n$/);
+  expect(stderr).toBe("");
+});
+
+test("notes that nobody reads do not end a download", async () => {
+  const cwd = await target();
+  // standard error is a pipe whose reader is gone before the first note
+  const pipeline = `exec 3>&1; { sleep 0.2; "$@" >&3; echo "status $?" >&3; } 2>&1 | true`;
+  const command = ["bash", "-c", pipeline, "bash", ...program, "get", served.url];
+  const { stdout } = await runCommand([...command, "files://local/big.bin"], { cwd });
+  expect(stdout).toBe("big.bin\nstatus 0\n");
+});
+
+test("get saves the file, prints its path, and draws nothing without a terminal", async () => {
+  const cwd = await target();
+  const { status, stdout, stderr } = await sluice(["get", served.url, "files://local/big.bin"], {
+    cwd,
+  });
+  expect(status).toBe(0);
+  expect(stdout).toBe("big.bin\n");
+  expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
+  expect(stderr).not.toMatch(escape);
+  expect(big.equals(await readFile(join(cwd, "big.bin")))).toBe(true);
+  expect(readdirSync(cwd)).toEqual(["big.bin"]);
+});
+
+test("get --json prints one object and no other text", async () => {
+  const path = join(await target(), "copy");
+  const args = ["get", served.url, "files://local/big.bin", "-o", path, "--json"];
+  const { status, stdout, stderr } = await sluice([...args, "--connections", "4"]);
+  expect(status).toBe(0);
+  expect(stderr).toBe("");
+  expect(JSON.parse(stdout)).toEqual({
+    uri: "files://local/big.bin",
+    mode: "downloadUrl",
+    path,
+    size: big.length,
+    sha256: createHash("sha256").update(big).digest("hex"),
+    verified: "length",
+    resumedBytes: 0,
+  });
+});
+
+test("get does not touch a file that is there, unless forced", async () => {
+  const folder = await target();
+  const path = join(folder, "big.bin");
+  await writeFile(path, "mine");
+  const args = ["get", served.url, "files://local/big.bin", "-o", folder];
+  const refused = await sluice(args);
+  expect(refused.status).toBe(exitCodes.target.status);
+  expect(refused.stderr).toMatch(/^sluice: .*--force.*\n$/);
+  expect(await readFile(path, "utf8")).toBe("mine");
+  expect(readdirSync(folder)).toEqual(["big.bin"]);
+
+  const forced = await sluice([...args, "--force"]);
+  expect(forced.status).toBe(0);
+  expect(big.equals(await readFile(path))).toBe(true);
+});
+
+test.each([
+  ["a resource that is not there", ["files://local/nothing"], exitCodes.notFound, "sluice ls"],
+  [
+    "a resource over the limit",
+    ["files://local/big.bin", "--max-size", "1M"],
+    exitCodes.refused,
+    "--max-size",
+  ],
+  [
+    "a folder that is not there",
+    ["files://local/big.bin", "-o", "/nowhere/at/all"],
+    exitCodes.target,
+    "-o",
+  ],
+] as const)("%s has its own exit code and advice", async (_, args, { status }, advice) => {
+  const cwd = await target();
+  const run = await sluice(["get", served.url, ...args], { cwd });
+  expect(run.stderr).toMatch(/^sluice: .+\n$/);
+  expect(run.stderr).toContain(advice);
+  expect(run.status).toBe(status);
+  expect(run.stdout).toBe("");
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("a token lets in, its lack or another one does not, and none is ever printed", async () => {
+  const runs = await Promise.all([
+    sluice(["ls", guarded.url], { env: { SLUICE_TOKEN: token } }),
+    sluice(["ls", guarded.url]),
+    sluice(["get", guarded.url, "files://local/big.bin", "--token", `${token}x`]),
+  ]);
+  expect(runs.map(({ status }) => status)).toEqual([0, 4, 4]);
+  expect(runs[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
+  for (const { stdout, stderr } of runs) expect(stdout + stderr).not.toContain(token);
+  const path = join(await target(), "copy");
+  const got = await sluice(["get", guarded.url, "files://local/big.bin", "-o", path], {
+    env: { SLUICE_TOKEN: token },
+  });
+  expect(got.status).toBe(0);
+  expect(existsSync(path)).toBe(true);
+});
+
+test("after Ctrl-C the next run goes on where this one stopped", async () => {
+  const proxy = await createStallingProxy();
+  proxy.target = await freePort();
+  const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];
+  const behind = await serve(files, address);
+  const folder = await target();
+  const args = ["get", behind.url, "files://local/big.bin", "-o", folder];
+  try {
+    proxy.bytesLeft = 24 * 1024 ** 2;
+    const first = await sluice(args, {
+      onStart: (child) => void proxy.stalled.then(() => child.kill("SIGINT")),
+    });
+    expect(first.stderr).toMatch(/^sluice: .*MiB are kept: run the same command again.*\n$/);
+    expect(first.status).toBe(exitCodes.interrupted.status);
+    expect(first.stdout).toBe("");
+    expect(existsSync(join(folder, "big.bin"))).toBe(false);
+
+    proxy.bytesLeft = Infinity;
+    const second = await sluice([...args, "--json"]);
+    expect(second.status).toBe(0);
+    expect(JSON.parse(second.stdout).resumedBytes).toBeGreaterThan(1024 ** 2);
+    expect(big.equals(await readFile(join(folder, "big.bin")))).toBe(true);
+    expect(readdirSync(folder)).toEqual(["big.bin"]);
+  } finally {
+    proxy.close();
+    await behind.end();
+  }
+});
+
+test("serve prints its address alone on standard output, and ends cleanly on a signal", async () => {
+  const other = await serve(files);
+  const { port } = new URL(other.url);
+  const taken = await sluice(["serve", files, "--port", port]);
+  expect(taken.status).toBe(exitCodes.network.status);
+  expect(taken.stderr).toMatch(/^sluice: .*EADDRINUSE.*--port.*\n$/);
+  const { status, stdout, stderr } = await other.end("SIGTERM");
+  expect(status).toBe(0);
+  expect(stdout).toBe(`${other.url}\n`);
+  expect(stderr).not.toMatch(escape);
+});
+
+test("a web page of another site cannot reach the folder through DNS rebinding", async () => {
+  const headers = { host: `evil.example:${new URL(served.url).port}` };
+  const probe = request(served.url, { method: "POST", headers }).end();
+  const [response] = (await once(probe, "response")) as [IncomingMessage];
+  response.resume();
+  expect(response.statusCode).toBe(403);
+});
