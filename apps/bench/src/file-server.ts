@@ -1,0 +1,82 @@
+/**
+ * One static file server per process: `node file-server.js KIND DIRECTORY [CERTIFICATE KEY]`.
+ * Prints its port as a line of JSON when it listens.
+ */
+import { open, readFile } from "node:fs/promises";
+import { createServer, type RequestListener } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { getRequestListener } from "@hono/node-server";
+import { serveStatic } from "@hono/node-server/serve-static";
+import express from "express";
+import { Hono } from "hono";
+import send from "send";
+import sirv from "sirv";
+import { pump } from "./lib/pump.ts";
+
+const [kind = "", directory = ".", certificate, key] = process.argv.slice(2);
+
+/** Two free buffers for each transfer at work; they go back when it ends. */
+const freeBuffers: [Buffer, Buffer][] = [];
+
+function pumpWith(bufferBytes: number): RequestListener {
+  return (request, response) => {
+    const serve = async (): Promise<void> => {
+      const file = await open(join(directory, new URL(request.url!, "http://x").pathname));
+      const buffers = freeBuffers.pop() ?? [
+        Buffer.allocUnsafeSlow(bufferBytes),
+        Buffer.allocUnsafeSlow(bufferBytes),
+      ];
+      try {
+        const { size } = await file.stat();
+        response.writeHead(200, { "content-length": size });
+        await pump(response, file.fd, { start: 0, end: size }, buffers);
+      } finally {
+        freeBuffers.push(buffers);
+        await file.close();
+      }
+    };
+    serve().catch(() => response.destroy());
+  };
+}
+
+const kinds: Readonly<Record<string, () => RequestListener>> = {
+  pump: () => pumpWith(512 * 1024),
+  "pump-64k": () => pumpWith(64 * 1024),
+  "pump-256k": () => pumpWith(256 * 1024),
+  "pump-1m": () => pumpWith(1024 * 1024),
+  send: () => (request, response) => {
+    send(request, request.url!, { root: directory }).pipe(response);
+  },
+  "send-1m": () => (request, response) => {
+    // `send` hands its options on to createReadStream
+    const options = { root: directory, highWaterMark: 1024 * 1024 };
+    send(request, request.url!, options).pipe(response);
+  },
+  express: () => {
+    const app = express();
+    app.use(express.static(directory));
+    return app as RequestListener;
+  },
+  sirv: () => {
+    const serve = sirv(directory);
+    return (request, response) => serve(request, response);
+  },
+  hono: () => {
+    const app = new Hono();
+    app.use("/*", serveStatic({ root: directory }));
+    const listen = getRequestListener(app.fetch);
+    return (request, response) => void listen(request, response);
+  },
+};
+
+const listener = kinds[kind]?.();
+if (listener === undefined) throw new TypeError(`file-server: no kind "${kind}"`);
+const server =
+  certificate !== undefined && key !== undefined
+    ? createTlsServer({ cert: await readFile(certificate), key: await readFile(key) }, listener)
+    : createServer(listener);
+server.listen(0, "127.0.0.1", () => {
+  console.log(JSON.stringify({ port: (server.address() as AddressInfo).port }));
+});

@@ -1,0 +1,75 @@
+import type { Column, Row, Trace } from "./table.ts";
+
+const width = 860;
+const left = 260;
+const right = 90;
+const font = `font-family="system-ui, sans-serif" font-size="13"`;
+const colours = ["#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#9f6b53"];
+
+/** Bars of one column: the median as a bar, the range as a thin line. Sluice's rows stand out. */
+export function drawBars(title: string, column: Column, rows: readonly Row[]): string {
+  const shown = rows.filter((row) => row.cells[column.key] !== undefined);
+  const most = Math.max(...shown.map((row) => row.cells[column.key]!.max), Number.MIN_VALUE);
+  const scale = (value: number): number => (value / most) * (width - left - right);
+  const bars = shown.map((row, index) => {
+    const { median, min, max } = row.cells[column.key]!;
+    const y = 44 + index * 28;
+    const colour = row.name.startsWith("Sluice") ? colours[0] : "#9aa5b1";
+    return [
+      `<text x="${left - 10}" y="${y + 14}" text-anchor="end">${escape(row.name)}</text>`,
+      `<rect x="${left}" y="${y}" width="${round(scale(median))}" height="20" fill="${colour}"/>`,
+      line(left + scale(min), y + 10, left + scale(max), y + 10),
+      `<text x="${round(left + scale(max) + 6)}" y="${y + 14}">${median.toFixed(column.digits)}</text>`,
+    ].join("\n");
+  });
+  return svg(`${title}: ${column.title}`, 44 + shown.length * 28 + 12, bars.join("\n"));
+}
+
+/** Lines over time, in MiB. */
+export function drawTraces(title: string, traces: readonly Trace[]): string {
+  const points = traces.flatMap((trace) => trace.points);
+  const lastSecond = Math.max(...points.map(([seconds]) => seconds), 1);
+  const most = Math.max(...points.map(([, mib]) => mib), 1) * 1.05;
+  const plot = { x: 60, y: 44, width: width - 60 - 20, height: 260 };
+  const x = (seconds: number): number => plot.x + (seconds / lastSecond) * plot.width;
+  const y = (mib: number): number => plot.y + plot.height - (mib / most) * plot.height;
+  const grid = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+    const value = most * part;
+    return (
+      line(plot.x, y(value), plot.x + plot.width, y(value), "#dde1e6") +
+      `<text x="${plot.x - 8}" y="${round(y(value) + 4)}" text-anchor="end">${value.toFixed(0)}</text>`
+    );
+  });
+  const lines = traces.map((trace, index) => {
+    const colour = colours[index % colours.length];
+    const path = trace.points.map(([seconds, mib]) => `${round(x(seconds))},${round(y(mib))}`);
+    const legendY = plot.y + plot.height + 46 + index * 20;
+    return (
+      `<polyline points="${path.join(" ")}" fill="none" stroke="${colour}" stroke-width="1.5"/>` +
+      `<rect x="${plot.x}" y="${legendY - 10}" width="12" height="12" fill="${colour}"/>` +
+      `<text x="${plot.x + 20}" y="${legendY}">${escape(trace.name)}</text>`
+    );
+  });
+  const foot = plot.y + plot.height + 20;
+  const axis = `<text x="${plot.x + plot.width}" y="${foot}" text-anchor="end">${lastSecond.toFixed(1)} s</text>`;
+  const height = plot.y + plot.height + 46 + traces.length * 20;
+  return svg(`${title}, MiB resident`, height, [...grid, axis, ...lines].join("\n"));
+}
+
+function svg(title: string, height: number, body: string): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${font}>
+<rect width="100%" height="100%" fill="white"/>
+<text x="12" y="24" font-size="16" font-weight="600">${escape(title)}</text>
+${body}
+</svg>
+`;
+}
+
+function line(x1: number, y1: number, x2: number, y2: number, colour = "#1f2933"): string {
+  return `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${colour}"/>`;
+}
+
+const round = (value: number): string => value.toFixed(1);
+
+const escape = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,0 +1,23 @@
+import type { Experiment } from "./table.ts";
+import { download, downloadThrottled } from "./tables/download.ts";
+import { memory } from "./tables/memory.ts";
+import { replaceBase64 } from "./tables/replace-base64.ts";
+import { serveLarge, serveTls } from "./tables/serve-large.ts";
+import { serveMany } from "./tables/serve-many.ts";
+import { serveSmall } from "./tables/serve-small.ts";
+import { stalled } from "./tables/stalled.ts";
+import { tokens } from "./tables/tokens.ts";
+
+/** Every table, in the order of the report. */
+export const experiments: readonly Experiment[] = [
+  serveLarge,
+  serveMany,
+  serveSmall,
+  serveTls,
+  memory,
+  stalled,
+  replaceBase64,
+  download,
+  downloadThrottled,
+  tokens,
+];

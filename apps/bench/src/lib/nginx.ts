@@ -1,0 +1,83 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePort, startOutsideServer, type ServerProcess } from "./server-process.ts";
+
+/** Options of every nginx here. */
+interface NginxPlace {
+  /** A directory of its own for configuration and state. */
+  readonly directory: string;
+  readonly signal: AbortSignal;
+}
+
+/** Options of {@link startNginx}. */
+export interface NginxOptions extends NginxPlace {
+  /** What it serves. */
+  readonly root: string;
+  /** PEM files: serves HTTPS. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+}
+
+/** nginx as it is set up for static files, unprivileged. */
+export async function startNginx(options: NginxOptions): Promise<ServerProcess> {
+  const port = await freePort();
+  const { tls } = options;
+  const certificate = tls
+    ? `ssl_certificate ${tls.certificate}; ssl_certificate_key ${tls.key};`
+    : "";
+  return start(
+    port,
+    `listen 127.0.0.1:${port}${tls ? " ssl" : ""}; ${certificate} root ${options.root};`,
+    options,
+  );
+}
+
+/** Options of {@link startNginxProxy}. */
+export interface NginxProxyOptions extends NginxPlace {
+  readonly port: number;
+  /** Port of the server behind it. */
+  readonly to: number;
+  /** Bytes a second that each connection gets, in nginx's spelling ("20m"). */
+  readonly limitRate: string;
+}
+
+/** nginx in front of another server, slow on purpose. */
+export async function startNginxProxy(options: NginxProxyOptions): Promise<ServerProcess> {
+  const pass = `proxy_pass http://127.0.0.1:${options.to}; proxy_set_header Host $http_host;`;
+  // no copy on disk: what the client does not take yet, the server behind keeps
+  const buffers = "proxy_http_version 1.1; proxy_max_temp_file_size 0; proxy_buffers 8 256k;";
+  return start(
+    options.port,
+    `listen 127.0.0.1:${options.port}; limit_rate ${options.limitRate}; location / { ${pass} ${buffers} }`,
+    options,
+  );
+}
+
+async function start(port: number, server: string, options: NginxPlace): Promise<ServerProcess> {
+  await mkdir(join(options.directory, "tmp"), { recursive: true });
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+    .map((kind) => `${kind}_temp_path tmp/${kind};`)
+    .join(" ");
+  // a worker of root's nginx would become "nobody", who may not read the directory
+  const user = process.getuid?.() === 0 ? "user root;" : "";
+  const config = `
+daemon off;
+${user}
+worker_processes 1; # as Node has one loop
+pid nginx.pid;
+error_log stderr warn;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  ${temporary}
+  default_type application/octet-stream;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  server { ${server} }
+}
+`;
+  await writeFile(join(options.directory, "nginx.conf"), config);
+  // the -e of the command line keeps it away from the log path that it was compiled with
+  const args = ["-p", options.directory, "-c", "nginx.conf", "-e", "stderr"];
+  return startOutsideServer("nginx", args, { port, signal: options.signal });
+}

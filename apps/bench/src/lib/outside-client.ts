@@ -1,0 +1,79 @@
+import { runToEnd } from "./child.ts";
+
+interface ClientOptions {
+  readonly signal: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
+/** Whether a program is installed here. */
+export async function isInstalled(command: string): Promise<boolean> {
+  const flag = command === "nginx" || command === "openssl" ? "-v" : "--version";
+  const args = command === "openssl" ? ["version"] : [flag];
+  try {
+    await runToEnd(command, args, { signal: AbortSignal.timeout(5000) });
+    return true;
+  } catch (error) {
+    // wrk knows no flag that ends with success
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
+}
+
+/**
+ * Downloads with curl, to nowhere unless `to` is given, and gives the seconds it took. `url` may
+ * hold a curl glob; then `parallel` transfers run at once. Any answer but `bytes` bytes of success
+ * is an error.
+ */
+export async function curl(
+  url: string,
+  bytes: number,
+  options: ClientOptions & {
+    readonly parallel?: number;
+    readonly to?: string;
+    readonly args?: readonly string[];
+  },
+): Promise<number> {
+  const parallel = options.parallel
+    ? ["--parallel", "--parallel-immediate", "--parallel-max", String(options.parallel)]
+    : [];
+  const { stdout, seconds } = await runToEnd(
+    "curl",
+    [
+      "--silent",
+      "--show-error",
+      "--fail",
+      "--insecure",
+      "--noproxy",
+      "*",
+      "--output",
+      options.to ?? "/dev/null",
+      "--write-out",
+      "%{size_download}\n",
+      ...parallel,
+      ...(options.args ?? []),
+      url,
+    ],
+    options,
+  );
+  const got = stdout
+    .trim()
+    .split("\n")
+    .reduce((sum, line) => sum + Number(line), 0);
+  if (got !== bytes) throw new Error(`curl: got ${got} of ${bytes} bytes`);
+  return seconds;
+}
+
+/** Requests a second that wrk gets over `connections` kept-alive connections. */
+export async function wrk(
+  url: string,
+  options: ClientOptions & { readonly connections: number; readonly seconds: number },
+): Promise<number> {
+  const { stdout } = await runToEnd(
+    "wrk",
+    ["-t1", `-c${options.connections}`, `-d${options.seconds}s`, url],
+    options,
+  );
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk: ${stdout.trim()}`);
+  const rate = /Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1];
+  if (rate === undefined) throw new Error(`wrk: no rate in ${stdout.trim()}`);
+  return Number(rate);
+}

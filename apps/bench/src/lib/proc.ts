@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+
+// the kernel reports process times in ticks of 1/100 s on every Linux that Node supports
+const ticksPerSecond = 100;
+
+/** Fields of /proc/PID/stat after the command name, which may itself hold spaces and brackets. */
+function statFields(pid: number): readonly string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return text.slice(text.lastIndexOf(")") + 2).split(" ");
+}
+
+/** Seconds of processor time, user and system, that a process has used so far. */
+export function cpuSeconds(pid: number): number {
+  const fields = statFields(pid);
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+function statusBytes(pid: number, name: string): number {
+  const status = readFileSync(`/proc/${pid}/status`, "latin1");
+  const found = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status);
+  return Number(found?.[1] ?? 0) * 1024;
+}
+
+/** Bytes of memory that a process has resident now. */
+export function rssBytes(pid: number): number {
+  return statusBytes(pid, "VmRSS");
+}
+
+/** Most bytes that a process had resident since its start or the last {@link resetPeakRss}. */
+export function peakRssBytes(pid: number): number {
+  return statusBytes(pid, "VmHWM");
+}
+
+/** Starts a new peak from what is resident now (proc(5), clear_refs). */
+export function resetPeakRss(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+/** The processes that `pid` started and that still run. */
+export function childrenOf(pid: number): readonly number[] {
+  const all = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return all.filter((candidate) => {
+    try {
+      return Number(statFields(candidate)[1]) === pid;
+    } catch {
+      return false; // it ended between the listing and the look
+    }
+  });
+}

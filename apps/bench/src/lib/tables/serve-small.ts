@@ -1,0 +1,52 @@
+import { KiB, type Bench } from "../bench.ts";
+import { wrk } from "../outside-client.ts";
+import * as peers from "../peers.ts";
+import { measureServing, startField } from "../serving.ts";
+import { ratio } from "../statistics.ts";
+import { rowsOf, type Experiment, type Table } from "../table.ts";
+
+/** Many requests for a small file. */
+export const serveSmall: Experiment = {
+  id: "serve-small",
+  title: "Serving a 4 KiB file over and over",
+  async run(bench: Bench): Promise<Table> {
+    await using field = await startField(bench, {
+      peers: [peers.nginx, peers.send, peers.sirv],
+      file: await bench.file(4 * KiB),
+      sluice: ["download"],
+    });
+    const samples = await measureServing(bench, field.served, async ({ url }) => ({
+      requestsPerSecond: await wrk(url, {
+        connections: 32,
+        seconds: bench.quick ? 1 : 4,
+        signal: bench.signal,
+      }),
+    }));
+    const of = (name: string, peer: peers.Peer, key: string) =>
+      ratio(samples.get(name), samples.get(peer.name), key);
+    const [sluice = "Sluice"] = field.sluiceNames;
+    return {
+      how: "Client: wrk with 32 kept-alive connections. nginx = 1.00. Sluice opens the token and checks access on each request.",
+      columns: [
+        { key: "rate", title: "requests/s", digits: 2, bars: true },
+        { key: "rateOfSend", title: "requests/s, send = 1.00", digits: 2 },
+      ],
+      rows: rowsOf(field.names, field.absent, (name) => ({
+        rate: of(name, peers.nginx, "requestsPerSecond"),
+        rateOfSend: of(name, peers.send, "requestsPerSecond"),
+      })),
+      reach: [
+        {
+          claim: "Sluice of send",
+          atLeast: 1.25,
+          got: of(sluice, peers.send, "requestsPerSecond"),
+        },
+        {
+          claim: "Sluice of nginx",
+          atLeast: 0.5,
+          got: of(sluice, peers.nginx, "requestsPerSecond"),
+        },
+      ],
+    };
+  },
+};

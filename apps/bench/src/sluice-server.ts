@@ -1,0 +1,62 @@
+/**
+ * An MCP server with Sluice over a folder: `node sluice-server.js '{"root": …}'`, the options of
+ * `startSluiceServer` as JSON. Prints its port and endpoint as a line of JSON when it listens.
+ */
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { formatKey, generateKey } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import type { StorageBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { freePort } from "./lib/server-process.ts";
+import type { SluiceServerOptions } from "./lib/sluice.ts";
+
+interface Options extends SluiceServerOptions {
+  readonly root: string;
+}
+
+const options = JSON.parse(process.argv[2] ?? "{}") as Options;
+const { root, delivery = "direct", tls, storageOrigin } = options;
+const port = await freePort();
+const endpoint = `${tls ? "https" : "http"}://127.0.0.1:${options.publicPort ?? port}/mcp`;
+
+const folder = createFsBackend({ root });
+const storage: StorageBackend = storageOrigin
+  ? {
+      ...folder,
+      // stands for a storage service that signs URLs
+      presign: async (key, { expiresInMs }) => ({
+        url: `${storageOrigin}/${key}?signature=bench`,
+        expiresAt: new Date(Date.now() + expiresInMs),
+      }),
+    }
+  : folder;
+
+const sluice = createSluice({
+  storage,
+  baseUri: "files://bench/",
+  endpoint,
+  keys: formatKey(generateKey()),
+  delivery,
+  // an outside program repeats one URL over and over
+  grant: { use: "window", ttlMs: 15 * 60_000 },
+  limits: { perPrincipal: 1024, perProcess: 1024 },
+  access: (_principal, uri) => (uri.endsWith("/secret") ? "hide" : "allow"),
+  audit: () => {},
+  ...(storageOrigin && { redirectOrigins: [storageOrigin] }),
+});
+const mcp = createMcpHandler(() =>
+  sluice.attach(new McpServer({ name: "bench", version: "0.0.0" })),
+);
+const handler = toNodeHandler(withSluice(mcp, sluice));
+const server = tls
+  ? createTlsServer(
+      { cert: await readFile(tls.certificate), key: await readFile(tls.key) },
+      handler,
+    )
+  : createServer(handler);
+server.listen(port, "127.0.0.1", () => console.log(JSON.stringify({ port, endpoint })));

@@ -1,0 +1,73 @@
+// The demo's client in a process of its own, so that its memory can be told from the server's.
+import { writeFile } from "node:fs/promises";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { streamingCapabilities } from "@sluice/client";
+import { streamResource, withStreaming } from "@sluice/client/node";
+import type { DeliveryMode } from "@sluice/core/wire";
+import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
+
+/** What to fetch, and where to put it. */
+export interface Errand {
+  readonly url: string;
+  readonly uri: string;
+  readonly path: string;
+  /** Origins that bytes may come from beside the server's own. */
+  readonly trustedOrigins?: readonly string[];
+}
+
+/** How the errand went. */
+export interface Fetched {
+  readonly mode: DeliveryMode | "base64";
+  readonly durationMs: number;
+}
+
+answerQuestions({ list, stream, read });
+
+async function list({ url }: { url: string }): Promise<unknown> {
+  const client = await connect(url);
+  const { resources } = await client.request({ method: "resources/list", params: {} });
+  await client.close();
+  return resources;
+}
+
+/** Sluice: the bytes go straight from the network into the file. */
+async function stream({ url, uri, path, trustedOrigins = [] }: Errand): Promise<Fetched> {
+  const client = await connect(url);
+  markIdle();
+  const startedAt = performance.now();
+  const resource = await streamResource(client, uri, {
+    trustedOrigins,
+    maxStreamSize: 2 ** 40,
+    onProgress: tellNews,
+  });
+  await resource.saveTo(path);
+  const durationMs = performance.now() - startedAt;
+  await client.close();
+  return { mode: resource.mode, durationMs };
+}
+
+/** Without Sluice: the bytes come as base64 inside one JSON message. */
+async function read({ url, uri, path }: Errand): Promise<Fetched> {
+  const client = new Client({ name: "demo", version: "1.0.0" }, modern);
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  markIdle();
+  const startedAt = performance.now();
+  const { contents } = await client.readResource({ uri });
+  const [content] = contents;
+  if (content === undefined) throw new Error(`${uri} came without content`);
+  await writeFile(path, "blob" in content ? Buffer.from(content.blob, "base64") : content.text);
+  const durationMs = performance.now() - startedAt;
+  await client.close();
+  return { mode: "base64", durationMs };
+}
+
+const modern = { versionNegotiation: { mode: "auto" } } as const;
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client(
+    { name: "demo", version: "1.0.0" },
+    { capabilities: streamingCapabilities(), ...modern },
+  );
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() }));
+  return client;
+}

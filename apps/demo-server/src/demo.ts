@@ -1,0 +1,132 @@
+// The main job, end to end, over real files:   npm run demo [folder]
+// Server and client run in processes of their own: server-process.ts and client-process.ts.
+import { randomBytes } from "node:crypto";
+import { join, resolve } from "node:path";
+import { styleText } from "node:util";
+import { createProgressBar, formatBytes, formatDuration } from "@sluice/cli";
+import { createCuttingProxy } from "./lib/cutting-proxy.ts";
+import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";
+import { digestOf } from "./lib/digest.ts";
+import { formatComparison, formatResults } from "./lib/results.ts";
+import { createStorageOrigin } from "./lib/storage-origin.ts";
+import { listFiles, runTrial, type DemoFile, type Result, type Trial } from "./lib/trial.ts";
+
+/** Base64 of more than this does not fit into one JavaScript string. */
+const mostBase64Bytes = 380 * 1024 ** 2;
+
+/** Less is over before a line can break. */
+const leastBytes = 64 * 1024;
+
+const startedAt = performance.now();
+const bar = createProgressBar(process.stdout);
+const work = createWorkFolder();
+const downloads = createWorkFolder();
+process.on("exit", () => [work, downloads].forEach((folder) => folder.remove()));
+process.on("SIGINT", () => process.exit(130));
+
+const [given] = process.argv.slice(2);
+if (given === undefined) addRealFiles(work.path);
+// npm moves to the repository; the folder was named from where the user is
+const folder = given === undefined ? work.path : resolve(process.env["INIT_CWD"] ?? "", given);
+const place = { folder, downloads: downloads.path, bar };
+try {
+  await tell();
+  say(`\nDone in ${formatDuration(performance.now() - startedAt)}.`);
+} catch (error) {
+  say(`\ndemo: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
+
+async function tell(): Promise<void> {
+  const file = await chooseFile();
+
+  heading(`Download ${file.uri} (${formatBytes(file.size)}) in each of the three modes`);
+  const direct = await show(file, { ...place, way: "direct" });
+  say("    the answer to resources/stream is the bytes themselves");
+  const redirect = await showRedirect(file);
+  const downloadUrl = await show(file, { ...place, way: "downloadUrl" });
+  say("    the answer is a sealed URL, and a GET to it brings the bytes");
+
+  heading("Once more, over a line that breaks in the middle");
+  await showBreak(file);
+
+  heading("Without Sluice: resources/read, base64 inside one JSON message");
+  if (file.size > mostBase64Bytes) {
+    say("  cannot be done: base64 of this file fits into no JavaScript string");
+    showCosts([direct, redirect, downloadUrl]);
+    return;
+  }
+  const base64 = await show(file, { ...place, way: "base64" });
+  showCosts([direct, redirect, downloadUrl, base64]);
+  say(`  ${formatComparison(direct, base64)}`);
+}
+
+/** Lists the folder through a server, and takes the largest file that fits the demo. */
+async function chooseFile(): Promise<DemoFile> {
+  heading(`Real files in ${folder}, listed by an MCP server in Express`);
+  const files = await listFiles(folder);
+  files.sort((a, b) => b.size - a.size);
+  for (const { uri, size } of files.slice(0, 5)) say(`  ${formatBytes(size).padStart(8)}  ${uri}`);
+  if (files.length > 5) say(`            and ${files.length - 5} more`);
+  // what could be taken for a message of the protocol never goes directly
+  const largest = files.find(({ mimeType }) => !/json|event-stream/.test(mimeType));
+  if (largest === undefined || largest.size < leastBytes)
+    throw new Error(`${folder} has no file of ${formatBytes(leastBytes)}; name another folder`);
+  return { ...largest, sha256: await digestOf(join(folder, largest.key)) };
+}
+
+async function showRedirect(file: DemoFile): Promise<Result> {
+  const secret = randomBytes(32).toString("hex");
+  const storage = await createStorageOrigin(folder, secret);
+  try {
+    const { origin } = storage;
+    const result = await show(file, { ...place, way: "redirect", storage: { origin, secret } });
+    say(`    the answer is 302 to a signed URL of the storage at ${origin}`);
+    return result;
+  } finally {
+    storage.close();
+  }
+}
+
+async function showBreak(file: DemoFile): Promise<void> {
+  const proxy = await createCuttingProxy();
+  const cutBytes = Math.floor(file.size * 0.4);
+  let resumedWith: string | undefined;
+  proxy.cutAfter(cutBytes, () => {
+    bar.clear();
+    say(`  ${styleText("yellow", "✂")} the connection was cut after ${formatBytes(cutBytes)}`);
+  });
+  proxy.onRange = (range) => {
+    resumedWith = range;
+    bar.clear();
+    say(`  ${styleText("yellow", "↻")} the client goes on with Range: ${range}`);
+  };
+  try {
+    await show(file, { ...place, way: "direct", proxy });
+    if (resumedWith === undefined) throw new Error("the download was not cut and resumed");
+  } finally {
+    proxy.close();
+  }
+}
+
+/** Runs a trial and says how it went. */
+async function show(file: DemoFile, trial: Trial): Promise<Result> {
+  const result = await runTrial(file, trial);
+  const time = formatDuration(result.durationMs).padStart(6);
+  const verdict = `${styleText("green", "✓")} SHA-256 is that of the file`;
+  say(`  ${trial.way.padEnd(12)} ${time}  ${verdict}`);
+  return result;
+}
+
+function showCosts(results: readonly Result[]): void {
+  heading("What it costs: time, and peak memory with its growth for this file");
+  say(formatResults(results));
+}
+
+function heading(text: string): void {
+  say(`\n${styleText("bold", text)}`);
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

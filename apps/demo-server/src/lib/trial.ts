@@ -1,0 +1,104 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { ProgressBar } from "@sluice/cli";
+import type { DeliveryMode } from "@sluice/core/wire";
+import type { Errand, Fetched } from "../client-process.ts";
+import type { ServerSettings } from "../server-process.ts";
+import type { CuttingProxy } from "./cutting-proxy.ts";
+import { digestOf } from "./digest.ts";
+import { startPeer, type MemoryUse } from "./peer.ts";
+
+/** A file of the demo, as the server lists it and as it lies on the disk. */
+export interface DemoFile {
+  readonly uri: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** One way to get a file from a fresh server into a fresh client. */
+export interface Trial {
+  readonly way: DeliveryMode | "base64";
+  readonly folder: string;
+  /** Where the file is put for as long as it takes to check it. */
+  readonly downloads: string;
+  /** Shows how far it is. */
+  readonly bar: ProgressBar;
+  readonly storage?: ServerSettings["storage"];
+  /** A line to go over. */
+  readonly proxy?: CuttingProxy;
+}
+
+/** How a trial went. */
+export interface Result {
+  readonly way: string;
+  readonly bytes: number;
+  readonly durationMs: number;
+  readonly server: MemoryUse;
+  readonly client: MemoryUse;
+}
+
+/** A file as a server lists it. */
+export interface ListedFile {
+  readonly uri: string;
+  /** Path below the folder. */
+  readonly key: string;
+  readonly size: number;
+  readonly mimeType: string;
+}
+
+/** The files of a folder, as a server lists them: the first page of them. */
+export async function listFiles(folder: string): Promise<ListedFile[]> {
+  const server = startPeer("server-process");
+  const client = startPeer("client-process");
+  try {
+    const { port } = await server.ask<{ port: number }>("start", { folder, delivery: "auto" });
+    const url = `http://127.0.0.1:${port}/mcp`;
+    const resources = await client.ask<Partial<ListedFile>[]>("list", { url });
+    return resources.map(({ uri = "", size = 0, mimeType = "" }) => {
+      return { uri, size, mimeType, key: decodeURIComponent(uri.slice("files://demo/".length)) };
+    });
+  } finally {
+    await Promise.all([server.stop(), client.stop()]);
+  }
+}
+
+/** Runs a trial. Rejects unless the file came in the mode that was meant, and with the right SHA-256. */
+export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
+  const { way, bar, storage, proxy } = trial;
+  const path = join(trial.downloads, way);
+  const server = startPeer("server-process");
+  const client = startPeer("client-process", (news) => {
+    const { receivedBytes, totalBytes } = news as { receivedBytes: number; totalBytes?: number };
+    bar.update(receivedBytes, totalBytes);
+  });
+  try {
+    const { port } = await server.ask<{ port: number }>("start", {
+      folder: trial.folder,
+      delivery: way === "base64" ? "auto" : way,
+      ...(storage && { storage }),
+      ...(proxy && { origin: proxy.origin }),
+    } satisfies ServerSettings);
+    if (proxy) proxy.target = port;
+    const fetched = await client.ask<Fetched>(way === "base64" ? "read" : "stream", {
+      url: `${proxy?.origin ?? `http://127.0.0.1:${port}`}/mcp`,
+      uri: file.uri,
+      path,
+      ...(storage && { trustedOrigins: [storage.origin] }),
+    } satisfies Errand);
+    bar.clear();
+    if (fetched.mode !== way) throw new Error(`${way}: the server answered with ${fetched.mode}`);
+    if ((await digestOf(path)) !== file.sha256) throw new Error(`${way}: the SHA-256 is wrong`);
+    return {
+      way,
+      bytes: file.size,
+      durationMs: fetched.durationMs,
+      server: await server.ask<MemoryUse>("memory"),
+      client: await client.ask<MemoryUse>("memory"),
+    };
+  } finally {
+    bar.clear();
+    await Promise.all([server.stop(), client.stop()]);
+    await rm(path, { force: true });
+  }
+}

@@ -1,0 +1,38 @@
+// The demo's server in a process of its own: server.ts with a few settings turned.
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
+import type { Delivery } from "@sluice/server";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSignedUrls } from "./lib/storage-origin.ts";
+import { answerQuestions } from "./lib/peer.ts";
+import { createApp } from "./server.ts";
+
+/** What to serve, and how. */
+export interface ServerSettings {
+  readonly folder: string;
+  readonly delivery: Delivery;
+  /** Origin of the address that clients use, when it is not the server's own. */
+  readonly origin?: string;
+  /** A storage origin that redirects may lead to. */
+  readonly storage?: { readonly origin: string; readonly secret: string };
+}
+
+answerQuestions({
+  async start({ folder, delivery, origin, storage }: ServerSettings) {
+    const files = createFsBackend({ root: folder });
+    const server = createServer();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const app = createApp({
+      storage: storage ? withSignedUrls(files, storage.origin, storage.secret) : files,
+      endpoint: `${origin ?? `http://127.0.0.1:${port}`}/mcp`,
+      delivery,
+      maxReadBytes: 2 ** 30, // only here, to have something to compare with
+      ...(storage && { redirectOrigins: [storage.origin] }),
+    });
+    server.on("request", app);
+    return { port };
+  },
+});

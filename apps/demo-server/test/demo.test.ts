@@ -1,0 +1,46 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, expect, inject, test } from "vitest";
+
+const root = mkdtempSync(join(tmpdir(), "sluice-demo-test-"));
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** Runs the program of `npm run demo`, with a temporary folder of its own. */
+async function demo(folder: string): Promise<{ status: number; output: string; left: string[] }> {
+  const temporary = mkdtempSync(join(root, "tmp-"));
+  const program = inject("programs")["apps/demo-server/src/demo.ts"]!;
+  const env = { ...process.env, TMPDIR: temporary, INIT_CWD: root, FORCE_COLOR: undefined };
+  const child = spawn(process.execPath, [program, folder], { env });
+  const [output, [status]] = await Promise.all([
+    text(child.stdout),
+    once(child, "close") as Promise<[number]>,
+  ]);
+  const left = readdirSync(temporary).filter((name) => name.startsWith("sluice"));
+  return { status, output, left };
+}
+
+test("the demo downloads in every mode, mends a broken line, and cleans up", async () => {
+  const files = mkdtempSync(join(root, "files-"));
+  writeFileSync(join(files, "report (final).pdf"), Buffer.alloc(2 ** 20, "report"));
+  const { status, output, left } = await demo(files);
+  expect(output).toContain("files://demo/report%20%28final%29.pdf");
+  for (const way of ["direct", "redirect", "downloadUrl", "direct", "base64"])
+    expect(output).toMatch(new RegExp(`^  ${way} .*✓ SHA-256 is that of the file$`, "m"));
+  expect(output).toMatch(/cut after .*\n.*goes on with Range: bytes=\d{5,}-\n/);
+  expect(output).toMatch(/base64 takes [\d.]+ times as long/);
+  // oxlint-disable-next-line no-control-regex -- finding escape sequences is the point
+  expect(output).not.toMatch(/[\u001b\r]/);
+  expect(status).toBe(0);
+  expect(left).toEqual([]);
+}, 120_000);
+
+test("a demo that cannot be shown ends with 1", async () => {
+  const { status, output, left } = await demo("nothing-here");
+  expect(output).toMatch(/^demo: .+$/m);
+  expect(status).toBe(1);
+  expect(left).toEqual([]);
+}, 60_000);
