@@ -1,0 +1,49 @@
+/**
+ * A site in a process of its own. Started with its settings as JSON, it tells its parent the URL.
+ * Resources below `direct/`, `redirect/` and `downloadUrl/` travel in that mode, others as the client
+ * prefers, or directly.
+ */
+import type { DeliveryMode } from "@sluice/core/wire";
+import { createSigningStore } from "../signing-store.ts";
+import { startSite } from "../site.ts";
+import { countDescriptors, watchFaults, watchMemory } from "../watch.ts";
+
+/** What the parent may set. */
+export interface ServeSettings {
+  readonly sparse?: Record<string, number>;
+  readonly files?: Record<string, string>;
+}
+
+const { sparse = {}, files = {} } = JSON.parse(process.argv[2] ?? "{}") as ServeSettings;
+const modes: readonly string[] = ["direct", "redirect", "downloadUrl"] satisfies DeliveryMode[];
+const redirectOrigins: string[] = [];
+
+const site = await startSite({
+  sparse,
+  files,
+  async storage(backend) {
+    const store = await createSigningStore(backend);
+    redirectOrigins.push(store.origin);
+    return store.backend;
+  },
+  sluice: () => ({
+    delivery({ info, client }) {
+      const mode = info.key.split("/", 1)[0]!;
+      return modes.includes(mode) ? (mode as DeliveryMode) : (client.prefer?.[0] ?? "direct");
+    },
+    redirectOrigins,
+    onError: () => {},
+  }),
+});
+
+const memory = watchMemory();
+const faults = watchFaults();
+process.on("message", (question) => {
+  if (question === "memory") process.send!(memory());
+  if (question === "faults") process.send!(faults());
+  if (question === "descriptors") process.send!({ descriptors: countDescriptors() });
+});
+process.on("disconnect", () => {
+  void site[Symbol.asyncDispose]().then(() => process.exit(0));
+});
+process.send!({ url: site.url, redirectOrigins });

@@ -1,0 +1,134 @@
+import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { generateKey } from "@sluice/core";
+import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
+import type { StorageBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import type { Certificate } from "./certificate.ts";
+import { listen, type Listening } from "./listen.ts";
+import { createSessionfulHandler } from "./sessions.ts";
+
+/** Who a bearer token stands for. */
+export interface Account {
+  readonly subject: string;
+  readonly scopes?: readonly string[];
+}
+
+/** What a test wants to be different from the plain case. */
+export interface SiteOptions {
+  /** Key → content. */
+  readonly files?: Readonly<Record<string, Uint8Array | string>>;
+  /** Key → size in bytes of a file of zeros that takes no room on disk. */
+  readonly sparse?: Readonly<Record<string, number>>;
+  readonly tls?: Certificate;
+  /** A folder to serve as it is, which stays. */
+  readonly root?: string;
+  /** Token → account. With accounts, a request without a known token is anonymous. */
+  readonly accounts?: Readonly<Record<string, Account>>;
+  /** What lies between clients and the server, and has the address that clients use. */
+  readonly front?: (target: () => number) => Promise<Listening>;
+  readonly storage?: (files: StorageBackend) => StorageBackend | Promise<StorageBackend>;
+  /** What the author of the server registers beside Sluice. */
+  readonly author?: (mcp: McpServer) => void;
+  /** Legacy clients get a session. */
+  readonly sessions?: boolean;
+  readonly sluice?: Partial<SluiceOptions> | (() => Partial<SluiceOptions>);
+}
+
+/** A running server over a folder of its own. */
+export interface Site extends AsyncDisposable {
+  /** Of the MCP endpoint. */
+  readonly url: string;
+  /** Of the server itself, behind whatever is in front. */
+  readonly port: number;
+  readonly origin: string;
+  /** The folder. */
+  readonly root: string;
+  /** A second folder, for downloads. */
+  readonly target: string;
+}
+
+export const baseUri = "files://site/";
+
+const principalOf: PrincipalResolver = ({ authInfo }) =>
+  authInfo && {
+    issuer: "https://issuer.example",
+    subject: String(authInfo.extra?.["subject"]),
+    clientId: authInfo.clientId,
+  };
+
+export async function startSite(options: SiteOptions = {}): Promise<Site> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-site-"));
+  const root = options.root ?? join(folder, "root");
+  const target = join(folder, "target");
+  await mkdir(root, { recursive: true });
+  await mkdir(target);
+  for (const [key, content] of Object.entries(options.files ?? {})) {
+    await mkdir(dirname(join(root, key)), { recursive: true });
+    await writeFile(join(root, key), content);
+  }
+
+  for (const [key, size] of Object.entries(options.sparse ?? {})) {
+    await mkdir(dirname(join(root, key)), { recursive: true });
+    await writeFile(join(root, key), "");
+    await truncate(join(root, key), size);
+  }
+
+  let port = 0;
+  const front = await options.front?.(() => port);
+  const server = options.tls ? createTlsServer(options.tls) : createServer();
+  const listening = await listen(server);
+  port = listening.port;
+  const { origin } = front ?? listening;
+  const url = `${origin}/mcp`;
+
+  const files = createFsBackend({ root, racyMs: 0 });
+  const sluice = createSluice({
+    storage: (await options.storage?.(files)) ?? files,
+    baseUri,
+    endpoint: url,
+    keys: [generateKey()],
+    ...(options.accounts && { principal: principalOf }),
+    ...(typeof options.sluice === "function" ? options.sluice() : options.sluice),
+  });
+  const factory = () => {
+    const mcp = new McpServer({ name: "site", version: "1.0.0" });
+    options.author?.(mcp);
+    return sluice.attach(mcp);
+  };
+  const mcp = options.sessions ? createSessionfulHandler(factory) : createMcpHandler(factory);
+  const handle = toNodeHandler(withSluice(mcp, sluice));
+  server.on("request", (request, response) => {
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    const account = token === undefined ? undefined : options.accounts?.[token];
+    if (token !== undefined && account)
+      Object.assign(request, {
+        auth: {
+          token,
+          clientId: "test",
+          scopes: account.scopes ?? [],
+          extra: { subject: account.subject },
+        },
+      });
+    handle(request, response);
+  });
+
+  return {
+    url,
+    port,
+    origin,
+    root,
+    target,
+    async [Symbol.asyncDispose]() {
+      await listening.close();
+      await front?.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { formatKey, generateKey } from "@sluice/core";
+import { afterEach, expect, inject, test } from "vitest";
+
+const programs = inject("programs");
+
+let folder: string | undefined;
+let server: ChildProcess | undefined;
+afterEach(async () => {
+  if (server && server.exitCode === null && server.kill()) await once(server, "exit");
+  if (folder !== undefined) await rm(folder, { recursive: true });
+});
+
+test("the server and the client of the README move a file", async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-examples-"));
+  await mkdir(join(folder, "files"));
+  await mkdir(join(folder, "downloads"));
+  const content = randomBytes(3_000_000);
+  await writeFile(join(folder, "files/big.bin"), content);
+
+  const port = await freePort();
+  const endpoint = `http://127.0.0.1:${port}/mcp`;
+  server = spawn(process.execPath, [programs["e2e/examples/server.ts"]!], {
+    cwd: folder,
+    env: {
+      ...process.env,
+      PORT: String(port),
+      PUBLIC_URL: endpoint,
+      SLUICE_KEYS: formatKey(generateKey()),
+    },
+    stdio: "inherit",
+  });
+  await listening(endpoint);
+
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [programs["e2e/examples/client.ts"]!, endpoint],
+    { cwd: folder, timeout: 60_000 },
+  );
+
+  expect(stdout).toContain("3000000 bytes, sha-256");
+  expect(content.equals(await readFile(join(folder, "downloads/big.bin")))).toBe(true);
+});
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+async function listening(url: string): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const answered = await fetch(url).then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`nothing listens on ${url} after ten seconds`);
+}

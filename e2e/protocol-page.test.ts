@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { errorTable, EXTENSION_ID, type ErrorRow } from "@sluice/core/wire";
+import { expect, test } from "vitest";
+import { requirements } from "./requirements.ts";
+
+const page = readFileSync(new URL("../docs/protocol.md", import.meta.url), "utf8");
+
+function sectionOf(text: string, heading: RegExp): string {
+  const [, section] = text.split(heading);
+  return section?.split(/^## /m)[0] ?? "";
+}
+
+/** Cells of every body row of the first Markdown table, code marks removed. */
+function rowsOf(section: string): string[][] {
+  const lines = section.split("\n").filter((line) => line.startsWith("|"));
+  return lines.slice(2).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim().replaceAll("`", "")),
+  );
+}
+
+function errorRowsIn(text: string): ErrorRow[] {
+  return rowsOf(sectionOf(text, /^## 5\. .*$/m)).map(
+    ([reason, message, legacy, modern, code]) =>
+      ({ reason, message, legacy: Number(legacy), modern: Number(modern), code }) as ErrorRow,
+  );
+}
+
+test("the error table of the page is the one of the code", () => {
+  expect(errorRowsIn(page)).toEqual(errorTable);
+});
+
+test("a number that differs in the page is found", () => {
+  const twin = page.replace("| -25324 |", "| -25342 |");
+  expect(twin).not.toBe(page);
+  expect(errorRowsIn(twin)).not.toEqual(errorTable);
+});
+
+test("the page lists every requirement that is not met to the letter, and no other", () => {
+  const section = sectionOf(page, /^## 6\. .*$/m);
+  const listed = [...section.matchAll(/`([\w.-]+\/(?:must|should|may|codes|same)[\w-]*)`/g)];
+  const exempt = requirements.filter(({ exemption }) => exemption).map(({ id }) => id);
+  expect(listed.map(([, id]) => `SEP-2532/${id}`).toSorted()).toEqual(exempt.toSorted());
+});
+
+test("the page names the extension id of the code", () => {
+  expect(page).toContain(`\`${EXTENSION_ID}\``);
+});

@@ -1,0 +1,71 @@
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { checkCoverage, citationsIn, citationsUnder } from "./requirement-gate.ts";
+import { requirements, type Requirement } from "./requirements.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+test("every requirement has a test or a stated exemption, and no test cites an unknown one", () => {
+  expect(checkCoverage(requirements, citationsUnder(root))).toEqual([]);
+});
+
+test("there is one entry for each of the 56 key words of the text", () => {
+  const counts: Record<string, number> = {};
+  for (const { level } of requirements) counts[level] = (counts[level] ?? 0) + 1;
+  const { STATED: _, ...keyWords } = counts;
+  expect(keyWords).toEqual({ MUST: 24, "MUST NOT": 3, SHOULD: 17, "SHOULD NOT": 1, MAY: 11 });
+});
+
+const rule: Requirement = {
+  id: "SEP-1/1.a/must-b",
+  section: "1.a",
+  level: "MUST",
+  text: "do b",
+  who: "server",
+};
+const cite = (source: string) => citationsIn("x.test.ts", source);
+
+test("a requirement without a test is found", () => {
+  expect(checkCoverage([rule], [])).toEqual(["SEP-1/1.a/must-b has no test: MUST do b"]);
+});
+
+test("a deviation needs a test that shows what happens instead; what cannot arise needs none", () => {
+  const reason = "because";
+  expect(checkCoverage([{ ...rule, exemption: { kind: "deviation", reason } }], [])).toHaveLength(
+    1,
+  );
+  expect(checkCoverage([{ ...rule, exemption: { kind: "absent", reason } }], [])).toEqual([]);
+  expect(checkCoverage([{ ...rule, exemption: { kind: "later", reason } }], [])).toEqual([]);
+});
+
+test("a citation of an unknown id is found, with its place", () => {
+  expect(checkCoverage([], cite('\ntest("b is done [SEP-1/1.a/must-c]", () => {});'))).toEqual([
+    "x.test.ts:2 cites SEP-1/1.a/must-c, which does not exist",
+  ]);
+});
+
+test("an id that is there twice is found", () => {
+  const source = 'test("b [SEP-1/1.a/must-b]", () => {});';
+  expect(checkCoverage([rule, rule], cite(source))).toEqual(["SEP-1/1.a/must-b is there twice"]);
+});
+
+test("titles count, in any quotes and several ids each", () => {
+  const sources = [
+    'test("b [SEP-1/1.a/must-b]", f)',
+    "it('b [SEP-1/1.a/must-b]', f)",
+    "test.each(eras)(`b in ${era} [SEP-1/1.a/must-b]`, f)",
+  ];
+  for (const source of sources)
+    expect(cite(source).map(({ id }) => id)).toEqual(["SEP-1/1.a/must-b"]);
+  expect(cite('test("b [SEP-1/x/y] [SEP-1/x/z]", f)')).toHaveLength(2);
+});
+
+test("comments and tests that never run do not count", () => {
+  const sources = [
+    "// [SEP-1/1.a/must-b]",
+    "/* test('b [SEP-1/1.a/must-b]', f) */",
+    'test.skip("b [SEP-1/1.a/must-b]", f)',
+    'test.todo("b [SEP-1/1.a/must-b]")',
+  ];
+  for (const source of sources) expect(cite(source)).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import { createServer } from "node:http";
+import { createMcpExpressApp } from "@modelcontextprotocol/express";
+import {
+  createMcpHandler,
+  InMemoryTransport,
+  McpServer,
+  ResourceTemplate,
+} from "@modelcontextprotocol/server";
+import { Client } from "@modelcontextprotocol/client";
+import { generateKey } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import { streamResource } from "@sluice/client/node";
+import { createMemoryBackend } from "@sluice/storage";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import express, { type Express } from "express";
+import { buffer } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { connect, connectOfficial, sdkNames } from "../bed/clients.ts";
+import { bytesOf } from "../bed/content.ts";
+import { listen } from "../bed/listen.ts";
+import { call } from "../bed/raw.ts";
+import { startSite } from "../bed/site.ts";
+
+const content = bytesOf(100_000, "photo");
+const uri = "files://site/photo.jpg";
+const files = { "photo.jpg": content, "notes.txt": "plain notes" };
+
+function author(mcp: McpServer): void {
+  mcp.registerResource("config", "app://config", { mimeType: "text/plain" }, () => ({
+    contents: [{ uri: "app://config", mimeType: "text/plain", text: "mine" }],
+  }));
+  mcp.registerResource(
+    "user",
+    new ResourceTemplate("app://users/{id}", { list: undefined }),
+    {},
+    (url, { id }) => ({ contents: [{ uri: url.href, text: `user ${String(id)}` }] }),
+  );
+  mcp.registerTool("echo", { description: "Echoes" }, () => ({
+    content: [{ type: "text", text: "echo" }],
+  }));
+}
+
+describe.each(sdkNames)("%s, with resources of the author's own on the same server", (sdk) => {
+  test("both are listed and read [SEP-2532/5.read/must-keep-read] [SEP-2532/compatibility/must-keep-read]", async () => {
+    await using site = await startSite({ files, author });
+    const client = await connectOfficial(sdk, site.url);
+    const { resources } = await client.listResources();
+    expect(resources.map((resource) => resource.uri).toSorted()).toEqual([
+      "app://config",
+      "files://site/notes.txt",
+      uri,
+    ]);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    expect(resourceTemplates).toHaveLength(2);
+    const text = async (of: string) => (await client.readResource({ uri: of })).contents;
+    expect(await text("app://config")).toMatchObject([{ text: "mine" }]);
+    expect(await text("app://users/7")).toMatchObject([{ text: "user 7" }]);
+    expect(await text("files://site/notes.txt")).toMatchObject([{ text: "plain notes" }]);
+    expect(await text(uri)).toMatchObject([{ blob: content.toString("base64") }]);
+    await expect(client.readResource({ uri: "files://site/none" })).rejects.toThrow(/not found/i);
+    expect(await client.callTool({ name: "echo", arguments: {} })).toMatchObject({
+      content: [{ text: "echo" }],
+    });
+    await client.close();
+  });
+
+  test("one client reads and streams the same resource [SEP-2532/5.read/may-use-either]", async () => {
+    await using site = await startSite({ files, author });
+    const client = await connect(sdk, site.url);
+    const { contents } = await client.readResource({ uri });
+    const stream = await streamResource(client, uri);
+    const streamed = await buffer(stream.body as never);
+    expect(contents).toMatchObject([{ blob: streamed.toString("base64") }]);
+    expect(streamed.equals(content)).toBe(true);
+    await client.close();
+  });
+});
+
+test("a resource of the author's cannot be streamed around its handler", async () => {
+  await using site = await startSite({
+    files,
+    author: (mcp) =>
+      mcp.registerResource("guarded", uri, {}, () => ({
+        contents: [{ uri, text: "what the author says" }],
+      })),
+  });
+  const { message, headers } = await call(site.url, "resources/stream", { uri }, { streaming: {} });
+  expect(headers).not.toHaveProperty("mcp-resource-uri");
+  expect(message?.error?.data?.reason).toBe("stream_unsupported");
+});
+
+test("above maxReadBytes reading says so, and streaming goes on [SEP-2532/5.read/must-keep-read] [SEP-2532/compatibility/must-keep-read]", async () => {
+  await using site = await startSite({ files, sluice: { maxReadBytes: 99_999 } });
+  const { message } = await call(
+    site.url,
+    "resources/read",
+    { uri },
+    { headers: { "mcp-name": uri } },
+  );
+  expect(message?.error?.data?.reason).toBe("too_large");
+  const streamed = await call(site.url, "resources/stream", { uri }, { streaming: {} });
+  expect(streamed.bytes.equals(content)).toBe(true);
+});
+
+test("over stdio there is no stream capability [SEP-2532/4.stdio/should-not-declare]", async () => {
+  const sluice = createSluice({
+    storage: createMemoryBackend(),
+    baseUri: "files://site/",
+    endpoint: "http://127.0.0.1:3000/mcp",
+    keys: [generateKey()],
+  });
+  const mcp = sluice.attach(new McpServer({ name: "pipe", version: "1.0.0" }), { stream: false });
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const seen: string[] = [];
+  const send = far.send.bind(far);
+  far.send = (message, options) => {
+    seen.push(JSON.stringify(message));
+    return send(message, options);
+  };
+  await mcp.connect(far);
+  const client = new Client({ name: "c", version: "1" });
+  await client.connect(near);
+  expect(seen.join()).toContain('"resources"');
+  expect(seen.join()).not.toContain('"stream"');
+  expect(seen.join()).not.toContain("streaming");
+  await client.close();
+});
+
+describe("mounted in Express", () => {
+  test.each(["with a body parser", "bare"])("%s", async (kind) => {
+    const app: Express = kind === "bare" ? express() : createMcpExpressApp();
+    const server = createServer(app);
+    const listening = await listen(server);
+    const endpoint = `${listening.origin}/mcp`;
+    const storage = createMemoryBackend();
+    storage.put("photo.jpg", content);
+    const sluice = createSluice({
+      storage,
+      baseUri: "files://site/",
+      endpoint,
+      keys: [generateKey()],
+    });
+    const mcp = createMcpHandler(() =>
+      sluice.attach(new McpServer({ name: "express", version: "1.0.0" })),
+    );
+    app.use("/mcp", toNodeHandler(withSluice(mcp, sluice)));
+    app.get("/other", (_request, response) => void response.send("mine"));
+
+    for (const prefer of ["direct", "downloadUrl"] as const) {
+      const client = await connect("SDK v2, modern", endpoint);
+      const stream = await streamResource(client, uri, { prefer: [prefer] });
+      expect(stream.mode).toBe(prefer);
+      expect((await buffer(stream.body as never)).equals(content)).toBe(true);
+      await client.close();
+    }
+    expect(await (await fetch(`${listening.origin}/other`)).text()).toBe("mine");
+    await listening.close();
+  });
+});

@@ -1,0 +1,211 @@
+import { createServer } from "node:http";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { streamResource } from "@sluice/client/node";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { connect, connectOfficial, sdkNames } from "../bed/clients.ts";
+import { listen } from "../bed/listen.ts";
+import { bytesOf } from "../bed/content.ts";
+import { call, type RawOptions } from "../bed/raw.ts";
+import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";
+import { startSite, type Site, type SiteOptions } from "../bed/site.ts";
+
+const anything = z.looseObject({});
+const uri = "files://site/report.pdf";
+const eras = ["legacy", "modern"] as const;
+const modes = ["direct", "redirect", "downloadUrl"] as const;
+
+let site: Site;
+let sessions: Site;
+let store: SigningStore | undefined;
+let mode: (typeof modes)[number] = "direct";
+
+beforeAll(async () => {
+  const options: SiteOptions = {
+    files: { "report.pdf": bytesOf(200_000, "report") },
+    storage: async (files) => (store ??= await createSigningStore(files)).backend,
+    sluice: () => ({ delivery: () => mode, redirectOrigins: [store!.origin] }),
+  };
+  site = await startSite(options);
+  sessions = await startSite({ ...options, sessions: true });
+});
+afterAll(async () => {
+  await site[Symbol.asyncDispose]();
+  await sessions[Symbol.asyncDispose]();
+  await store?.close();
+});
+
+test("a server declares resources.stream, and the same as an extension [SEP-2532/1.capability/must-declare-stream]", async () => {
+  const { message } = await call(site.url, "server/discover", {});
+  expect(message?.result).toMatchObject({
+    capabilities: { resources: { stream: true }, extensions: { [EXTENSION_ID]: {} } },
+  });
+});
+
+test("stream stands beside what else the author declares [SEP-2532/1.capability/may-combine]", async () => {
+  await using both = await startSite({
+    author: (mcp) =>
+      mcp.server.registerCapabilities({ resources: { subscribe: true, listChanged: true } }),
+  });
+  const { message } = await call(both.url, "server/discover", {});
+  expect(message?.result?.["capabilities"]).toMatchObject({
+    resources: { stream: true, subscribe: true, listChanged: true },
+  });
+});
+
+describe.each(eras)("in the %s era", (era) => {
+  test.each(modes)(
+    "a client that declared nothing gets an error and neither bytes nor a redirect, %s [SEP-2532/1.capability/must-not-answer-undeclared]",
+    async (delivery) => {
+      mode = delivery;
+      const { status, headers, message } = await call(
+        site.url,
+        "resources/stream",
+        { uri },
+        { era },
+      );
+      expect(status).toBe(era === "modern" ? 400 : 200);
+      expect(headers["content-type"]).toMatch(/^(application\/json|text\/event-stream)/);
+      expect(message?.error).toMatchObject({
+        code: era === "modern" ? -32021 : -32600,
+        data: { reason: "client_capability" },
+      });
+    },
+  );
+
+  test("either spelling of the declaration is enough", async () => {
+    mode = "direct";
+    const spellings: Record<string, unknown>[] = [
+      { resourceStreaming: {} },
+      { extensions: { [EXTENSION_ID]: {} } },
+    ];
+    for (const capabilities of spellings) {
+      const options: RawOptions = { era, capabilities };
+      const { headers } = await call(site.url, "resources/stream", { uri }, options);
+      expect(headers["mcp-resource-uri"]).toBe(uri);
+    }
+  });
+
+  test("a declaration of nonsense is no declaration", async () => {
+    for (const resourceStreaming of [null, true, "yes", 1, []]) {
+      const options: RawOptions = { era, capabilities: { resourceStreaming } };
+      const { message } = await call(site.url, "resources/stream", { uri }, options);
+      expect(message?.error?.data?.reason).toBe("client_capability");
+    }
+  });
+
+  test("a resource above the client's maxStreamSize is an error, at the limit it is not [SEP-2532/1.capability/should-respect-max-size]", async () => {
+    for (const delivery of modes) {
+      mode = delivery;
+      const over = { era, streaming: { maxStreamSize: 199_999 } };
+      const { message } = await call(site.url, "resources/stream", { uri }, over);
+      expect(message?.error).toMatchObject({
+        code: era === "modern" ? -25324 : -32004,
+        data: { reason: "too_large" },
+      });
+      const enough = { era, streaming: { maxStreamSize: 200_000 } };
+      const answer = await call(site.url, "resources/stream", { uri }, enough);
+      expect(answer.message?.error).toBeUndefined();
+    }
+  });
+
+  test("every other method answers JSON or SSE, also to a client that streams [SEP-2532/4.http/must-json-or-sse]", async () => {
+    mode = "direct";
+    const calls: [string, Record<string, unknown>][] = [
+      ["resources/list", {}],
+      ["resources/read", { uri }],
+      ["resources/templates/list", {}],
+      ["resources/nonsense", { uri }],
+    ];
+    for (const [method, params] of calls) {
+      const options = { era, streaming: {}, headers: { "mcp-name": uri } };
+      const { headers, message } = await call(site.url, method, params, options);
+      expect(headers["content-type"]).toMatch(/^(application\/json|text\/event-stream)/);
+      expect(message).toBeDefined();
+    }
+  });
+});
+
+test("listed resources and templates say that they are streamable [SEP-2532/2.metadata/may-mark-resource] [SEP-2532/2.metadata/should-mark-preferred] [SEP-2532/5.templates/may-mark-template]", async () => {
+  const resources = await call(site.url, "resources/list", {});
+  expect(resources.message?.result?.["resources"]).toMatchObject([
+    { uri, streamable: true, size: 200_000, _meta: { [EXTENSION_ID]: { streamable: true } } },
+  ]);
+  const templates = await call(site.url, "resources/templates/list", {});
+  expect(templates.message?.result?.["resourceTemplates"]).toMatchObject([
+    { streamable: true, _meta: { [EXTENSION_ID]: { streamable: true } } },
+  ]);
+});
+
+describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
+  const kinds = modes.flatMap((delivery) => [
+    { delivery, server: "a stateless server" },
+    { delivery, server: "a server with sessions" },
+  ]);
+  test.each(kinds)(
+    "gets an error for resources/stream from $server, $delivery, and never a body to swallow [SEP-2532/1.capability/must-not-answer-undeclared]",
+    async ({ delivery, server }) => {
+      mode = delivery;
+      const seen: [status: number, type: string | null][] = [];
+      const { url } = server === "a stateless server" ? site : sessions;
+      const client = await connectOfficial(sdk, url, {
+        fetch: async (input, init) => {
+          const response = await fetch(input, { ...init, redirect: "manual" });
+          seen.push([response.status, response.headers.get("content-type")]);
+          return response;
+        },
+      });
+      const before = seen.length;
+      await expect(
+        client.request({ method: "resources/stream", params: { uri } }, anything),
+      ).rejects.toThrow(/resourceStreaming/);
+      await client.close();
+      expect(seen.length).toBeGreaterThan(before);
+      expect(seen.filter(([status]) => status >= 300 && status < 400)).toEqual([]);
+      for (const [, type] of seen.filter(([status]) => status === 200))
+        expect(type).toMatch(/^(application\/json|text\/event-stream)/);
+    },
+  );
+
+  test("lists and reads as ever", async () => {
+    const client = await connectOfficial(sdk, site.url);
+    const { resources } = await client.listResources();
+    expect(resources).toMatchObject([{ uri, name: "report.pdf" }]);
+    const { contents } = await client.readResource({ uri });
+    expect(contents).toEqual([
+      expect.objectContaining({ blob: bytesOf(200_000, "report").toString("base64") }),
+    ]);
+    await client.close();
+  });
+});
+
+describe.each(sdkNames)("%s with Sluice", (sdk) => {
+  test("at a server without it: unsupported, with what to do instead", async () => {
+    const plain = createMcpHandler(() => {
+      const mcp = new McpServer({ name: "plain", version: "1.0.0" });
+      mcp.registerResource("a", "app://a", {}, () => ({
+        contents: [{ uri: "app://a", text: "a" }],
+      }));
+      return mcp;
+    });
+    const handle = toNodeHandler(plain);
+    const server = await listen(createServer((request, response) => handle(request, response)));
+    const client = await connect(sdk, `${server.origin}/mcp`);
+    await expect(streamResource(client, "app://a")).rejects.toMatchObject({
+      name: "SluiceError",
+      code: "unsupported",
+      message: expect.stringContaining("resources/read"),
+    });
+    await client.close();
+    await server.close();
+  });
+
+  test("but without the middleware on its transport: a named error, and no bytes sent", async () => {
+    mode = "direct";
+    const client = await connectOfficial(sdk, site.url);
+    await expect(streamResource(client, uri)).rejects.toMatchObject({ name: "SluiceError" });
+    await client.close();
+  });
+});
