@@ -1,6 +1,7 @@
-import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
+import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
+import type { ByteFlow } from "../src/lib/exchange.ts";
 import { createHttpExchange } from "../src/lib/http-exchange.ts";
 
 test.each([
@@ -14,14 +15,41 @@ test.each([
   const server = createServer((socket) => {
     socket.on("error", () => {}).once("data", () => socket.end(answer));
   }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  const signal = AbortSignal.timeout(10_000);
-  const asking = createHttpExchange()({
-    method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000,
-  }); // prettier-ignore
-  await expect(asking).rejects.toMatchObject({
+  const get = await getterFor(server);
+  await expect(get()).rejects.toMatchObject({
     code: expect.stringMatching(/unavailable|protocol/),
   });
   server.close();
 });
+
+test("a kept connection that is reset within the body is not asked for again behind the reader's back", async () => {
+  let asked = 0;
+  const server = createServer((socket) => {
+    socket
+      .on("error", () => {})
+      .on("data", () => {
+        asked++;
+        if (asked !== 2) return void socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nok", () =>
+          setTimeout(() => socket.resetAndDestroy(), 20),
+        );
+      });
+  }).listen(0, "127.0.0.1");
+  const get = await getterFor(server);
+  await readAll((await get()).body);
+  await expect(readAll((await get()).body)).rejects.toMatchObject({ code: "interrupted" });
+  await readAll((await get()).body);
+  expect(asked).toBe(3);
+  server.close();
+});
+
+async function getterFor(server: Server) {
+  await once(server, "listening");
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  const signal = AbortSignal.timeout(10_000);
+  const exchange = createHttpExchange();
+  return () =>
+    exchange({ method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000 });
+}
+
+const readAll = (body: ByteFlow): Promise<void> => body.pump(() => undefined);

@@ -89,8 +89,14 @@ function send(request: HopRequest, agents: Agents): Promise<IncomingMessage> {
       maxHeaderSize: 16_384,
     });
     outgoing.once("socket", (socket) => limitConnect(socket, secure, connectMs));
-    outgoing.once("response", resolve);
+    let answered = false;
+    outgoing.once("response", (response) => {
+      answered = true;
+      resolve(response);
+    });
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
+      // the body tells whoever reads it
+      if (answered) return;
       if (signal.aborted) reject(signal.reason);
       // the server closed an idle connection just as it was taken up again
       else if (outgoing.reusedSocket && error.code === "ECONNRESET") resolve(send(request, agents));
