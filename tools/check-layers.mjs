@@ -10,14 +10,19 @@ const mayImport = {
   core: [],
   storage: ["core"],
   "storage-fs": ["core", "storage"],
+  "storage-s3": ["core", "storage"],
+  "storage-azure-blob": ["core", "storage"],
+  "storage-graph": ["core", "storage"],
+  "storage-files-sdk": ["core", "storage"],
   server: ["core", "storage"],
   "transport-http": ["core", "storage", "server"],
   client: ["core"],
+  "transport-ws": ["core", "server", "client"],
   cli: ["core", "storage", "storage-fs", "server", "transport-http", "client"],
 };
 
 /** Packages whose source may name the MCP SDK at all. */
-const knowsTheSdk = new Set(["server", "transport-http", "cli"]);
+const knowsTheSdk = new Set(["server", "transport-http", "transport-ws", "cli"]);
 
 /** Entries that must run on Workers, Deno and Bun: nothing they reach may import a Node module. */
 const portableEntries = [
