@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { formatResourceUri } from "@sluice/core";
 import { expect, test } from "vitest";
@@ -174,6 +175,24 @@ test.each([
       });
       for (const { headers: sent } of server.seen) expect(sent["accept-encoding"]).toBe("identity");
     }
+});
+
+test("bytes that the storage keeps compressed come as they are kept, when they prove to be kept", async () => {
+  const bytes = gzipSync("kept");
+  const kept = { "content-encoding": "GZIP", etag: '"v1"', "content-length": bytes.length };
+  let headers: OutgoingHttpHeaders = kept;
+  await using server = await startRawServer({
+    stream(_request, res) {
+      res.writeHead(200, { ...headers, "mcp-resource-uri": uri }).end(bytes);
+    },
+  });
+  const ask = () => streamResource(createRawClient(server.url, withStreaming()), uri);
+  const stream = await ask();
+  expect(stream).toMatchObject({ contentEncoding: "gzip", size: bytes.length });
+  expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
+  const { "content-length": _length, ...unmeasured } = kept;
+  for (headers of [unmeasured, { ...kept, etag: 'W/"v1"' }, { ...kept, "content-encoding": "x" }])
+    await expect(ask()).rejects.toMatchObject({ code: "protocol" });
 });
 
 test("facts of the metadata and of the answer must agree", async () => {

@@ -4,7 +4,7 @@ import { streamResource, type SavedFile } from "@sluice/client/node";
 import { connect, type ConnectOptions } from "./connect.ts";
 import { Advice, isResumableFault } from "./failure.ts";
 import { note, print } from "./print.ts";
-import { printableJson } from "./printable.ts";
+import { printable, printableJson } from "./printable.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
 
@@ -58,6 +58,8 @@ export async function getCommand(server: string, uri: string, options: GetOption
     const durationMs = performance.now() - startedAt;
     if (options.json) return await print(printableJson({ uri, mode: stream.mode, ...saved }));
     note(summary(saved, durationMs));
+    if (stream.contentEncoding !== undefined)
+      note(`stored and saved as ${printable(stream.contentEncoding)}: unpack it to read it`);
     await print(shortest(saved.path));
   } finally {
     bar.clear();

@@ -26,6 +26,8 @@ export interface CheckedAnswer {
   /** SHA-256 of the whole object in hex. */
   readonly digest?: string;
   readonly mimeType?: string;
+  /** Content coding that the storage keeps the bytes in. */
+  readonly contentEncoding?: string;
   /** As the server wrote them, best first. */
   readonly fileNames: readonly string[];
   /** The MCP server said beside the bytes, or on the way to them, that they are this resource. */
@@ -45,9 +47,9 @@ export interface Expectation {
 
 /**
  * Holds an answer against what was asked and promised. Rejects with `protocol`: a status other
- * than 200 and 206, another resource, a coding, a body whose end only the connection tells, a 206 nobody asked for or
- * another range, or lengths that contradict each other; with `corrupt` when size or digest are
- * not the promised ones.
+ * than 200 and 206, another resource, a coding that was added on the way, a body whose end only the
+ * connection tells, a 206 nobody asked for or another range, or lengths that contradict each other;
+ * with `corrupt` when size or digest are not the promised ones.
  */
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
@@ -55,9 +57,6 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const own = target === undefined || target.standing === "own";
   if (own || headers.has(RESOURCE_URI_HEADER)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
-  const coding = headers.get("content-encoding") ?? "identity";
-  if (coding.toLowerCase() !== "identity")
-    throw broken("sent the bytes compressed, which was not asked for");
   if (framing === "close") throw broken("does not tell where the bytes end");
   const length = contentLength(headers);
   const part = status === 206 ? checkPart(headers, length, demand) : undefined;
@@ -72,6 +71,12 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     throw new SluiceError("corrupt", "client: the server promised another digest than it sends");
   const tag = parseEntityTag(headers.get("etag"));
   const mimeType = parseMediaType(headers.get("content-type"))?.essence;
+  const contentEncoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  // a coding of the stored bytes has their length and validator; one added on the way can have neither
+  const isCoded = contentEncoding !== "identity";
+  const isStored = !answer.decodes && tag?.strong && length !== undefined;
+  if (isCoded && !(isStored && storedCodings.has(contentEncoding)))
+    throw broken("sent the bytes compressed, which was not asked for");
   return {
     answer,
     start: part?.start ?? 0,
@@ -81,11 +86,14 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
       etag: tag?.strong ? tag.tag : undefined,
       digest: digest ?? permit.digest,
       mimeType,
+      contentEncoding: isCoded ? contentEncoding : undefined,
     }),
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
     named: permit.named || own,
   };
 }
+
+const storedCodings: ReadonlySet<string> = new Set(["gzip", "br", "zstd", "deflate", "compress"]);
 
 interface Part {
   readonly start: number;

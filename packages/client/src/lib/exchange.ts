@@ -1,6 +1,6 @@
 /**
  * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
- * cookies, caches nothing, retries nothing and decodes nothing. Rejects with `unavailable`,
+ * cookies, caches nothing and retries nothing. Rejects with `unavailable`,
  * `timeout` or `untrusted`, or with `signal.reason`.
  */
 export type Exchange = (request: HopRequest) => Promise<HopAnswer>;
@@ -28,6 +28,8 @@ export interface HopAnswer {
   readonly headers: Headers;
   /** What tells where the body ends; `unknown` where the platform hides it. */
   readonly framing: "length" | "chunked" | "close" | "unknown";
+  /** The platform undoes content codings before anybody sees the bytes. */
+  readonly decodes?: true;
   /** Where the connection led, where the platform tells: the peer's address. */
   readonly address?: string;
   readonly body: ByteFlow;

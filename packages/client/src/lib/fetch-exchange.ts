@@ -34,6 +34,7 @@ export function createFetchExchange(fetch: FetchLike): Exchange {
       status,
       headers: response.headers,
       framing: framingOf(response.headers),
+      decodes: true,
       body: flowOf(response.body, signal),
     };
   };

@@ -20,6 +20,11 @@ export interface StreamFacts {
   readonly size?: number;
   /** A name for a file: one safe path component, made of what the server suggests. Untrusted as a label. */
   readonly name: string;
+  /**
+   * Content coding, such as `gzip`, that the storage keeps the bytes in. They are given and saved as
+   * they are stored; size, digest and ranges are those of the coded bytes.
+   */
+  readonly contentEncoding?: string;
   /** Strong validator with quotes. Without one, a broken transfer cannot go on where it stopped. */
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
@@ -102,7 +107,7 @@ export async function openResource(
 }
 
 function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFacts {
-  const { size, etag, digest, fileNames, named } = answer;
+  const { size, etag, digest, contentEncoding, fileNames, named } = answer;
   // downloads are often labelled octet-stream for safety; the JSON has the real type then
   const mimeType = permit.mimeType ?? answer.mimeType ?? "application/octet-stream";
   return {
@@ -114,6 +119,7 @@ function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFact
     ...(size !== undefined && { size }),
     ...(etag !== undefined && { etag }),
     ...(digest !== undefined && { digest }),
+    ...(contentEncoding !== undefined && { contentEncoding }),
   };
 }
 
