@@ -54,6 +54,7 @@ export {
   type SealTerms,
   type UnsealedToken,
 } from "./lib/sealed-token.ts";
+export { createTextSealer, type TextSealer, type TextSealerOptions } from "./lib/sealed-text.ts";
 export {
   tokenLifetimes,
   type TokenAuth,
