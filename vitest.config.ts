@@ -47,7 +47,7 @@ export default defineConfig({
       { extends: true, test: { name: "alone", include: replacingModules } },
     ],
     environment: "node",
-    testTimeout: 20_000,
+    testTimeout: process.env["SLUICE_DEEP"] ? 600_000 : 20_000,
     maxWorkers: "100%",
     reporters: ["default", plainLine],
     coverage: { provider: "v8", include: ["packages/*/src/**"] },
