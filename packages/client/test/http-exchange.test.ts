@@ -29,10 +29,10 @@ test("a kept connection that is reset within the body is not asked for again beh
       .on("error", () => {})
       .on("data", () => {
         asked++;
-        if (asked !== 2) return void socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
-        socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nok", () =>
-          setTimeout(() => socket.resetAndDestroy(), 20),
-        );
+        const length = asked === 2 ? 1_000 : 2;
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\nok`, () => {
+          if (length > 2) setTimeout(() => socket.resetAndDestroy(), 20);
+        });
       });
   }).listen(0, "127.0.0.1");
   const get = await getterFor(server);
