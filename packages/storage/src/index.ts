@@ -15,7 +15,9 @@ export type {
   WriteOptions,
 } from "./lib/backend.ts";
 export { type BodySteps, createBody } from "./lib/body.ts";
-export type { Clock } from "./lib/clock.ts";
+export { type ChangeFeed, createChangeFeed } from "./lib/change-feed.ts";
+export { type Clock, systemClock } from "./lib/clock.ts";
+export { type Deadline, within } from "./lib/deadline.ts";
 export { gate, type GateOptions } from "./lib/gate.ts";
 export { guard, type GuardOptions } from "./lib/guard.ts";
 export { checkKey, ensureKey, quoteKey } from "./lib/key.ts";
