@@ -60,6 +60,8 @@ export interface Traits {
   readonly withoutSize?: true;
   /** The backend has no strong validators. */
   readonly withoutEtag?: true;
+  /** The backend cannot see the content coding that a store keeps. */
+  readonly withoutCoding?: true;
   /** `a` and `A` are one object. */
   readonly caseInsensitive?: true;
   /** NFC and NFD spellings are one object. */

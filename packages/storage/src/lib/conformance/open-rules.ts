@@ -116,7 +116,7 @@ export const openRules: readonly Rule[] = [
   rule({
     id: "open-encoded",
     sentence: "stored gzip is delivered as stored and named in contentEncoding",
-    needs: ["fixture.putTyped"],
+    needs: ["fixture.putTyped", "coding"],
     async check({ backend, putTyped }) {
       const packed = gzipSync("packed ".repeat(1000));
       await putTyped("packed.txt", packed, { contentType: "text/plain", contentEncoding: "gzip" });

@@ -7,7 +7,13 @@ type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits">;
 type Fault = keyof Faults;
 
 /** What must be there for a rule to mean anything. */
-export type Need = `backend.${Operation}` | `fixture.${Hook}` | `fault.${Fault}` | "etag" | "size";
+export type Need =
+  | `backend.${Operation}`
+  | `fixture.${Hook}`
+  | `fault.${Fault}`
+  | "etag"
+  | "size"
+  | "coding";
 
 /** One sentence of the contract, and how it is found out whether a backend keeps it. */
 export interface Rule {
@@ -53,6 +59,7 @@ export function missing(need: Need, fixture: Fixture): string | undefined {
   const { backend, traits, faults = {} } = fixture;
   if (need === "etag") return traits?.withoutEtag && "the backend has no validators";
   if (need === "size") return traits?.withoutSize && "the backend does not know sizes";
+  if (need === "coding") return traits?.withoutCoding && "the backend cannot see codings";
   const [kind, name] = need.split(".") as ["backend" | "fixture" | "fault", string];
   const place = { backend, fixture, fault: faults }[kind] as Readonly<Record<string, unknown>>;
   if (place[name] !== undefined) return undefined;

@@ -1,0 +1,1 @@
+export { createFilesSdkBackend, type FilesSdkBackendOptions } from "./lib/files-sdk-backend.ts";

@@ -1,0 +1,133 @@
+import { SluiceError } from "@sluice/core";
+import {
+  checkKey,
+  ensureKey,
+  ensureRange,
+  type ListOptions,
+  type ListPage,
+  type PresignedUrl,
+  type PresignOptions,
+  quoteKey,
+  type StorageBackend,
+} from "@sluice/storage";
+import type { Adapter } from "files-sdk";
+import { formatCursor, parseCursor } from "./cursor.ts";
+import { toSluiceError } from "./files-error.ts";
+import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
+import { openFile } from "./open-file.ts";
+
+const pageLimit = 1000;
+
+/** Settings of {@link createFilesSdkBackend}. */
+export interface FilesSdkBackendOptions {
+  /** One of the adapters of files-sdk, such as `gcs({ bucket })`. It is one principal and one root. */
+  readonly adapter: Adapter;
+  /**
+   * Have a `presign` that hands out the adapter's URLs. Only for adapters that sign for exactly as
+   * long as they are asked to, with credentials that outlive the URLs, and without a
+   * `publicBaseUrl`: an adapter does not tell. False unless told.
+   */
+  readonly presign?: boolean;
+}
+
+/**
+ * Creates a read-only backend over an adapter of files-sdk, one of version 2.6 or later.
+ *
+ * Throws a `TypeError` when `presign` is asked of an adapter that does not sign.
+ */
+export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageBackend {
+  const { adapter, presign = false } = options;
+  const backend = {
+    name: "files-sdk",
+
+    describe: (key, { signal } = {}) => head(adapter, key, "files-sdk: describe", signal),
+
+    async open(key, openOptions = {}) {
+      const { range, signal } = openOptions;
+      const who = "files-sdk: open";
+      if (range !== undefined) ensureRange(range, who);
+      const look = (): Promise<FileInfo> => head(adapter, key, who, signal);
+      return openFile(adapter, await look(), look, openOptions);
+    },
+
+    list: (listOptions = {}) => list(adapter, listOptions),
+  } satisfies StorageBackend;
+  if (!presign) return backend;
+  const { supported = false, maxExpiresIn = Infinity } = adapter.signedUrl ?? {};
+  if (!supported)
+    throw new TypeError(
+      `files-sdk: the adapter "${adapter.name}" signs no URLs: leave presign out`,
+    );
+  return {
+    ...backend,
+    presign: (key, presignOptions) => sign(adapter, key, maxExpiresIn, presignOptions),
+  };
+}
+
+async function head(
+  adapter: Adapter,
+  key: string,
+  operation: string,
+  signal: AbortSignal | undefined,
+): Promise<FileInfo> {
+  signal?.throwIfAborted();
+  ensureKey(key, operation);
+  try {
+    return toObjectInfo(key, await adapter.head(key, { ...(signal && { signal }) }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
+  }
+}
+
+async function list(
+  adapter: Adapter,
+  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+): Promise<ListPage> {
+  signal?.throwIfAborted();
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new SluiceError("invalid_argument", `files-sdk: list: limit ${limit} is not at least 1`);
+  const from = cursor === undefined ? undefined : parseCursor(adapter.name, prefix, cursor);
+  try {
+    const page = await adapter.list({
+      limit: Math.min(limit, pageLimit),
+      ...(prefix !== "" && { prefix }),
+      ...(from !== undefined && { cursor: from }),
+      ...(signal && { signal }),
+    });
+    // folder markers and other names that cannot be asked for
+    const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
+    const objects = legal.map((item) => toListedInfo(item.key, item));
+    if (page.cursor === undefined) return { objects };
+    return { objects, cursor: formatCursor(adapter.name, prefix, page.cursor) };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toSluiceError(error, "files-sdk: list");
+  }
+}
+
+/** All or nothing: adapters can sign a disposition, but no type other than the stored one. */
+async function sign(
+  adapter: Adapter,
+  key: string,
+  maxExpiresIn: number,
+  { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
+): Promise<PresignedUrl | undefined> {
+  const operation = "files-sdk: presign";
+  const info = await head(adapter, key, operation, signal);
+  const expiresIn = Math.min(Math.floor(expiresInMs / 1000), maxExpiresIn);
+  if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
+    return undefined;
+  const expiresAt = new Date(Date.now() + expiresIn * 1000);
+  try {
+    const url = await adapter.url(key, {
+      expiresIn,
+      ...(contentDisposition !== undefined && { responseContentDisposition: contentDisposition }),
+      ...(signal && { signal }),
+    });
+    return { url, expiresAt };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
+  }
+}

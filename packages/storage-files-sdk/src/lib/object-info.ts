@@ -1,0 +1,33 @@
+import type { ObjectInfo } from "@sluice/storage";
+import type { StoredFile } from "files-sdk";
+
+/** What an adapter knows of an object before it is read; it always knows a size. */
+export type FileInfo = ObjectInfo & { readonly size: number };
+
+/** The metadata of `head`. A listing is told apart because adapters guess types from names there. */
+export function toObjectInfo(key: string, file: StoredFile): FileInfo {
+  const info = toListedInfo(key, file);
+  return isKnownType(file.type) ? { ...info, contentType: file.type } : info;
+}
+
+/** The metadata of one item of `list`. */
+export function toListedInfo(key: string, { size, etag, lastModified }: StoredFile): FileInfo {
+  const strong = strongEtag(etag);
+  return {
+    key,
+    size,
+    ...(strong !== undefined && { etag: strong }),
+    ...(lastModified !== undefined && { lastModified: new Date(lastModified) }),
+  };
+}
+
+/** Some adapters quote their etags, some do not; a weak one promises nothing about bytes. */
+export function strongEtag(etag: string | undefined): string | undefined {
+  const bare = etag?.replace(/^"(.*)"$/, "$1");
+  return bare !== undefined && /^(?!W\/)[\x21\x23-\x7e]+$/.test(bare) ? bare : undefined;
+}
+
+/** Where a service stores no type, adapters say that the object is bytes. */
+function isKnownType(type: string): boolean {
+  return type !== "" && type !== "application/octet-stream";
+}

@@ -1,0 +1,81 @@
+import { SluiceError } from "@sluice/core";
+import {
+  type OpenedObject,
+  type OpenOptions,
+  quoteKey,
+  resolveRange,
+  sealed,
+} from "@sluice/storage";
+import type { Adapter, StoredFile } from "files-sdk";
+import { toSluiceError } from "./files-error.ts";
+import { type FileInfo, strongEtag } from "./object-info.ts";
+import { sliceBody } from "./slice.ts";
+
+/**
+ * Opens the version that `info` describes. An adapter with a native exact read opens that version or
+ * fails. With the others `look` asks for the metadata again before the last chunk is handed on.
+ */
+export async function openFile(
+  adapter: Adapter,
+  info: FileInfo,
+  look: () => Promise<FileInfo>,
+  { range, ifMatch, signal }: OpenOptions,
+): Promise<OpenedObject> {
+  const { key, size, etag } = info;
+  const who = `files-sdk: open ${quoteKey(key)}`;
+  const ensureSame = (isSame: boolean): void => {
+    if (!isSame) throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+  };
+  ensureSame(ifMatch === undefined || ifMatch === etag);
+  const resolved = range && resolveRange(range, size, who);
+  const { start, end } = resolved ?? { start: 0, end: size };
+  const length = end - start;
+
+  const asksRange = resolved !== undefined && length > 0 && adapter.supportsRange === true;
+  const downloadOptions = {
+    as: "stream",
+    // both bounds are inclusive there
+    ...(asksRange && { range: { start, end: end - 1 } }),
+    ...(signal && { signal }),
+  } as const;
+  const exactRead = etag === undefined ? undefined : adapter.conditional?.exactRead;
+  let file: StoredFile;
+  try {
+    file =
+      exactRead && etag !== undefined
+        ? await exactRead(key, etag, downloadOptions)
+        : await adapter.download(key, downloadOptions);
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toSluiceError(error, who);
+  }
+
+  // a service may ignore a range, and not every adapter looks
+  const cameWhole = !asksRange || (file.size === size && length !== size);
+  const body = sliceBody(file.stream(), {
+    skip: cameWhole ? start : 0,
+    length,
+    cut: cameWhole && end < size,
+    who,
+    signal,
+  });
+  const got = strongEtag(file.etag);
+  if (got !== undefined && got !== etag) {
+    await body.cancel();
+    ensureSame(false);
+  }
+  const verify = async (): Promise<void> => ensureSame(isSameVersion(info, await look()));
+  return {
+    info,
+    ...(resolved && { range: resolved }),
+    body: exactRead ? body : sealed(body, verify),
+  };
+}
+
+function isSameVersion(before: FileInfo, now: FileInfo): boolean {
+  return (
+    before.etag === now.etag &&
+    before.size === now.size &&
+    before.lastModified?.getTime() === now.lastModified?.getTime()
+  );
+}
