@@ -74,7 +74,7 @@ describe("who, what for and when", () => {
   });
 
   test("a token opens with its own purpose, audience and key id only", () => {
-    const purposes = ["download", "upload", "resume"] as const;
+    const purposes = ["download", "upload", "resume", "connect"] as const;
     const pair = [generateKey({ kid: "k1" }), generateKey({ kid: "k2", state: "next" })];
     const rings = [
       createKeyRing(pair),

@@ -199,7 +199,7 @@ describe("sealing", () => {
     new Date(300_000),
   ];
 
-  test.each(["download", "upload", "resume"] as const)(
+  test.each(["download", "upload", "resume", "connect"] as const)(
     "a %s token lives at most as long as its purpose and auth allow, and always ends",
     (purpose) => {
       for (const auth of ["bound", "self"] as const) {

@@ -1,5 +1,5 @@
 /** What a token is for. Each purpose has a key of its own, so no token passes for another purpose. */
-export type TokenPurpose = "download" | "upload" | "resume";
+export type TokenPurpose = "download" | "upload" | "resume" | "connect";
 
 /** `bound`: only its principal may use it. `self`: whoever has it may. */
 export type TokenAuth = "bound" | "self";
@@ -25,6 +25,10 @@ export const tokenLifetimes: Readonly<
   resume: {
     bound: { ttlMs: 300_000, maxTtlMs: 900_000 },
     self: { ttlMs: 60_000, maxTtlMs: 900_000 },
+  },
+  connect: {
+    bound: { ttlMs: 30_000, maxTtlMs: 60_000 },
+    self: { ttlMs: 30_000, maxTtlMs: 60_000 },
   },
 };
 
@@ -65,7 +69,7 @@ export function ensureTime(now: number): void {
 /** Throws unless the purpose is one of ours. */
 export function ensurePurpose(purpose: TokenPurpose): void {
   if (!Object.hasOwn(tokenLifetimes, purpose))
-    throw new TypeError('token: a purpose is "download", "upload" or "resume"');
+    throw new TypeError('token: a purpose is "download", "upload", "resume" or "connect"');
 }
 
 function wholeSeconds(ms: number): number {
