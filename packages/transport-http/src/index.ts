@@ -1,3 +1,4 @@
+export { createSidecar } from "./lib/sidecar.ts";
 export {
   withSluice,
   type McpFetchHandler,
@@ -5,4 +6,4 @@ export {
   type WithSluiceOptions,
 } from "./lib/with-sluice.ts";
 export type { DownloadRoute, PlainRequest } from "./lib/download-route.ts";
-export type { OriginGateOptions } from "./lib/origin-gate.ts";
+export type { OriginGateOptions } from "@sluice/server";

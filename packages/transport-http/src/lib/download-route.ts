@@ -1,6 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import { problem, type Reply, type Sluice } from "@sluice/server";
-import type { OriginGate } from "./origin-gate.ts";
+import { problem, type OriginGate, type Reply, type Sluice } from "@sluice/server";
 
 /** A request to the download route as plain values, so that no transport has to build web objects. */
 export interface PlainRequest {

@@ -1,7 +1,9 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import {
   closeStreamSlot,
+  createOriginGate,
   openStreamSlot,
+  type OriginGateOptions,
   type Reply,
   type RpcFault,
   type Sluice,
@@ -9,7 +11,6 @@ import {
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { createDownloadRoute, type DownloadRoute } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
-import { createOriginGate, type OriginGateOptions } from "./origin-gate.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { callIn, isMisnamed, type RpcCall } from "./stream-call.ts";
 import { toResponse } from "./web-response.ts";

@@ -1,4 +1,6 @@
-import { isLoopbackHost, problem, type Reply } from "@sluice/server";
+import { problem } from "./problem.ts";
+import type { Reply } from "./reply.ts";
+import { isLoopbackHost } from "./sluice-options.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {
@@ -39,7 +41,7 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
   for (const origin of [endpoint.origin, ...(options.origins ?? [])]) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new TypeError(
-        `withSluice: ${JSON.stringify(origin)} is no origin; write it like "https://app.example.com"`,
+        `sluice: ${JSON.stringify(origin)} is no origin; write it like "https://app.example.com"`,
       );
     origins.set(origin, [
       "Access-Control-Allow-Origin",
