@@ -3,14 +3,16 @@ import type { ChangeBatch, WatchOptions } from "./backend.ts";
 
 type Change = "changed" | "removed";
 
-/** Hands changes made in this process to any number of watchers. */
+/** Hands changes that one source tells of to any number of watchers. */
 export interface ChangeFeed {
   /** Reports a change of one key to everyone who watches it. */
   publish(key: string, change: Change): void;
   /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** Ends every watcher. */
-  close(): void;
+  /** Tells every watcher that changes may have been missed. */
+  reset(): void;
+  /** Ends every watcher, with an error when there is one. */
+  close(error?: Error): void;
 }
 
 interface Watcher {
@@ -18,6 +20,7 @@ interface Watcher {
   readonly pending: Map<string, Change>;
   missed: boolean;
   ended: boolean;
+  error?: Error | undefined;
   wake?: () => void;
 }
 
@@ -47,6 +50,7 @@ export function createChangeFeed(who: string): ChangeFeed {
         if (batch !== undefined) yield { ...batch, cursor: position() };
         else await new Promise<void>((resolve) => (watcher.wake = resolve));
       }
+      if (watcher.error !== undefined) throw watcher.error;
     } finally {
       watchers.delete(watcher);
       signal.removeEventListener("abort", onAbort);
@@ -63,14 +67,22 @@ export function createChangeFeed(who: string): ChangeFeed {
         watcher.wake?.();
       }
     },
-    close() {
-      for (const watcher of watchers) end(watcher);
+    reset() {
+      changes++;
+      for (const watcher of watchers) {
+        watcher.missed = true;
+        watcher.wake?.();
+      }
+    },
+    close(error) {
+      for (const watcher of watchers) end(watcher, error);
     },
   };
 }
 
-function end(watcher: Watcher): void {
+function end(watcher: Watcher, error?: Error): void {
   watcher.ended = true;
+  watcher.error = error;
   watcher.wake?.();
 }
 

@@ -1,16 +1,19 @@
 import { SluiceError } from "@sluice/core";
 
-/** A cursor that says "after this key", with a check that tells foreign and mangled ones apart. */
-export function formatCursor(key: string): string {
-  return `${checksum(key)}.${encodeURIComponent(key)}`;
+/**
+ * A cursor that carries a text (the key to go on after, the token of a service), with a check that
+ * tells foreign and mangled ones apart. `scope` names what it belongs to, such as the store and the prefix.
+ */
+export function formatCursor(text: string, scope = ""): string {
+  return `${checksum(scope, text)}.${encodeURIComponent(text)}`;
 }
 
-/** The key inside a cursor of {@link formatCursor}; anything else throws `invalid_argument`. */
-export function parseCursor(cursor: string, who: string): string {
-  const [, check, text] = /^([0-9a-f]{8})\.(.+)$/.exec(cursor) ?? [];
+/** The text inside a cursor that {@link formatCursor} made for this scope; anything else throws `invalid_argument`. */
+export function parseCursor(cursor: string, who: string, scope = ""): string {
+  const [, check, encoded] = /^([0-9a-f]{8})\.(.+)$/.exec(cursor) ?? [];
   try {
-    const key = decodeURIComponent(text ?? "");
-    if (check === checksum(key)) return key;
+    const text = decodeURIComponent(encoded ?? "");
+    if (check === checksum(scope, text)) return text;
   } catch {
     // not percent-encoding: not one of ours either
   }
@@ -18,8 +21,9 @@ export function parseCursor(cursor: string, who: string): string {
 }
 
 /** 32-bit FNV-1a: it catches accidents; a cursor opens nothing that a listing would not. */
-function checksum(text: string): string {
+function checksum(scope: string, text: string): string {
   let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  for (const byte of new TextEncoder().encode(`${scope}\0${text}`))
+    hash = Math.imul(hash ^ byte, 0x01000193);
   return (hash >>> 0).toString(16).padStart(8, "0");
 }
