@@ -9,4 +9,5 @@ export {
   type StreamingExtension,
 } from "./lib/streaming-capabilities.ts";
 export { streamResource, type ResourceStream, type StreamFacts } from "./lib/stream-resource.ts";
+export { withDownloads, type DownloadSide, type SendingTransport } from "./lib/with-downloads.ts";
 export { withStreaming } from "./lib/with-streaming.ts";

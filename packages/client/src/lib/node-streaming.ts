@@ -1,6 +1,7 @@
 import type { Exchange } from "./exchange.ts";
 import { createFetchExchange, type FetchLike } from "./fetch-exchange.ts";
 import { createHttpExchange } from "./http-exchange.ts";
+import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
 import { divertStreams } from "./with-streaming.ts";
 
 /** The exchange of this process: its connections are shared by every transfer. */
@@ -18,4 +19,16 @@ export function withStreaming(fetch?: FetchLike): FetchLike {
   return fetch
     ? divertStreams(fetch, createFetchExchange(fetch))
     : divertStreams(globalThis.fetch, httpExchange);
+}
+
+/**
+ * Makes `streamResource` work over a transport that is not HTTP, as {@link withStreaming} does over
+ * one that is: what the server answers is a download URL, and `side` tells whom to trust with it.
+ * It is asked at each call. Changes `send` of the transport and gives it back.
+ */
+export function withDownloads<Sending extends SendingTransport>(
+  transport: Sending,
+  side: () => DownloadSide | Promise<DownloadSide>,
+): Sending {
+  return divertCalls(transport, side, httpExchange);
 }

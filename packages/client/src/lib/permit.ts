@@ -83,17 +83,27 @@ export async function requestPermit(
 }
 
 async function callStream(client: StreamingClient, call: StreamCall): Promise<StreamResult> {
-  const { signal, uri } = call;
+  const { signal, uri, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
+  const late = new AbortController();
+  const timer = setTimeout(() => {
+    // over HTTP the middleware waits, with the same deadline for each answer
+    if (call.answer && call.answer.status === undefined)
+      late.abort(new SluiceError("timeout", "client: the server did not answer in time"));
+  }, headersMs);
   try {
     const params = { uri, _meta: { [CALL_META]: id } };
-    return await client.request({ method: STREAM_METHOD, params }, resultSchema, { signal });
+    return await client.request({ method: STREAM_METHOD, params }, resultSchema, {
+      signal: AbortSignal.any([signal, late.signal]),
+    });
   } catch (error) {
     call.answer?.direct?.body.cancel();
-    if (signal.aborted) throw signal.reason;
+    signal.throwIfAborted();
+    late.signal.throwIfAborted();
     throw call.answer?.failure ?? refusedBy(call, error);
   } finally {
+    clearTimeout(timer);
     end();
   }
 }

@@ -17,11 +17,12 @@ export interface StreamCall {
   answer?: CallAnswer;
 }
 
-/** What the middleware kept of the HTTP answer to a call. */
+/** What the middleware kept of the HTTP answer to a call, or knows beforehand where that is a message. */
 export interface CallAnswer {
   readonly exchange: Exchange;
   readonly credentials: Credentials;
-  readonly status: number;
+  /** HTTP status; absent where the answer is a message of another transport. */
+  readonly status?: number;
   /** Address that answered, where the platform tells. */
   readonly address?: string;
   /** Bytes on the answer itself. */

@@ -1,12 +1,12 @@
 import { parseMediaType, SluiceError } from "@sluice/core";
-import { RESOURCE_URI_HEADER, STREAM_METHOD } from "@sluice/core/wire";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "./exchange.ts";
 import { createFetchExchange, type FetchLike } from "./fetch-exchange.ts";
 import { httpError, readJson, retryAfterOf } from "./http-error.ts";
 import type { Credentials } from "./hop-headers.ts";
 import { streamOf } from "./flow-stream.ts";
-import { CALL_META, findCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
-import { streamingCapabilities } from "./streaming-capabilities.ts";
+import { outgoingCall } from "./outgoing-call.ts";
+import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
@@ -38,28 +38,10 @@ function readRequest(init: RequestInit | undefined): DivertedRequest | undefined
   const text = init?.body;
   if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
     return undefined;
-  const message = parseJson(text) as JsonRpcCall | undefined;
-  const { [CALL_META]: callId, ...meta } = message?.params?._meta ?? {};
-  const call = findCall(callId);
-  if (message?.method !== STREAM_METHOD || !call) return undefined;
-  const _meta = { ...meta, [CLIENT_CAPABILITIES]: declare(meta[CLIENT_CAPABILITIES], call) };
-  const body = JSON.stringify({ ...message, params: { ...message.params, _meta } });
-  return { call, id: message.id, body };
-}
-
-interface JsonRpcCall {
-  readonly id: unknown;
-  readonly method: unknown;
-  readonly params?: { readonly _meta?: Record<string, unknown> };
-}
-
-/** Where a request carries what its client can do; stateless servers of either era read it there. */
-const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-
-function declare(declared: unknown, call: StreamCall): object {
-  const before = (declared ?? {}) as { extensions?: object };
-  const ours = streamingCapabilities(call.streaming);
-  return { ...before, ...ours, extensions: { ...before.extensions, ...ours.extensions } };
+  const outgoing = outgoingCall(parseJson(text));
+  if (!outgoing) return undefined;
+  const { call, id, message } = outgoing;
+  return { call, id, body: JSON.stringify(message) };
 }
 
 async function divert(
