@@ -18,8 +18,9 @@ async function read(adapter: Adapter, start?: number, end?: number): Promise<str
   return new Response(body).text();
 }
 
-function withoutEtag({ etag: _, ...file }: StoredFile): StoredFile {
-  return file;
+function withoutEtag(file: StoredFile): StoredFile {
+  const { etag, ...rest } = file;
+  return etag === undefined ? file : rest;
 }
 
 /** Replaces the object between the metadata and the bytes of one read. */
