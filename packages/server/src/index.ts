@@ -1,11 +1,19 @@
 export { createSluice, type Sluice } from "./lib/create-sluice.ts";
 export type { GrantOptions, SluiceOptions, Endpoint } from "./lib/sluice-options.ts";
 export type { AttachOptions } from "./lib/attach.ts";
-export type { AccessAction, AccessDecision, AccessRule } from "./lib/access.ts";
+export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./lib/access.ts";
 export type { Caller, PrincipalResolver } from "./lib/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./lib/delivery.ts";
 export type { StreamLimits } from "./lib/stream-limits.ts";
-export type { AuditRecord, AuditSink } from "./lib/audit.ts";
+export type { RateLimiter, RateLimits, WindowLimits } from "./lib/rate-limits.ts";
+export type {
+  AuditAction,
+  AuditOptions,
+  AuditOutcome,
+  AuditRecord,
+  AuditSink,
+} from "./lib/audit.ts";
+export type { CarrierReader, Telemetry, TelemetrySpan } from "./lib/telemetry.ts";
 
 // for transports
 export type { RedeemRequest } from "./lib/redeem.ts";

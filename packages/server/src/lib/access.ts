@@ -1,7 +1,10 @@
 import { SluiceError, type Principal } from "@sluice/core";
 
-/** What somebody wants to do with a resource. `stream` is asked for the call and for each redemption. */
-export type AccessAction = "list" | "read" | "stream";
+/**
+ * What somebody wants to do with a resource. `subscribe` is asked for the call and before each
+ * notification, `stream` for the call and for each redemption.
+ */
+export type AccessAction = "list" | "read" | "subscribe" | "stream";
 
 /**
  * - `allow`
@@ -21,10 +24,95 @@ export type AccessRule = (
   action: AccessAction,
 ) => AccessDecision | Promise<AccessDecision>;
 
-/** Throws `not_found` or `permission_denied` unless the decision is `allow`; anything unknown hides. */
+/**
+ * The same for the URIs of one page of a list, in one call: gives as many decisions, in the same
+ * order.
+ */
+export type AccessPageRule = (
+  principal: Principal | undefined,
+  uris: readonly string[],
+  action: AccessAction,
+) => readonly AccessDecision[] | Promise<readonly AccessDecision[]>;
+
+/** Asks the rules of one Sluice. */
+export interface Access {
+  /** False when everybody may do everything. */
+  readonly hasRules: boolean;
+  decide(
+    principal: Principal | undefined,
+    uri: string,
+    action: AccessAction,
+  ): AccessDecision | Promise<AccessDecision>;
+  /** One decision for each URI, in the same order. */
+  decideAll(
+    principal: Principal | undefined,
+    uris: readonly string[],
+    action: AccessAction,
+  ): Promise<readonly AccessDecision[]>;
+}
+
+/** How many decisions of a page are waited for at a time, where a rule takes one URI. */
+const decisionsAtOnce = 16;
+
+/** Puts the rules together. A page rule without a rule for one URI is a `TypeError`. */
+export function createAccess(rule?: AccessRule, pageRule?: AccessPageRule): Access {
+  if (pageRule && !rule)
+    throw new TypeError("createSluice: accessPage needs access beside it, which decides the rest");
+  const decide: AccessRule = rule ?? (() => "allow");
+  return {
+    hasRules: rule !== undefined,
+    decide,
+    async decideAll(principal, uris, action) {
+      if (!rule) return uris.map(() => "allow");
+      if (!pageRule) return decideEach(uris, (uri) => rule(principal, uri, action));
+      const decisions = await pageRule(principal, uris, action);
+      if (decisions.length !== uris.length)
+        throw new SluiceError(
+          "internal",
+          `sluice: accessPage gave ${decisions.length} decisions for ${uris.length} URIs; give one for each`,
+        );
+      return decisions;
+    },
+  };
+}
+
+async function decideEach(
+  uris: readonly string[],
+  decide: (uri: string) => AccessDecision | Promise<AccessDecision>,
+): Promise<AccessDecision[]> {
+  const decisions: AccessDecision[] = [];
+  let next = 0;
+  async function work(): Promise<void> {
+    while (next < uris.length) {
+      const at = next++;
+      const decision = decide(uris[at]!);
+      // rules that look nothing up cost no turn of the event loop
+      decisions[at] = decision instanceof Promise ? await decision : decision;
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(decisionsAtOnce, uris.length) }, work));
+  return decisions;
+}
+
+/**
+ * What is thrown for a resource that is hidden, in place of what storage throws for a missing one.
+ * One object for all: making an error costs time that could be measured.
+ */
+export const hiddenFault: SluiceError = new SluiceError(
+  "not_found",
+  "sluice: access rules hide it",
+);
+
+/** Throws what a client may learn unless the decision is `allow`; anything unknown hides. */
 export function ensureAllowed(decision: AccessDecision): void {
   if (decision === "allow") return;
   if (decision === "deny")
     throw new SluiceError("permission_denied", "sluice: access rules deny it");
-  throw new SluiceError("not_found", "sluice: access rules hide it");
+  throw hiddenFault;
+}
+
+/** Why something was refused or failed, for records: an error code, or `hidden`. */
+export function reasonOf(error: unknown): string {
+  if (error === hiddenFault) return "hidden";
+  return SluiceError.is(error) ? error.code : "internal";
 }

@@ -1,20 +1,33 @@
+import { SluiceError } from "@sluice/core";
 import type { DeliveryMode, Era } from "@sluice/core/wire";
+import { systemClock, within } from "@sluice/storage";
+import type { CarrierReader, Telemetry } from "./telemetry.ts";
+
+/** What somebody did: `list`, `read`, `subscribe` and `stream` are calls, `download` a request to a download URL. */
+export type AuditAction = "list" | "read" | "subscribe" | "stream" | "download";
+
+/**
+ * - `begun`: bytes are about to be sent; only where records are required, before the one of the end
+ * - `complete`: every byte asked for was handed over, or there was none to send (HEAD, 304, a list)
+ * - `issued`: a download URL or a redirect was handed out
+ * - `denied`: refused; `reason` says why
+ * - `aborted`: the receiver went away in the middle
+ * - `failed`: a fault of ours or of storage
+ */
+export type AuditOutcome = "begun" | "complete" | "issued" | "denied" | "aborted" | "failed";
 
 /** One line of the audit trail: who got, or did not get, which resource, and how it went. */
 export interface AuditRecord {
+  /** Names the operation, the same in all its records. */
+  readonly id: string;
   /** When it began, unix milliseconds. */
   readonly time: number;
-  /** `read` and `stream` are the JSON-RPC methods; `download` is a request to a download URL. */
-  readonly action: "read" | "stream" | "download";
+  readonly action: AuditAction;
+  readonly outcome: AuditOutcome;
   /**
-   * - `complete`: every byte asked for was handed over, or there was none to send (HEAD, 304)
-   * - `issued`: a download URL or a redirect was handed out
-   * - `denied`: refused; `reason` says why
-   * - `aborted`: the receiver went away in the middle
-   * - `failed`: a fault of ours or of storage
+   * Cause of anything but success: a `SluiceError` code, `hidden` where access rules said so, or one
+   * of `spent`, `revoked`, `changed`.
    */
-  readonly outcome: "complete" | "issued" | "denied" | "aborted" | "failed";
-  /** Cause of anything but success: a `SluiceError` code, or one of `spent`, `revoked`, `changed`. */
   readonly reason?: string;
   /**
    * Opaque tag of the principal: `principalTag` of @sluice/core, without its session where there is
@@ -35,51 +48,141 @@ export interface AuditRecord {
   readonly era?: Era;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode;
+  /** With `list`: resources that were shown. */
+  readonly shown?: number;
+  /** With `list`: resources of the page that access rules kept back. */
+  readonly withheld?: number;
 }
 
-/** Takes the records, one at a time. It must not throw; what it throws goes to `onError`. */
-export type AuditSink = (record: AuditRecord) => void;
+/**
+ * Takes the records, one at a time, and may take its time. What it throws or rejects with goes to
+ * `onError`; where records are required, it also ends the operation.
+ */
+export type AuditSink = (record: AuditRecord) => void | Promise<void>;
 
-/** What is known of a transfer while it goes on. */
+/** A sink and what depends on it. */
+export interface AuditOptions {
+  readonly sink: AuditSink;
+  /**
+   * No record, no bytes: nothing is sent, shown or issued before the sink has its record, and a
+   * record that is not there after 5 s counts as missing. Default false.
+   */
+  readonly required?: boolean;
+}
+
+/** What is known of an operation while it goes on. */
 export type AuditFacts = { -readonly [K in keyof AuditRecord]?: AuditRecord[K] | undefined } & {
-  action: AuditRecord["action"];
+  action: AuditAction;
 };
 
-/** A transfer that has begun. Its record is written at the first `end`. */
+/** What is known at the end of an operation. */
+export interface AuditEnding {
+  readonly reason?: string;
+  readonly bytes?: number;
+}
+
+/** An operation that has begun. Its last record is made at the first `end` or `conclude`. */
 export interface AuditEntry {
   /** What is known so far; fill it in as it becomes known. */
   readonly facts: AuditFacts;
-  end(outcome: AuditRecord["outcome"], more?: { reason?: string; bytes?: number }): void;
+  /** Runs the work of the operation within its trace. */
+  run<Result>(work: () => Result): Result;
+  /** Wait for it before bytes are sent: where records are required, rejects with `unavailable` when there is none. */
+  admit(): Promise<void> | undefined;
+  /** Ends an operation that gave nothing away, or has given it already. */
+  end(outcome: AuditOutcome, ending?: AuditEnding): void;
+  /** Wait for it before the answer of an operation leaves: else like `end`, rejects as `admit` does. */
+  conclude(outcome: AuditOutcome, ending?: AuditEnding): Promise<void> | undefined;
 }
 
-/** Begins records for one sink. */
-export function createAuditTrail(
-  sink: AuditSink | undefined,
-  onError: (error: unknown) => void,
-): (facts: AuditFacts) => AuditEntry {
-  return (facts) => {
+/** Begins the entry of an operation; `carrier` reads the fields that may carry a trace context. */
+export type BeginAudit = (facts: AuditFacts, carrier?: CarrierReader) => AuditEntry;
+
+interface TrailOptions {
+  readonly audit: AuditSink | AuditOptions | undefined;
+  readonly telemetry: Telemetry | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Begins entries for one sink and one telemetry. */
+export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): BeginAudit {
+  const { sink, required = false } = typeof audit === "function" ? { sink: audit } : (audit ?? {});
+  const newId = createIds();
+
+  function keep(record: AuditRecord): Promise<void> | undefined {
+    if (!sink) return undefined;
+    try {
+      const kept = sink(record);
+      if (!(kept instanceof Promise)) return undefined;
+      return within(kept, {
+        clock: systemClock,
+        timeoutMs: sinkMs,
+        expired: () => new Error(`audit: the sink did not take a record within ${sinkMs} ms`),
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  return (facts, carrier) => {
+    const id = newId();
     const time = Date.now();
     const startedAt = performance.now();
+    const span = telemetry?.begin(facts, carrier ?? (() => undefined));
     let ended = false;
+
+    function recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
+      const record: Record<string, unknown> = { id, time };
+      for (const [name, value] of Object.entries(facts))
+        if (value !== undefined) record[name] = value;
+      Object.assign(record, { outcome, bytes, durationMs: performance.now() - startedAt });
+      if (reason !== undefined) record["reason"] = reason;
+      if (facts.uri !== undefined) record["uri"] = onOneLine(facts.uri);
+      return record as unknown as AuditRecord;
+    }
+
+    function finish(outcome: AuditOutcome, ending: AuditEnding = {}): Promise<void> | undefined {
+      if (ended || (!sink && !span)) return undefined;
+      ended = true;
+      const record = recordOf(outcome, ending);
+      span?.end(record);
+      return keep(record);
+    }
+
     return {
       facts,
-      end(outcome, { reason, bytes = 0 } = {}) {
-        if (ended) return;
-        ended = true;
-        if (!sink) return;
-        const record: Record<string, unknown> = { time };
-        for (const [name, value] of Object.entries(facts))
-          if (value !== undefined) record[name] = value;
-        Object.assign(record, { outcome, bytes, durationMs: performance.now() - startedAt });
-        if (reason !== undefined) record["reason"] = reason;
-        if (facts.uri !== undefined) record["uri"] = onOneLine(facts.uri);
-        try {
-          sink(record as unknown as AuditRecord);
-        } catch (error) {
-          onError(error);
-        }
+      run: (work) => (span ? span.run(work) : work()),
+      admit: () => (required ? keep(recordOf("begun", {}))?.catch(refuse) : undefined),
+      end(outcome, ending) {
+        finish(outcome, ending)?.catch(onError);
+      },
+      conclude(outcome, ending) {
+        const kept = finish(outcome, ending);
+        if (required) return kept?.catch(refuse);
+        kept?.catch(onError);
+        return undefined;
       },
     };
+  };
+}
+
+const sinkMs = 5_000;
+
+function refuse(cause: unknown): never {
+  throw new SluiceError("unavailable", "sluice: nothing leaves without an audit record", {
+    cause,
+    retryAfterMs: 1_000,
+  });
+}
+
+/** Ids that no other process makes: 96 random bits and a count. Cheaper than as many random bits each. */
+function createIds(): () => string {
+  let prefix: string | undefined;
+  let count = 0;
+  return () => {
+    prefix ??= crypto.randomUUID().replaceAll("-", "").slice(0, 24);
+    count += 1;
+    return `${prefix}-${count}`;
   };
 }
 

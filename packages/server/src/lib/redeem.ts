@@ -10,12 +10,14 @@ import {
   type ByteRange,
   type Principal,
 } from "@sluice/core";
-import type { ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
+import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import { reasonOf } from "./access.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
 import type { Caller } from "./principal.ts";
 import type { OpenGrant } from "./recent-grants.ts";
 import { problem } from "./problem.ts";
+import type { Reach } from "./reach.ts";
 import { discardSource, type Reply } from "./reply.ts";
 import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
@@ -32,11 +34,20 @@ export interface RedeemRequest extends Caller {
 
 /**
  * Redeems a token. The order is fixed: token → time → bearer → principal → rate → access → open →
- * version → claim. What fails earlier tells less, and only what will get bytes uses the grant up.
+ * version → record → claim. What fails earlier tells less, and only what will get bytes uses the grant up.
  * Every cause of a 404 gives the same bytes. It never rejects.
  */
-export async function redeem(parts: SluiceParts, request: RedeemRequest): Promise<Reply> {
-  const entry = parts.beginAudit({ action: "download", mode: "downloadUrl" });
+export function redeem(parts: SluiceParts, request: RedeemRequest): Promise<Reply> {
+  const facts = { action: "download", mode: "downloadUrl" } as const;
+  const entry = parts.beginAudit(facts, (name) => request.header(name));
+  return entry.run(() => answerRedemption(parts, request, entry));
+}
+
+async function answerRedemption(
+  parts: SluiceParts,
+  request: RedeemRequest,
+  entry: AuditEntry,
+): Promise<Reply> {
   let release: (() => void) | undefined;
   try {
     const grant = parts.openToken(request.token, Date.now());
@@ -47,15 +58,16 @@ export async function redeem(parts: SluiceParts, request: RedeemRequest): Promis
     const principal = grant.auth === "bound" ? await holderOf(parts, grant, request) : undefined;
     const tag = tagOf(principal);
     entry.facts.principal = tag;
+    await parts.usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
     release = parts.slots.take(tag);
-    await parts.ensureAccess(principal, entry.facts.uri, "stream");
 
-    const storage = parts.storageOf(principal);
-    const chosen = await choose(storage, grant, request).catch(rethrowStorageFault);
+    const reach = await parts.reach({ principal, key, action: "stream" });
+    const chosen = await choose(reach, grant, request).catch(rethrowStorageFault);
     try {
+      if (chosen.opened) await entry.admit();
       // an answer without bytes needs a live grant and uses none up, as a window grant does
       await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
-      return replyWith(parts, { grant, entry, release, ...chosen });
+      return await replyWith(parts, { grant, entry, release, ...chosen });
     } catch (error) {
       if (chosen.opened) await discardSource(chosen.opened, error);
       throw error;
@@ -112,7 +124,7 @@ interface Chosen {
 
 /** What to answer with, opened where that is bytes. A plain GET costs storage one call. */
 async function choose(
-  storage: StorageBackend,
+  storage: Reach,
   grant: OpenGrant,
   { method, header, signal }: RedeemRequest,
 ): Promise<Chosen> {
@@ -175,11 +187,11 @@ interface Redemption extends Chosen {
   readonly release: () => void;
 }
 
-function replyWith(parts: SluiceParts, redemption: Redemption): Reply {
+async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Reply> {
   const { grant, entry, release, status, info, range, opened } = redemption;
   if (status === 304) {
     release();
-    entry.end("complete", { reason: "not_modified" });
+    await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };
   }
   const headers = byteHeaders({
@@ -191,7 +203,7 @@ function replyWith(parts: SluiceParts, redemption: Redemption): Reply {
   });
   if (!opened) {
     release();
-    entry.end("complete");
+    await entry.conclude("complete");
     return { status, headers };
   }
   const isLast = range === undefined || range.end === info.size;
@@ -211,7 +223,7 @@ function refuse(
     return problem(503);
   }
   const outcome = outcomeOf(error);
-  entry.end(outcome, { reason: SluiceError.is(error) ? error.code : "internal" });
+  entry.end(outcome, { reason: reasonOf(error) });
   if (outcome === "failed") parts.onError(error);
   return problemOf(error, parts.options.resourceMetadataUrl);
 }

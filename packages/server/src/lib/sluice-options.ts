@@ -1,11 +1,13 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import type { GrantUse, KeyRing, KeyRingInput, Principal, StateStore } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
-import type { AccessRule } from "./access.ts";
-import type { AuditSink } from "./audit.ts";
+import type { AccessPageRule, AccessRule } from "./access.ts";
+import type { AuditOptions, AuditSink } from "./audit.ts";
 import type { DeliveryPolicy } from "./delivery.ts";
 import type { PrincipalResolver } from "./principal.ts";
+import type { WindowLimits } from "./rate-limits.ts";
 import type { StreamLimits } from "./stream-limits.ts";
+import type { Telemetry } from "./telemetry.ts";
 
 /** Options of `createSluice`. */
 export interface SluiceOptions {
@@ -39,8 +41,10 @@ export interface SluiceOptions {
    * work for whoever has them. Default: only on a loopback endpoint without a principal resolver.
    */
   readonly anonymous?: boolean;
-  /** Who may do what. Asked at list, read and stream, and again at each redemption. Default: everybody everything. */
+  /** Who may do what. Asked at list, read, subscribe and stream, and again at each redemption. Default: everybody everything. */
   readonly access?: AccessRule;
+  /** The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. */
+  readonly accessPage?: AccessPageRule;
   /** Scopes that reading and streaming need, as in `registerResource` of the SDK. */
   readonly scopeChallenge?: ScopeChallengeHandler;
   /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
@@ -55,10 +59,12 @@ export interface SluiceOptions {
   readonly exactTypes?: boolean;
   /** Largest resource that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
   readonly maxReadBytes?: number;
-  /** Most streams at once. */
-  readonly limits?: StreamLimits;
-  /** Gets one record for each read, stream call and redemption. */
-  readonly audit?: AuditSink;
+  /** Most streams at once, and most requests and bytes in a window. */
+  readonly limits?: StreamLimits & WindowLimits;
+  /** Gets one record for each call and redemption; with `required`, nothing leaves without one. */
+  readonly audit?: AuditSink | AuditOptions;
+  /** Traces and metrics: `createTelemetry()` of `@sluice/server/telemetry`. */
+  readonly telemetry?: Telemetry;
   /** Gets faults that clients see only as `internal` or as a broken connection. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
   /** Gets advice about the configuration. Default: `console.warn`. */

@@ -14,13 +14,16 @@ import {
   type StateStore,
 } from "@sluice/core";
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
-import { ensureAllowed, type AccessAction } from "./access.ts";
-import { createAuditTrail, type AuditEntry, type AuditFacts } from "./audit.ts";
+import { createAccess, ensureAllowed, type Access, type AccessAction } from "./access.ts";
+import { createAuditTrail, type BeginAudit } from "./audit.ts";
 import { eraOf } from "./client-streaming.ts";
 import { createGrantOpener, type OpenGrant } from "./recent-grants.ts";
 import { createIdentify, type Caller, type Identity } from "./principal.ts";
+import { createUsageMeter, type UsageMeter } from "./rate-limits.ts";
+import { reachOf, type Reach, type ReachRequest } from "./reach.ts";
 import { readEndpoint, type Endpoint, type SluiceOptions } from "./sluice-options.ts";
 import { createStreamSlots, type StreamSlots } from "./stream-limits.ts";
+import type { CarrierReader } from "./telemetry.ts";
 
 /** What the handlers of one Sluice work with. */
 export interface SluiceParts {
@@ -31,6 +34,8 @@ export interface SluiceParts {
   readonly openToken: (token: string, now: number) => OpenGrant;
   readonly state: StateStore;
   readonly slots: StreamSlots;
+  readonly usage: UsageMeter;
+  readonly access: Access;
   readonly onError: (error: unknown) => void;
   storageOf(principal: Principal | undefined): StorageBackend;
   identify(caller: Caller): Identity | Promise<Identity>;
@@ -40,7 +45,9 @@ export interface SluiceParts {
     uri: string,
     action: AccessAction,
   ): void | Promise<void>;
-  beginAudit(facts: AuditFacts): AuditEntry;
+  /** Storage as a principal may use it for one resource; throws what a client may learn. */
+  reach(request: ReachRequest): Promise<Reach>;
+  beginAudit: BeginAudit;
   /** Seals a grant for a key; `undefined` when this identity gets none. */
   mint(identity: Identity, key: string, etag: string | undefined): MintedGrant | undefined;
 }
@@ -54,7 +61,8 @@ interface MintedGrant extends SealedToken {
 export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const {
     storage,
-    access = () => "allow" as const,
+    limits = {},
+    telemetry,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
     // oxlint-disable-next-line no-console -- the documented default
@@ -67,17 +75,22 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onWarning(
       "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
     );
+  const access = createAccess(options.access, options.accessPage);
+  const mapper = createUriMapper(options.baseUri);
+  const storageOf = createStorageOf(storage);
   const sealer = createSealer({ keys: readKeys(options.keys, onWarning), audience: endpoint.url });
 
   return {
     options,
     endpoint,
     onError,
-    mapper: createUriMapper(options.baseUri),
+    mapper,
+    access,
     openToken: createGrantOpener(sealer),
     state: options.state ?? createMemoryStateStore(),
-    slots: createStreamSlots(options.limits),
-    storageOf: createStorageOf(storage),
+    slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
+    usage: createUsageMeter(limits, onError),
+    storageOf,
     identify: createIdentify({
       principal: options.principal,
       anonymous: options.anonymous,
@@ -85,11 +98,12 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
       onWarning,
     }),
     ensureAccess(principal, uri, action) {
-      const decision = access(principal, uri, action);
+      const decision = access.decide(principal, uri, action);
       if (decision instanceof Promise) return decision.then(ensureAllowed);
       return ensureAllowed(decision);
     },
-    beginAudit: createAuditTrail(options.audit, onError),
+    reach: (request) => reachOf({ access, mapper }, storageOf(request.principal), request),
+    beginAudit: createAuditTrail({ audit: options.audit, telemetry, onError }),
     mint({ principal, mayMint, maxTtlMs }, key, etag) {
       const auth = principal ? "bound" : "self";
       const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
@@ -125,6 +139,14 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
     // the modern era has no sessions, whatever the header says
     sessionId: eraOf(mcp) === "modern" ? undefined : ctx.sessionId,
     header: (name) => request?.headers.get(name) ?? undefined,
+  };
+}
+
+/** Reads what may carry a trace context in a request's `_meta` (SEP-414). */
+export function carrierOf(ctx: ServerContext): CarrierReader {
+  return (name) => {
+    const value = (ctx.mcpReq._meta as Record<string, unknown> | undefined)?.[name];
+    return typeof value === "string" ? value : undefined;
   };
 }
 

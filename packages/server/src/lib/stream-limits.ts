@@ -17,8 +17,14 @@ export interface StreamSlots {
   take(principal: string | undefined): () => void;
 }
 
-/** Makes the counters of one server. Limits that are no whole number from 1 are a `RangeError`. */
-export function createStreamSlots(limits: StreamLimits = {}): StreamSlots {
+/**
+ * Makes the counters of one server; `onChange` hears of each place that is taken or given back.
+ * Limits that are no whole number from 1 are a `RangeError`.
+ */
+export function createStreamSlots(
+  limits: StreamLimits = {},
+  onChange: (change: 1 | -1) => void = () => {},
+): StreamSlots {
   const { perPrincipal = 8, perProcess = 256 } = limits;
   for (const limit of [perPrincipal, perProcess])
     if (!Number.isSafeInteger(limit) || limit < 1)
@@ -37,12 +43,14 @@ export function createStreamSlots(limits: StreamLimits = {}): StreamSlots {
           retryAfterMs: 1_000,
         });
       total += 1;
+      onChange(1);
       if (principal !== undefined) held.set(principal, mine + 1);
       let taken = true;
       return () => {
         if (!taken) return;
         taken = false;
         total -= 1;
+        onChange(-1);
         if (principal === undefined) return;
         const left = (held.get(principal) ?? 1) - 1;
         if (left === 0) held.delete(principal);

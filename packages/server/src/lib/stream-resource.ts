@@ -17,18 +17,20 @@ import {
   type DownloadUrlResult,
   type Era,
 } from "@sluice/core/wire";
-import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import type { ObjectInfo } from "@sluice/storage";
+import { reasonOf } from "./access.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders } from "./byte-headers.ts";
 import { clientStreaming, eraOf } from "./client-streaming.ts";
 import { deliveryOrder } from "./delivery.ts";
 import type { Identity } from "./principal.ts";
 import { formatChallenge } from "./redeem.ts";
+import type { Reach } from "./reach.ts";
 import { discardReply, discardSource, type Reply } from "./reply.ts";
 import { resourceName, resourceType } from "./resource-type.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
 import { isRedirectTarget } from "./sluice-options.ts";
-import { callerOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
+import { callerOf, carrierOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 import { slotOf, type StreamSlot } from "./stream-slot.ts";
 import { createTransfer } from "./transfer.ts";
@@ -57,16 +59,21 @@ export type StreamOutcome =
   | { readonly fault: RpcFault; readonly result?: never };
 
 /**
- * Answers `resources/stream`. Order: key → access → scopes → describe → capability → size → mode →
- * grant. It never rejects.
+ * Answers `resources/stream`. Order: rate → key → access → scopes → describe → capability → size →
+ * mode → grant → record. It never rejects.
  */
-export async function streamResource(parts: SluiceParts, call: StreamCall): Promise<StreamOutcome> {
+export function streamResource(parts: SluiceParts, call: StreamCall): Promise<StreamOutcome> {
   const { mcp, ctx, uri } = call;
   const era = eraOf(mcp);
   const slot = slotOf(ctx.http?.req);
-  const entry = parts.beginAudit({ action: "stream", era, uri });
+  const entry = parts.beginAudit({ action: "stream", era, uri }, carrierOf(ctx));
+  return entry.run(() => answerCall(parts, { ...call, era, slot, entry }));
+}
+
+async function answerCall(parts: SluiceParts, call: Answering): Promise<StreamOutcome> {
+  const { ctx, uri, era, slot, entry } = call;
   try {
-    const answer = await answerStream(parts, { ...call, era, slot, entry });
+    const answer = await answerStream(parts, call);
     if (answer.result) return { result: answer.result };
     if (slot === undefined || slot.isClosed) discardReply(answer.reply);
     else slot.reply = answer.reply;
@@ -75,7 +82,7 @@ export async function streamResource(parts: SluiceParts, call: StreamCall): Prom
   } catch (error) {
     const fault = error instanceof StreamRefusal ? error.fault : faultFor(parts, error, era, uri);
     const outcome = error instanceof StreamRefusal ? "denied" : outcomeOf(error);
-    const reason = SluiceError.is(error) ? error.code : fault.data.reason;
+    const reason = error instanceof StreamRefusal ? fault.data.reason : reasonOf(error);
     const isGone = ctx.http?.req?.signal.aborted === true;
     if (isGone) entry.end("aborted");
     else entry.end(outcome, { reason });
@@ -102,9 +109,10 @@ async function answerStream(
   const identity = await parts.identify(callerOf(ctx, mcp));
   const { principal } = identity;
   entry.facts.principal = tagOf(principal);
+  await parts.usage.admit(entry.facts.principal, "transfer");
   const key = parts.mapper.toKey(uri);
   const canonical = parts.mapper.toUri(key);
-  await parts.ensureAccess(principal, canonical, "stream");
+  const storage = await parts.reach({ principal, key, action: "stream" });
   // the SDK compares spellings: another one must not lead around what the author registered
   for (const spelling of new Set([canonical, uri])) {
     await ensureScopes(parts, { mcp, ctx, uri: spelling, era });
@@ -113,7 +121,6 @@ async function answerStream(
   }
 
   const signal = ctx.http?.req?.signal;
-  const storage = parts.storageOf(principal);
   const info = await storage
     .describe(key, signal ? { signal } : {})
     .catch((error: unknown) => Promise.reject(storageFault(error)));
@@ -147,7 +154,7 @@ interface Subject {
 
 function modesFor(
   parts: SluiceParts,
-  { subject, storage, hasSlot }: { subject: Subject; storage: StorageBackend; hasSlot: boolean },
+  { subject, storage, hasSlot }: { subject: Subject; storage: Reach; hasSlot: boolean },
 ): DeliveryMode[] {
   const { delivery = "auto", redirectOrigins = [] } = parts.options;
   const { uri, info, client, identity } = subject;
@@ -167,7 +174,7 @@ function modesFor(
 interface Attempt {
   readonly mode: DeliveryMode;
   readonly subject: Subject;
-  readonly storage: StorageBackend;
+  readonly storage: Reach;
 }
 
 function attempt(
@@ -176,12 +183,12 @@ function attempt(
 ): Promise<Answer | undefined> {
   if (mode === "direct") return direct(parts, storage, subject);
   if (mode === "redirect") return redirect(parts, storage, subject);
-  return Promise.resolve(downloadUrl(parts, subject));
+  return downloadUrl(parts, subject);
 }
 
 async function direct(
   parts: SluiceParts,
-  storage: StorageBackend,
+  storage: Reach,
   { uri, key, client, identity, entry, signal }: Subject,
 ): Promise<Answer> {
   const release = parts.slots.take(tagOf(identity.principal));
@@ -199,6 +206,7 @@ async function direct(
         entry.facts.grant = grant.id;
         headers.push("Link", `<${grant.url}>; rel="stream"`);
       }
+      await entry.admit();
       return { reply: { status: 200, headers, transfer } };
     } catch (error) {
       await discardSource(opened, error);
@@ -212,7 +220,7 @@ async function direct(
 
 async function redirect(
   parts: SluiceParts,
-  storage: StorageBackend,
+  storage: Reach,
   { uri, key, info, entry, signal }: Subject,
 ): Promise<Answer | undefined> {
   const presigned = await storage.presign?.(key, {
@@ -223,7 +231,7 @@ async function redirect(
   });
   if (!presigned || !isRedirectTarget(presigned.url, parts.options.redirectOrigins ?? []))
     return undefined;
-  entry.end("issued");
+  await entry.conclude("issued");
   const headers = [
     "Location",
     presigned.url,
@@ -239,14 +247,14 @@ async function redirect(
   return { reply: { status: 302, headers } };
 }
 
-function downloadUrl(
+async function downloadUrl(
   parts: SluiceParts,
   { uri, key, info, identity, entry }: Subject,
-): Answer | undefined {
+): Promise<Answer | undefined> {
   const grant = parts.mint(identity, key, info.etag);
   if (!grant) return undefined;
   entry.facts.grant = grant.id;
-  entry.end("issued");
+  await entry.conclude("issued");
   const { principal } = identity;
   const sha256 = info.digests?.sha256;
   const meta: DownloadUrlMeta = {

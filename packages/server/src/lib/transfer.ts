@@ -15,7 +15,7 @@ interface TransferParts {
 
 /** The bytes of an opened object, with what must happen once they are through. */
 export function createTransfer(
-  { onError }: Pick<SluiceParts, "onError">,
+  { onError, usage }: Pick<SluiceParts, "onError" | "usage">,
   { opened, entry, release, settle }: TransferParts,
 ): Transfer {
   const { range, info } = opened;
@@ -28,6 +28,7 @@ export function createTransfer(
       if (ended) return;
       ended = true;
       release();
+      usage.charge(entry.facts.principal, sent);
       const reason = SluiceError.is(error)
         ? error.code
         : outcome === "failed"

@@ -1,0 +1,101 @@
+import { SluiceError } from "@sluice/core";
+import { systemClock, within } from "@sluice/storage";
+
+/**
+ * A counter with a window. Every limiter of rate-limiter-flexible is one, in memory, in Redis or in
+ * a database; what shares the counter between processes is its store.
+ */
+export interface RateLimiter {
+  /**
+   * Counts `points` for `key`. Rejects with an object that has `msBeforeNext`, the milliseconds
+   * until the window ends, when that is more than the limit, and with anything else when it cannot tell.
+   */
+  consume(key: string, points: number): Promise<unknown>;
+}
+
+/** Limiters of one thing. */
+export interface RateLimits {
+  /** Keyed by the principal's tag. The anonymous have none and count in `global` alone. */
+  readonly perPrincipal?: RateLimiter;
+  /** For all callers together, under one key. */
+  readonly global?: RateLimiter;
+}
+
+/** What is counted beside open streams. */
+export interface WindowLimits {
+  /** Calls of list, read, subscribe and stream, and redemptions by whoever holds a genuine URL: one point each. */
+  readonly requests?: RateLimits;
+  /**
+   * Bytes of resources: each transfer is let in while the window has anything left, and counted
+   * when it ends, with what was delivered. One transfer can so go over the limit; the next waits.
+   */
+  readonly bytes?: RateLimits;
+}
+
+/** Counts what principals use. */
+export interface UsageMeter {
+  /**
+   * Counts a request and, where it will deliver bytes, asks whether any are left. Throws
+   * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer, for then nobody knows.
+   */
+  admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined;
+  /** Counts delivered bytes. */
+  charge(principal: string | undefined, bytes: number): void;
+}
+
+/** Makes the meter of one server. */
+export function createUsageMeter(
+  { requests, bytes }: WindowLimits,
+  onError: (error: unknown) => void,
+): UsageMeter {
+  const none = !requests && !bytes;
+  return {
+    admit(principal, kind) {
+      if (none) return undefined;
+      return (async () => {
+        await consume(requests, principal, 1);
+        // one point: a window that is used up to the last byte has nothing left
+        if (kind === "transfer") await consume(bytes, principal, 1);
+      })();
+    },
+    charge(principal, count) {
+      if (!bytes || count === 0) return;
+      consume(bytes, principal, count).catch((error: unknown) => {
+        if (!(SluiceError.is(error) && error.code === "throttled")) onError(error);
+      });
+    },
+  };
+}
+
+/** The principal's own share first: who is over it uses up nothing of the others'. */
+async function consume(
+  limits: RateLimits | undefined,
+  principal: string | undefined,
+  points: number,
+): Promise<void> {
+  if (limits?.perPrincipal && principal !== undefined)
+    await ask(limits.perPrincipal, principal, points);
+  if (limits?.global) await ask(limits.global, "all", points);
+}
+
+const answerMs = 5_000;
+
+async function ask(limiter: RateLimiter, key: string, points: number): Promise<void> {
+  try {
+    await within(limiter.consume(key, points), {
+      clock: systemClock,
+      timeoutMs: answerMs,
+      expired: () => new Error(`no answer within ${answerMs} ms`),
+    });
+  } catch (error) {
+    const retryAfterMs = (error as { msBeforeNext?: unknown } | undefined)?.msBeforeNext;
+    if (typeof retryAfterMs === "number")
+      throw new SluiceError("throttled", "sluice: too much within one window; wait and try again", {
+        retryAfterMs: Math.max(0, retryAfterMs),
+      });
+    throw new SluiceError("unavailable", "sluice: a rate limiter does not answer", {
+      cause: error,
+      retryAfterMs: 1_000,
+    });
+  }
+}

@@ -1,0 +1,94 @@
+import { SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
+import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
+import { discardSource } from "./reply.ts";
+
+/** What one principal may use of storage for one resource. */
+export type Reach = Pick<StorageBackend, "describe" | "open" | "presign">;
+
+/** Who wants to do what with which resource. */
+export interface ReachRequest {
+  readonly principal: Principal | undefined;
+  readonly key: string;
+  readonly action: AccessAction;
+}
+
+/**
+ * Asks the access rules and gives what may be used of storage. `deny` throws `permission_denied`.
+ * `hide` gives a reach in which the resource is not there, and where looking for it takes the calls
+ * to storage that a missing one takes: neither the answer nor its time tells the two apart.
+ */
+export async function reachOf(
+  { access, mapper }: { access: Access; mapper: UriMapper },
+  storage: StorageBackend,
+  request: ReachRequest,
+): Promise<Reach> {
+  if (!access.hasRules) return storage;
+  const { principal, key, action } = request;
+  const decision = await access.decide(principal, mapper.toUri(key), action);
+  if (decision === "deny") ensureAllowed(decision);
+  if (decision !== "allow") return hidden(storage);
+
+  /** Links and file systems without case lead to an object under another name: that counts, too. */
+  async function ensureSame(info: ObjectInfo): Promise<void> {
+    if (info.key === key) return;
+    ensureAllowed(await access.decide(principal, mapper.toUri(info.key), action));
+  }
+
+  return {
+    async describe(asked, options) {
+      const info = await storage.describe(asked, options);
+      await ensureSame(info);
+      return info;
+    },
+    async open(asked, options) {
+      const opened = await storage.open(asked, options);
+      try {
+        await ensureSame(opened.info);
+      } catch (error) {
+        await discardSource(opened, error);
+        throw error;
+      }
+      return opened;
+    },
+    ...(storage.presign && { presign: storage.presign.bind(storage) }),
+  };
+}
+
+/** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
+function hidden(storage: StorageBackend): Reach {
+  return {
+    async describe(key, options) {
+      await storage.describe(absentBeside(key), options).catch(rethrowUnlessAbsent);
+      throw hiddenFault;
+    },
+    async open(key, options) {
+      const opened = await storage.open(absentBeside(key), options).catch(rethrowUnlessAbsent);
+      // a storage that has an answer to every key
+      if (opened) await discardSource(opened, hiddenFault);
+      throw hiddenFault;
+    },
+  };
+}
+
+/** A storage that is down is down for missing and hidden objects alike. */
+function rethrowUnlessAbsent(error: unknown): undefined {
+  if (SluiceError.is(error) && absences.has(error.code)) return undefined;
+  throw error;
+}
+
+/** What services say of a missing object; some deny it to who may not list. */
+const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied"]);
+
+const maxKeyBytes = 1_024;
+
+/** A name that nobody has: random for each process. Some runtimes give no randomness while they load. */
+let absentName: string | undefined;
+
+/** A key that is missing in the same folder. */
+function absentBeside(key: string): string {
+  absentName ??= crypto.randomUUID();
+  const folder = key.slice(0, key.lastIndexOf("/") + 1);
+  const room = maxKeyBytes - new TextEncoder().encode(folder).length;
+  return folder + absentName.slice(0, room);
+}

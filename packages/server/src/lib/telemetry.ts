@@ -1,0 +1,23 @@
+import type { AuditFacts, AuditRecord } from "./audit.ts";
+
+/** Reads a field that may carry a trace context: `traceparent`, `tracestate` or `baggage`. */
+export type CarrierReader = (name: string) => string | undefined;
+
+/**
+ * Follows operations, for traces and metrics. `createTelemetry` of `@sluice/server/telemetry` makes
+ * one over OpenTelemetry; without any, nothing is measured and nothing is paid.
+ */
+export interface Telemetry {
+  /** An operation begins. `carrier` reads `_meta` of its request (SEP-414), or its HTTP headers. */
+  begin(facts: AuditFacts, carrier: CarrierReader): TelemetrySpan;
+  /** A stream took its place, or gave it back. */
+  countStreams(change: 1 | -1): void;
+}
+
+/** An operation that is followed. */
+export interface TelemetrySpan {
+  /** Runs work within the operation, so that what is called there belongs to its trace. */
+  run<Result>(work: () => Result): Result;
+  /** The operation is over. */
+  end(record: AuditRecord): void;
+}
