@@ -3,15 +3,16 @@ import {
   checkKey,
   ensureKey,
   ensureRange,
+  formatCursor,
   type ListOptions,
   type ListPage,
+  parseCursor,
   type PresignedUrl,
   type PresignOptions,
   quoteKey,
   type StorageBackend,
 } from "@sluice/storage";
 import type { Adapter } from "files-sdk";
-import { formatCursor, parseCursor } from "./cursor.ts";
 import { toSluiceError } from "./files-error.ts";
 import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
 import { openFile } from "./open-file.ts";
@@ -87,7 +88,9 @@ async function list(
   signal?.throwIfAborted();
   if (!Number.isSafeInteger(limit) || limit < 1)
     throw new SluiceError("invalid_argument", `files-sdk: list: limit ${limit} is not at least 1`);
-  const from = cursor === undefined ? undefined : parseCursor(adapter.name, prefix, cursor);
+  // some adapters take any text for a cursor, and list from the wrong place
+  const scope = JSON.stringify([adapter.name, prefix]);
+  const from = cursor === undefined ? undefined : parseCursor(cursor, "files-sdk: list", scope);
   try {
     const page = await adapter.list({
       limit: Math.min(limit, pageLimit),
@@ -99,7 +102,7 @@ async function list(
     const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
     const objects = legal.map((item) => toListedInfo(item.key, item));
     if (page.cursor === undefined) return { objects };
-    return { objects, cursor: formatCursor(adapter.name, prefix, page.cursor) };
+    return { objects, cursor: formatCursor(page.cursor, scope) };
   } catch (error) {
     signal?.throwIfAborted();
     throw toSluiceError(error, "files-sdk: list");

@@ -216,6 +216,18 @@ export const openMutants: Mutants = {
         },
     }),
   },
+  "range-nothing": {
+    flaw: "takes an end that is not beyond the start for a missing one",
+    breaks: () => ({
+      open:
+        (open) =>
+        async (key, options = {}) => {
+          const { start, end } = options.range ?? {};
+          if (start === undefined || start !== end) return open(key, options);
+          return open(key, { ...options, range: { start } });
+        },
+    }),
+  },
   "range-chunk": {
     flaw: "loses the last byte of a range of exactly one chunk",
     breaks: () => shortens((start, end) => start === 3 && (end - start) % 65_536 === 0),

@@ -168,7 +168,8 @@ export const failureRules: readonly Rule[] = [
   rule({
     id: "failure-message",
     sentence: "a message begins with the backend's name and has no secret and no URL in it",
-    async check({ backend, faults, secrets = [] }) {
+    async check({ backend, put, faults, secrets = [] }) {
+      await put("message.bin", content);
       const failures = [
         await rejection(() => backend.describe("missing.txt")),
         await rejection(() => backend.open("missing.txt")),
@@ -177,6 +178,10 @@ export const failureRules: readonly Rule[] = [
       if (faults?.fail) {
         faults.fail();
         failures.push(await rejection(() => backend.describe("missing.txt")));
+      }
+      if (faults?.reset) {
+        faults.reset(300_000);
+        failures.push((await readToFault(backend, "message.bin")).error);
       }
       for (const { message } of failures as Error[]) {
         assert.ok(message.startsWith(`${backend.name}: `), `"${message}" does not say who`);

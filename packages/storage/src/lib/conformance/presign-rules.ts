@@ -131,7 +131,9 @@ export const presignRules: readonly Rule[] = [
       try {
         ({ url } = await urlFor(fixture, "missing.bin"));
       } catch (error) {
-        assert.equal((error as { code?: unknown }).code, "not_found");
+        const { code, message } = error as { code?: unknown; message?: string };
+        assert.equal(code, "not_found");
+        assert.doesNotMatch(message ?? "", /[a-z]+:\/\//i, "there is a URL in the message");
         return;
       }
       assert.equal((await get(fixture, url)).status, 404);

@@ -58,6 +58,14 @@ export const rangeRules: readonly Rule[] = [
   ),
   slice("range-whole", "the whole as a range is still a range", { start: 0, end: size }, 0, size),
   rule({
+    id: "range-nothing",
+    sentence: "a range of no bytes within the object is an empty body, not a longer one",
+    async check({ backend, put }) {
+      await put("range.bin", content);
+      for (const at of [0, 1000]) await checkSlice(backend, { start: at, end: at }, at, at);
+    },
+  }),
+  rule({
     id: "range-beyond",
     sentence: "a start at or beyond the end is range_not_satisfiable and tells the size",
     async check({ backend, put, traits }) {
