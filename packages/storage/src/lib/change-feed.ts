@@ -7,6 +7,8 @@ type Change = "changed" | "removed";
 export interface ChangeFeed {
   /** Reports a change of one key to everyone who watches it. */
   publish(key: string, change: Change): void;
+  /** Says that changes may have gone unnoticed: every watcher is told `reset`. */
+  reset(): void;
   /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /** Tells every watcher that changes may have been missed. */
