@@ -66,6 +66,7 @@ const tasks = {
     run("oxfmt", "--check");
     run(process.execPath, "tools/check-snippets.mjs");
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
+    run(process.execPath, "tools/check-template.mjs");
     run("knip");
   },
   fix() {

@@ -37,7 +37,7 @@ export async function createFolderFixture(): Promise<Fixture> {
 }
 
 /** A store behind any adapter, for the conformance kit. */
-export function createFixtureOver(adapter: Adapter): Fixture {
+function createFixtureOver(adapter: Adapter): Fixture {
   const { adapter: faulty, faults, ...counts } = createFaultyAdapter(adapter);
   const put = async (key: string, content: Uint8Array, contentType?: string): Promise<void> => {
     await adapter.upload(key, content, { ...(contentType && { contentType }) });

@@ -1,0 +1,1 @@
+export { createWebBackend, type WebBackendOptions } from "./web-backend.ts";

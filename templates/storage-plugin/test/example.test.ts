@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readBeginnings } from "./example.ts";
+import { startOrigin } from "./origin.ts";
+
+test("what the README shows works", async () => {
+  await using origin = await startOrigin();
+  const content = new TextEncoder().encode("one, two, three");
+  origin.objects.set("count.txt", { content, headers: {} });
+  const lines: string[] = [];
+  for await (const line of readBeginnings(origin.baseUrl)) lines.push(line);
+  assert.deepEqual(lines, ["count.txt: one, two, "]);
+});
