@@ -22,4 +22,5 @@ export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.
 export { problemOf } from "./lib/redeem.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";
+export { isLoopbackHost } from "./lib/sluice-options.ts";
 export { createOriginGate, type OriginGate, type OriginGateOptions } from "./lib/origin-gate.ts";
