@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+
+/** Where a chain stands: the number of its last line, and the hash that the next one names. */
+export interface ChainHead {
+  /** From 1; 0 before the first line. */
+  readonly seq: number;
+  /** SHA-256 in hex. */
+  readonly hash: string;
+}
+
+/** Where every chain begins. */
+export const chainStart: ChainHead = { seq: 0, hash: "0".repeat(64) };
+
+/** One line of a chained file, without its line end, and where the chain stands after it. */
+export interface ChainedLine {
+  readonly text: string;
+  readonly head: ChainHead;
+}
+
+/** Appends to a chain: an object of JSON with the line's number, the hash of the line before it, and its own. */
+export function chainLine(before: ChainHead, content: object): ChainedLine {
+  const seq = before.seq + 1;
+  const body = JSON.stringify({ seq, prev: before.hash, ...content });
+  const hash = hashOf(body);
+  return { text: `${body.slice(0, -1)},"hash":"${hash}"}`, head: { seq, hash } };
+}
+
+/** A line as it was read. */
+export interface ReadLine {
+  readonly seq: number;
+  /** Hash of the line before it. */
+  readonly prev: string;
+  /** Its own, as it says; `isGenuine` tells whether that is the hash of what it contains. */
+  readonly hash: string;
+  readonly isGenuine: boolean;
+  /** True for the first line of a file. */
+  readonly opensFile: boolean;
+}
+
+/** Reads a line; `undefined` when it is none of a chain. */
+export function readChainLine(text: string): ReadLine | undefined {
+  const [end, hash] = /,"hash":"([0-9a-f]{64})"\}$/.exec(text) ?? [];
+  if (end === undefined || hash === undefined) return undefined;
+  const body = `${text.slice(0, -end.length)}}`;
+  const content = parse(body);
+  if (!content) return undefined;
+  const { seq, prev, event } = content;
+  if (!Number.isSafeInteger(seq) || typeof prev !== "string") return undefined;
+  return {
+    seq: seq as number,
+    prev,
+    hash,
+    isGenuine: hashOf(body) === hash,
+    opensFile: event === "opened",
+  };
+}
+
+/** Content of the first line of each file. */
+export const openedEvent = { event: "opened" } as const;
+
+/** A head as text: `12:ab…`, for a place where nobody who can write the file can write. */
+export function formatHead({ seq, hash }: ChainHead): string {
+  return `${seq}:${hash}`;
+}
+
+/** Reads {@link formatHead}'s text; `undefined` for anything else. */
+export function parseHead(text: string): ChainHead | undefined {
+  const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})\s*$/.exec(text) ?? [];
+  return seq === undefined || hash === undefined ? undefined : { seq: Number(seq), hash };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}

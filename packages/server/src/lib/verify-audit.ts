@@ -1,0 +1,150 @@
+import { createReadStream } from "node:fs";
+import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
+import { readHead } from "./audit-file.ts";
+
+/**
+ * - `altered`: a line is not what was written, or the chain was written anew
+ * - `removed`: lines are missing before this one
+ * - `reordered`: a line stands after one that was written later, or stands there twice
+ * - `truncated`: lines are missing at the end, or the last one is only half there
+ */
+export type AuditProblem = "altered" | "removed" | "reordered" | "truncated";
+
+/** One thing that is wrong. */
+export interface AuditFinding {
+  readonly problem: AuditProblem;
+  readonly path: string;
+  /** From 1. */
+  readonly line: number;
+  readonly message: string;
+}
+
+/** What a check found. */
+export interface AuditVerdict {
+  /** Lines that were read. */
+  readonly lines: number;
+  /** Where the first file takes the chain up: seq 0 when it begins there, more when earlier files exist. */
+  readonly continues: ChainHead;
+  /** Where the chain stands at the end. */
+  readonly head: ChainHead;
+  /** The first 100, in the order of the lines. Empty: nothing was changed. */
+  readonly findings: readonly AuditFinding[];
+}
+
+/** Options of {@link verifyAuditFiles}. */
+export interface VerifyOptions {
+  /** A head that was noted earlier, somewhere else: the chain must have led through it. */
+  readonly expect?: ChainHead;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Checks chained files, oldest first, as one chain. Takes constant memory. The end is held against
+ * `<path>.head` of the last file, and against `expect`; who could write both files can cut the end
+ * off or write everything anew, which only `expect` shows.
+ */
+export async function verifyAuditFiles(
+  paths: readonly string[],
+  { expect, signal }: VerifyOptions = {},
+): Promise<AuditVerdict> {
+  const findings: AuditFinding[] = [];
+  const last = paths.at(-1);
+  if (last === undefined) throw new TypeError("audit: name at least one file");
+  const kept = await readHead(last);
+  const expected = [kept, expect].filter((head) => head !== undefined);
+  let head: ChainHead | undefined;
+  let continues = chainStart;
+  let lines = 0;
+  let at = { path: paths[0]!, line: 0 };
+
+  function find(problem: AuditProblem, message: string): void {
+    if (findings.length < maxFindings) findings.push({ problem, ...at, message });
+  }
+
+  function begin(line: ReadLine | undefined): ChainHead {
+    if (!line) return chainStart;
+    continues = { seq: line.seq - 1, hash: line.prev };
+    if (!line.opensFile)
+      find("removed", "the file begins in the middle: lines before this one are missing");
+    else if (line.seq === 1 && line.prev !== chainStart.hash)
+      find("altered", "the first line of a chain names a line before it");
+    return continues;
+  }
+
+  function check(text: string): void {
+    const line = readChainLine(text);
+    const before = head ?? begin(line);
+    if (!line?.isGenuine) {
+      find("altered", `record ${before.seq + 1} is not what was written`);
+      // its number may be forged; the hash it names is what the next line is held against
+      head = { seq: before.seq + 1, hash: line?.hash ?? unknown };
+      return;
+    }
+    if (line.seq <= before.seq)
+      return find("reordered", `record ${line.seq} stands after record ${before.seq}`);
+    const missing = line.seq - before.seq - 1;
+    if (missing > 0) find("removed", `${missing} missing before record ${line.seq}`);
+    else if (line.prev !== before.hash && before.hash !== unknown)
+      find("altered", `the line before record ${line.seq} is not the one it was written after`);
+    head = line;
+    for (const each of expected)
+      if (each.seq === line.seq && each.hash !== line.hash)
+        find("altered", `record ${line.seq} is not the one that was noted: written anew`);
+  }
+
+  for (const path of paths) {
+    at = { path, line: 0 };
+    for await (const text of linesOf(path, signal)) {
+      at = { path, line: at.line + 1 };
+      if (text === undefined) find("truncated", "the line has no end");
+      else check(text);
+      lines += 1;
+    }
+  }
+  const end = head ?? chainStart;
+  for (const { seq, hash } of expected) {
+    if (seq > end.seq)
+      find("truncated", `ends at record ${end.seq}, but record ${seq} was written`);
+    else if (seq < continues.seq || (seq === continues.seq && hash !== continues.hash))
+      find("removed", `record ${seq} lies before these files: name the older ones, too`);
+  }
+  return { lines, continues, head: { seq: end.seq, hash: end.hash }, findings };
+}
+
+/** Hash of a line that cannot be read. */
+const unknown = "";
+const maxFindings = 100;
+const maxLineBytes = 1024 * 1024;
+
+/** Lines of a file; `undefined` for a last one without an end. What is too long or no text is an empty one. */
+async function* linesOf(
+  path: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<string | undefined> {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  for await (const chunk of createReadStream(path, { ...(signal && { signal }) })) {
+    let bytes = chunk as Buffer;
+    for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a)) {
+      const isTooLong = restBytes + end > maxLineBytes;
+      yield isTooLong ? "" : textOf(Buffer.concat([...rest, bytes.subarray(0, end)]));
+      rest = [];
+      restBytes = 0;
+      bytes = bytes.subarray(end + 1);
+    }
+    restBytes += bytes.length;
+    // a line that is too long is not gathered
+    if (restBytes <= maxLineBytes && bytes.length > 0) rest.push(bytes);
+  }
+  if (restBytes > 0) yield undefined;
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function textOf(bytes: Buffer): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return "";
+  }
+}

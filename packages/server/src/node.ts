@@ -1,0 +1,9 @@
+export { createAuditFile, type AuditFile, type AuditFileOptions } from "./lib/audit-file.ts";
+export { formatHead, parseHead, type ChainHead } from "./lib/audit-chain.ts";
+export {
+  verifyAuditFiles,
+  type AuditFinding,
+  type AuditProblem,
+  type AuditVerdict,
+  type VerifyOptions,
+} from "./lib/verify-audit.ts";
