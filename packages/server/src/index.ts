@@ -14,8 +14,11 @@ export type {
   AuditSink,
 } from "./lib/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./lib/telemetry.ts";
+export type { LinkOptions } from "./lib/resource-link.ts";
+export type { DescribeResource, ResourceMetadata } from "./lib/resource-entry.ts";
 
 // for transports
+export type { Listening, ListenRequest } from "./lib/listen.ts";
 export type { RedeemRequest } from "./lib/redeem.ts";
 export { discardReply, type Reply, type Transfer, type TransferResult } from "./lib/reply.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.ts";

@@ -1,19 +1,19 @@
 import {
-  ProtocolError,
   ResourceTemplate,
-  Server,
-  type ListResourcesResult,
+  type ListResourceTemplatesResult,
   type McpServer,
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
-import { eraOf } from "./client-streaming.ts";
-import { listResources, streamableMark } from "./list-resources.ts";
+import { attachCompletion } from "./attach-completion.ts";
+import { attachSubscriptions } from "./attach-subscriptions.ts";
+import { attachList, cacheHint } from "./list-resources.ts";
+import { attachReadTool } from "./read-tool.ts";
 import { readResource } from "./read-resource.ts";
-import { faultOf, type RpcFault } from "./rpc-fault.ts";
+import { streamableMark } from "./resource-entry.ts";
+import { askHandler, findHandler, guarded, handlerOf, toProtocolError } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { streamResource } from "./stream-resource.ts";
 
@@ -21,76 +21,71 @@ import { streamResource } from "./stream-resource.ts";
 export interface AttachOptions {
   /**
    * Whether to offer streaming. Pass false for a server over stdio, where SEP-2532 §4 has none:
-   * list, read and templates remain. Default true.
+   * everything else remains. Default true.
    */
   readonly stream?: boolean;
+  /**
+   * Registers a tool of this name with which a model reads a resource piece by piece, such as
+   * `"read_file"`. Default: none.
+   */
+  readonly readTool?: string;
 }
 
 /**
  * Wires a Sluice to a server that is not connected yet. The template goes through the SDK's own
- * registry, so reading keeps the SDK's order: resources the author registered come first. Only
- * listing is replaced, because the SDK's handler has no pages; the author's resources stay on its
- * first page.
+ * registry, so reading keeps the SDK's order: resources the author registered come first.
  */
-export function attach(parts: SluiceParts, mcp: McpServer, { stream = true }: AttachOptions): void {
+export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOptions): void {
   if (attached.get(mcp) === parts) return;
   const { server } = mcp;
+  const { stream = true, readTool } = options;
+  const { mapper } = parts;
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
-  const { mapper, options } = parts;
   const probes = new WeakSet<ServerContext>();
 
   /** True when `resources/read` of this URI comes to our template, and is enabled. */
   async function isOurs(uri: string, ctx: ServerContext): Promise<boolean> {
     const probe = { ...ctx };
     probes.add(probe);
-    const request = { method: "resources/read", params: { uri } } as const;
     const read = handlerOf(server, "resources/read");
-    const answer = read({ jsonrpc: "2.0", id: ctx.mcpReq.id, ...request }, probe);
+    const answer = askHandler(read, "resources/read", { uri }, probe);
     return (await answer.catch(() => undefined)) === probed;
   }
 
+  const hasCompletion = findHandler(server, "completion/complete") !== undefined;
   mcp.registerResource(
     mapper.baseUri,
-    new ResourceTemplate(mapper.template, { list: undefined }),
+    new ResourceTemplate(mapper.template, {
+      list: undefined,
+      // makes the SDK declare completions and set the handler that is put to use below
+      ...(!hasCompletion && { complete: { key: () => [] } }),
+    }),
     {
+      description: `Any resource below ${mapper.baseUri} by its path`,
       ...(stream && streamableMark),
-      ...(options.scopeChallenge && { scopeChallenge: options.scopeChallenge }),
+      ...(parts.options.scopeChallenge && { scopeChallenge: parts.options.scopeChallenge }),
     },
     async (uri, _variables, ctx): Promise<ReadResourceResult> => {
       if (probes.has(ctx)) return probed;
-      return guarded(parts, { mcp, ctx, uri: uri.href }, () =>
-        readResource(parts, { mcp, ctx, uri: uri.href, isOurs }),
-      );
+      return guarded(parts, { mcp, ctx, uri: uri.href }, async () => {
+        const result = await readResource(parts, { mcp, ctx, uri: uri.href, isOurs });
+        subscriptions.onSeen(ctx);
+        return { ...result, ...cacheHint(parts, mcp) };
+      });
     },
   );
 
-  const listRegistered = handlerOf(server, "resources/list");
-  server.setRequestHandler("resources/list", (request, ctx) =>
-    guarded(parts, { mcp, ctx }, async (): Promise<ListResourcesResult> => {
-      const { cursor } = request.params ?? {};
-      if (cursor?.startsWith(storageCursor))
-        return tagged(await list(cursor.slice(storageCursor.length), ctx), storageCursor);
-      if (cursor !== undefined && !cursor.startsWith(registeredCursor))
-        throw new SluiceError("invalid_argument", "sluice: list: the cursor is not one of ours");
-      const registered = (await listRegistered(
-        {
-          jsonrpc: "2.0",
-          id: ctx.mcpReq.id,
-          method: "resources/list",
-          params: withCursor(request.params, cursor?.slice(registeredCursor.length)),
-        },
-        ctx,
-      )) as ListResourcesResult;
-      if (registered.nextCursor !== undefined) return tagged(registered, registeredCursor);
-      const page = await list(undefined, ctx);
-      return tagged(
-        { ...registered, ...page, resources: [...registered.resources, ...page.resources] },
-        storageCursor,
-      );
-    }),
-  );
-  const list = (cursor: string | undefined, ctx: ServerContext): Promise<ListResourcesResult> =>
-    listResources(parts, { mcp, ctx, cursor, isStreaming: stream });
+  const subscriptions = attachSubscriptions(parts, mcp, isOurs);
+  attachList(parts, mcp, { isStreaming: stream, onListed: subscriptions.onSeen });
+  attachCompletion(parts, mcp);
+  if (readTool !== undefined) attachReadTool(parts, mcp, { name: readTool, isOurs });
+
+  const listTemplates = handlerOf(server, "resources/templates/list");
+  server.setRequestHandler("resources/templates/list", async ({ params }, ctx) => {
+    subscriptions.onSeen(ctx);
+    const result = await askHandler(listTemplates, "resources/templates/list", params, ctx);
+    return { ...(result as ListResourceTemplatesResult), ...cacheHint(parts, mcp) };
+  });
 
   if (stream) {
     server.setRequestHandler(
@@ -114,61 +109,3 @@ const attached = new WeakMap<McpServer, SluiceParts>();
 
 /** What our template's read gives when it is only asked whether a URI comes to it. */
 const probed: ReadResourceResult = { contents: [] };
-
-/** Pages are the author's first, then storage's; each cursor says whose it is and is passed on as it came. */
-const registeredCursor = "r:";
-const storageCursor = "s:";
-
-function tagged(result: ListResourcesResult, tag: string): ListResourcesResult {
-  if (result.nextCursor === undefined) return result;
-  return { ...result, nextCursor: tag + result.nextCursor };
-}
-
-function withCursor(
-  params: Readonly<Record<string, unknown>> = {},
-  cursor: string | undefined,
-): Record<string, unknown> {
-  const { cursor: _ours, ...others } = params;
-  return cursor === undefined ? others : { ...others, cursor };
-}
-
-type Handler = NonNullable<ReturnType<HandlerAccess["handler"]>>;
-
-/** Reaches the SDK's accessor for stored handlers, which it keeps for role classes: `protected`. */
-class HandlerAccess extends Server {
-  handler(this: Server, method: string) {
-    // oxlint-disable-next-line no-underscore-dangle -- the SDK's name
-    return (this as HandlerAccess)._getRequestHandler(method);
-  }
-}
-
-function handlerOf(server: Server, method: string): Handler {
-  const handler = HandlerAccess.prototype.handler.call(server, method);
-  if (!handler) throw new TypeError(`sluice: this SDK keeps no handler for ${method}`);
-  return handler;
-}
-
-/** Runs a handler of a specified method; what it throws goes out as the error table says. */
-async function guarded<Result>(
-  parts: SluiceParts,
-  { mcp, ctx, uri }: { mcp: McpServer; ctx: ServerContext; uri?: string },
-  run: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    // what the SDK or the author's own handlers throw is theirs
-    if (error instanceof ProtocolError) throw error;
-    const fault = faultOf(error, eraOf(mcp), {
-      ...(uri !== undefined && { uri }),
-      ...(SluiceError.is(error) &&
-        error.code === "too_large" && { suggestion: "Use resources/stream for this resource" }),
-    });
-    if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) parts.onError(error);
-    throw toProtocolError(fault);
-  }
-}
-
-function toProtocolError({ code, message, data }: RpcFault): ProtocolError {
-  return new ProtocolError(code, message, data);
-}

@@ -1,7 +1,9 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { attach, type AttachOptions } from "./attach.ts";
+import { listen, type Listening, type ListenRequest } from "./listen.ts";
 import { endSession, redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
+import { linkTo, type LinkOptions } from "./resource-link.ts";
 import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
 import { createSluiceParts } from "./sluice-parts.ts";
 
@@ -13,10 +15,18 @@ export interface Sluice {
   readonly baseUri: string;
   /**
    * Serves the resources on a server that is not connected yet: `resources/list`, `read`,
-   * `templates/list` and `stream`, in both protocol eras, beside what its author registered.
+   * `templates/list`, `subscribe` and `stream`, and completions, in both protocol eras, beside what
+   * its author registered.
    * Gives the same server back. A server takes one Sluice.
    */
   attach<Mcp extends McpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
+  /**
+   * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
+   * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
+   */
+  link(uri: string, options: LinkOptions): Promise<ContentBlock[]>;
+  /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
+  listen(request: ListenRequest): Promise<Listening>;
   /** Answers a GET or HEAD to a download URL. Never rejects. */
   redeem(request: RedeemRequest): Promise<Reply>;
   /** Ends the life of every download URL that is bound to a session of the legacy era. */
@@ -36,6 +46,8 @@ export function createSluice(options: SluiceOptions): Sluice {
       attach(parts, mcp, attachOptions);
       return mcp;
     },
+    link: (uri, linkOptions) => linkTo(parts, uri, linkOptions),
+    listen: (request) => listen(parts, request),
     redeem: (request) => redeem(parts, request),
     endSession: (sessionId) => endSession(parts, sessionId),
   };

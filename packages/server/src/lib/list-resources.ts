@@ -1,60 +1,118 @@
-import type { McpServer, Resource, ServerContext } from "@modelcontextprotocol/server";
+import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
-import type { ObjectInfo } from "@sluice/storage";
-import { resourceName, resourceType } from "./resource-type.ts";
-import { callerOf, type SluiceParts } from "./sluice-parts.ts";
+import { allowedUris } from "./allowed-uris.ts";
+import { answerCall, type CallWork } from "./call.ts";
+import { eraOf } from "./client-streaming.ts";
+import { resourceEntry } from "./resource-entry.ts";
+import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
+import { tagOf, type SluiceParts } from "./sluice-parts.ts";
+import { storageFault } from "./storage-fault.ts";
 
-/** What marks a resource or a template as streamable: literally, and where SDKs keep it. */
-export const streamableMark: {
-  readonly streamable: true;
-  readonly _meta: Record<string, unknown>;
-} = { streamable: true, _meta: { [EXTENSION_ID]: { streamable: true } } };
-
-/** What is asked of {@link listResources}. */
-export interface ListRequest {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
-  /** Of storage, as it gave it. */
-  readonly cursor: string | undefined;
+/** What {@link attachList} is told. */
+export interface ListOptions {
   readonly isStreaming: boolean;
+  /** Called when a client is about to get a page: it may want to hear when the list changes. */
+  readonly onListed: (ctx: ServerContext) => void;
 }
 
-/** One page of storage as resources, without those that the caller may not list. */
-export async function listResources(
-  parts: SluiceParts,
-  { mcp, ctx, cursor, isStreaming }: ListRequest,
-): Promise<{ resources: Resource[]; nextCursor?: string }> {
-  const { principal } = await parts.identify(callerOf(ctx, mcp));
-  const page = await parts.storageOf(principal).list({
-    signal: ctx.mcpReq.signal,
-    ...(cursor !== undefined && { cursor }),
-  });
-  const resources: Resource[] = [];
-  for (const info of page.objects) {
-    const uri = parts.mapper.toUri(info.key);
-    try {
-      await parts.ensureAccess(principal, uri, "list");
-    } catch (error) {
-      const isRefused = SluiceError.is(error) && refusals.has(error.code);
-      if (isRefused) continue;
-      throw error;
-    }
-    resources.push(resourceOf(uri, info, isStreaming));
+/**
+ * Puts pages of storage behind what the author registered. Only listing is replaced, because the
+ * SDK's handler has no pages; the author's resources stay first.
+ */
+export function attachList(parts: SluiceParts, mcp: McpServer, options: ListOptions): void {
+  const { server } = mcp;
+  const listRegistered = handlerOf(server, "resources/list");
+
+  async function answer(
+    { cursor: sent, ...others }: Readonly<Record<string, unknown>>,
+    ctx: ServerContext,
+    { principal, entry }: CallWork,
+  ): Promise<ListResourcesResult> {
+    const context = [parts.endpoint.url, parts.mapper.baseUri, tagOf(principal) ?? ""];
+    const seal = (page: ListResourcesResult, whose: Whose): ListResourcesResult =>
+      page.nextCursor === undefined
+        ? page
+        : { ...page, nextCursor: parts.cursors.seal(whose + page.nextCursor, context) };
+    const { whose, cursor } = readCursor(parts, sent, context);
+    const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
+      storagePage(parts, from, { principal, entry, ctx, isStreaming: options.isStreaming });
+
+    if (whose === storages) return seal(await pageOf(cursor), storages);
+    const asked = cursor === undefined ? others : { ...others, cursor };
+    const registered = (await askHandler(
+      listRegistered,
+      "resources/list",
+      asked,
+      ctx,
+    )) as ListResourcesResult;
+    if (registered.nextCursor !== undefined) return seal(registered, authors);
+    const page = await pageOf(undefined);
+    const resources = [...registered.resources, ...page.resources];
+    return seal({ ...registered, ...page, resources }, storages);
   }
-  return { resources, ...(page.cursor !== undefined && { nextCursor: page.cursor }) };
+
+  server.setRequestHandler("resources/list", ({ params }, ctx) =>
+    guarded(parts, { mcp, ctx }, async () => {
+      const call = { mcp, ctx, action: "list", kind: "request" } as const;
+      const result = await answerCall(parts, call, async (work) => ({
+        result: await answer(params ?? {}, ctx, work),
+      }));
+      options.onListed(ctx);
+      return { ...result, ...cacheHint(parts, mcp) };
+    }),
+  );
 }
 
-const refusals: ReadonlySet<string> = new Set(["not_found", "permission_denied"]);
-
-function resourceOf(uri: string, info: ObjectInfo, isStreaming: boolean): Resource {
-  const { size, lastModified } = info;
+/** One page of storage, without what the caller may not list. */
+async function storagePage(
+  parts: SluiceParts,
+  cursor: string | undefined,
+  { principal, entry, ctx, isStreaming }: CallWork & { ctx: ServerContext; isStreaming: boolean },
+): Promise<ListResourcesResult> {
+  const page = await parts
+    .storageOf(principal)
+    .list({
+      limit: parts.options.pageSize ?? defaultPageSize,
+      signal: ctx.mcpReq.signal,
+      ...(cursor !== undefined && { cursor }),
+    })
+    .catch((error: unknown) => Promise.reject(storageFault(error)));
+  const uris = page.objects.map(({ key }) => parts.mapper.toUri(key));
+  const allowed = new Set(await allowedUris(parts, principal, { uris, action: "list" }));
+  const shown = page.objects.filter((_, at) => allowed.has(uris[at]!));
+  entry.facts.shown = shown.length;
+  entry.facts.withheld = page.objects.length - shown.length;
   return {
-    uri,
-    name: resourceName(info.key),
-    mimeType: resourceType(info),
-    ...(size !== undefined && { size }),
-    ...(lastModified && { annotations: { lastModified: lastModified.toISOString() } }),
-    ...(isStreaming && streamableMark),
+    resources: await Promise.all(shown.map((info) => resourceEntry(parts, info, isStreaming))),
+    ...(page.cursor !== undefined && { nextCursor: page.cursor }),
   };
+}
+
+/** Fields of MCP 2026-07-28 that say how long an answer may be kept, and that it is for nobody else. */
+export function cacheHint(
+  { options }: SluiceParts,
+  mcp: McpServer,
+): { ttlMs?: number; cacheScope?: "private" } {
+  if (eraOf(mcp) === "legacy") return {};
+  return { ttlMs: options.cacheTtlMs ?? 0, cacheScope: "private" };
+}
+
+const defaultPageSize = 100;
+
+/** Whose pages a cursor goes on with: the author's come first. */
+type Whose = typeof authors | typeof storages;
+const authors = "r";
+const storages = "s";
+
+/** Cursors are sealed: one of storage can name objects that the caller may not know. */
+function readCursor(
+  { cursors }: SluiceParts,
+  sent: unknown,
+  context: readonly string[],
+): { whose: Whose; cursor: string | undefined } {
+  if (sent === undefined) return { whose: authors, cursor: undefined };
+  if (typeof sent !== "string")
+    throw new SluiceError("invalid_argument", "sluice: list: the cursor is no string");
+  const text = cursors.unseal(sent, context);
+  return { whose: text.startsWith(storages) ? storages : authors, cursor: text.slice(1) };
 }

@@ -1,95 +1,74 @@
-import type { ReadResourceResult } from "@modelcontextprotocol/server";
+import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { OpenedObject } from "@sluice/storage";
-import { discardSource } from "./reply.ts";
-import { resourceType } from "./resource-type.ts";
-import { callerOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
-import { eraOf } from "./client-streaming.ts";
-import { storageFault } from "./storage-fault.ts";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import type { Principal } from "@sluice/core";
+import { answerCall } from "./call.ts";
+import { partMeta, readPart, type Part } from "./read-part.ts";
+import { parseAskedRange } from "./read-range.ts";
+import type { SluiceParts } from "./sluice-parts.ts";
 import type { StreamCall } from "./stream-resource.ts";
 
 const defaultMaxReadBytes = 8 * 1024 * 1024;
 
+/** A call for the content of one resource. */
+export type ReadCall = Pick<StreamCall, "mcp" | "ctx" | "uri" | "isOurs">;
+
 /**
  * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
- * `maxReadBytes` it throws `too_large` before anything is read, where the size is known.
+ * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
+ * the request can ask for a `range` and for the version with an `etag`.
  */
 export async function readResource(
   parts: SluiceParts,
-  { mcp, ctx, uri, isOurs }: Pick<StreamCall, "mcp" | "ctx" | "uri" | "isOurs">,
+  call: ReadCall,
 ): Promise<ReadResourceResult> {
-  const entry = parts.beginAudit({ action: "read", era: eraOf(mcp), uri });
-  try {
-    const { principal } = await parts.identify(callerOf(ctx, mcp));
-    entry.facts.principal = tagOf(principal);
-    const key = parts.mapper.toKey(uri);
-    const canonical = parts.mapper.toUri(key);
-    await parts.ensureAccess(principal, canonical, "read");
-    if (uri !== canonical && !(await isOurs(canonical, ctx)))
-      throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
-    const opened = await parts
-      .storageOf(principal)
-      .open(key, { signal: ctx.mcpReq.signal })
-      .catch((error: unknown) => {
-        throw storageFault(error);
+  const { mcp, ctx, uri } = call;
+  return answerCall(
+    parts,
+    { mcp, ctx, action: "read", uri, kind: "transfer" },
+    async ({ principal, entry }) => {
+      const { range, etag } = askedIn(ctx);
+      const part = await readAs(parts, call, principal, {
+        ...(range !== undefined && { range: parseAskedRange(range) }),
+        ...(etag !== undefined && { etag: String(etag) }),
+        maxBytes: parts.options.maxReadBytes ?? defaultMaxReadBytes,
       });
-    const bytes = await readAll(opened, parts.options.maxReadBytes ?? defaultMaxReadBytes);
-    entry.end("complete", { bytes: bytes.byteLength });
-    const mimeType = resourceType(opened.info);
-    const text = opened.info.contentEncoding === undefined ? textOf(bytes, mimeType) : undefined;
-    const content = text === undefined ? { blob: encodeBase64(bytes) } : { text };
-    return { contents: [{ uri, mimeType, ...content }] };
-  } catch (error) {
-    if (ctx.mcpReq.signal.aborted) entry.end("aborted");
-    else entry.end(outcomeOf(error), { reason: SluiceError.is(error) ? error.code : "internal" });
-    throw error;
-  }
+      await entry.admit();
+      const meta = partMeta(part);
+      const content = {
+        uri,
+        mimeType: part.mimeType,
+        ...contentOf(part),
+        ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
+      };
+      return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+    },
+  );
 }
 
-async function readAll(opened: OpenedObject, maxBytes: number): Promise<Uint8Array> {
-  const { size = 0 } = opened.info;
-  try {
-    ensureSmall(size, maxBytes);
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
-  const chunks: Uint8Array[] = [];
-  let received = 0;
-  // leaving the loop by an error cancels the body
-  for await (const chunk of opened.body) {
-    received += chunk.byteLength;
-    ensureSmall(received, maxBytes);
-    chunks.push(chunk);
-  }
-  const bytes = new Uint8Array(received);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
+/** Reads a resource for a principal, when it is ours and the principal may. */
+export async function readAs(
+  parts: SluiceParts,
+  { ctx, uri, isOurs }: ReadCall,
+  principal: Principal | undefined,
+  request: Omit<Parameters<typeof readPart>[1], "key" | "signal">,
+): Promise<Part> {
+  const key = parts.mapper.toKey(uri);
+  const canonical = parts.mapper.toUri(key);
+  const reach = await parts.reach({ principal, key, action: "read" });
+  if (uri !== canonical && !(await isOurs(canonical, ctx)))
+    throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
+  return readPart(reach, { ...request, key, signal: ctx.mcpReq.signal });
 }
 
-function ensureSmall(bytes: number, maxBytes: number): void {
-  if (bytes > maxBytes)
-    throw new SluiceError("too_large", `sluice: read: larger than ${maxBytes} bytes; stream it`, {
-      size: bytes,
-    });
+/** Content as JSON carries it. */
+export function contentOf({ text, bytes }: Part): { text: string } | { blob: string } {
+  return text === undefined ? { blob: encodeBase64(bytes) } : { text };
 }
 
-const textual =
-  /^text\/|[/+](?:json|xml|yaml|toml)(?:$|;)|^application\/(?:javascript|x-sh|sql|x-yaml|x-ndjson)(?:$|;)/;
-
-function textOf(bytes: Uint8Array, mimeType: string): string | undefined {
-  if (!textual.test(mimeType)) return undefined;
-  const charset = /; charset=(.*)$/i.exec(mimeType)?.[1];
-  if (charset !== undefined && !/^(?:utf-8|us-ascii)$/i.test(charset)) return undefined;
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {
+  const { [EXTENSION_ID]: asked } = (mcpReq._meta ?? {}) as Record<string, unknown>;
+  return typeof asked === "object" && asked !== null ? asked : {};
 }
 
 function encodeBase64(bytes: Uint8Array): string {

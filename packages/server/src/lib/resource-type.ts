@@ -11,3 +11,13 @@ export function resourceType(info: ObjectInfo): string {
 export function resourceName(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }
+
+const textual =
+  /^text\/|[/+](?:json|xml|yaml|toml)(?:$|;)|^application\/(?:javascript|x-sh|sql|x-yaml|x-ndjson)(?:$|;)/;
+
+/** True for a media type whose content is text in UTF-8. */
+export function isTextual(mimeType: string): boolean {
+  if (!textual.test(mimeType)) return false;
+  const charset = /; charset=(.*)$/i.exec(mimeType)?.[1];
+  return charset === undefined || /^(?:utf-8|us-ascii)$/i.test(charset);
+}

@@ -6,6 +6,7 @@ import type { AuditOptions, AuditSink } from "./audit.ts";
 import type { DeliveryPolicy } from "./delivery.ts";
 import type { PrincipalResolver } from "./principal.ts";
 import type { WindowLimits } from "./rate-limits.ts";
+import type { DescribeResource } from "./resource-entry.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -57,7 +58,16 @@ export interface SluiceOptions {
   readonly grant?: GrantOptions;
   /** Send types that a browser may run under their own name from download URLs. Default false: as octets. */
   readonly exactTypes?: boolean;
-  /** Largest resource that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
+  /**
+   * What lists and links say of a resource beside what storage knows: title, description, audience,
+   * priority. Asked for every entry of a page.
+   */
+  readonly describe?: DescribeResource;
+  /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */
+  readonly pageSize?: number;
+  /** How long clients of the modern era may keep what list, read and templates gave. Default 0: not at all. */
+  readonly cacheTtlMs?: number;
+  /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
   readonly maxReadBytes?: number;
   /** Most streams at once, and most requests and bytes in a window. */
   readonly limits?: StreamLimits & WindowLimits;

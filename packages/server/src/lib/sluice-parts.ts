@@ -3,6 +3,7 @@ import {
   createKeyRing,
   createMemoryStateStore,
   createSealer,
+  createTextSealer,
   formatKey,
   generateKey,
   principalTag,
@@ -12,10 +13,12 @@ import {
   type Principal,
   type SealedToken,
   type StateStore,
+  type TextSealer,
 } from "@sluice/core";
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { createAccess, ensureAllowed, type Access, type AccessAction } from "./access.ts";
 import { createAuditTrail, type BeginAudit } from "./audit.ts";
+import { createChangeHub, type ChangeHub } from "./change-hub.ts";
 import { eraOf } from "./client-streaming.ts";
 import { createGrantOpener, type OpenGrant } from "./recent-grants.ts";
 import { createIdentify, type Caller, type Identity } from "./principal.ts";
@@ -32,12 +35,16 @@ export interface SluiceParts {
   readonly mapper: UriMapper;
   /** Opens a token; throws `not_found` or `expired`. */
   readonly openToken: (token: string, now: number) => OpenGrant;
+  /** Seals the cursors of lists. */
+  readonly cursors: TextSealer;
   readonly state: StateStore;
   readonly slots: StreamSlots;
   readonly usage: UsageMeter;
   readonly access: Access;
   readonly onError: (error: unknown) => void;
   storageOf(principal: Principal | undefined): StorageBackend;
+  /** Where changes of a backend are heard, the same for everybody who uses it. */
+  hubOf(backend: StorageBackend): ChangeHub;
   identify(caller: Caller): Identity | Promise<Identity>;
   /** Asks the access rules; throws what a client may learn. */
   ensureAccess(
@@ -75,10 +82,12 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onWarning(
       "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
     );
+  const keys = readKeys(options.keys, onWarning);
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);
   const storageOf = createStorageOf(storage);
-  const sealer = createSealer({ keys: readKeys(options.keys, onWarning), audience: endpoint.url });
+  const sealer = createSealer({ keys, audience: endpoint.url });
+  const hubs = new WeakMap<StorageBackend, ChangeHub>();
 
   return {
     options,
@@ -87,10 +96,16 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     mapper,
     access,
     openToken: createGrantOpener(sealer),
+    cursors: createTextSealer({ keys, purpose: "cursor" }),
     state: options.state ?? createMemoryStateStore(),
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
     usage: createUsageMeter(limits, onError),
     storageOf,
+    hubOf(backend) {
+      let hub = hubs.get(backend);
+      if (!hub) hubs.set(backend, (hub = createChangeHub(backend, { onError })));
+      return hub;
+    },
     identify: createIdentify({
       principal: options.principal,
       anonymous: options.anonymous,
@@ -145,7 +160,7 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
 /** Reads what may carry a trace context in a request's `_meta` (SEP-414). */
 export function carrierOf(ctx: ServerContext): CarrierReader {
   return (name) => {
-    const value = (ctx.mcpReq._meta as Record<string, unknown> | undefined)?.[name];
+    const value = ctx.mcpReq._meta?.[name];
     return typeof value === "string" ? value : undefined;
   };
 }

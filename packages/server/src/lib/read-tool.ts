@@ -1,0 +1,106 @@
+import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { z } from "zod";
+import { adviceOf } from "./advice.ts";
+import { answerCall } from "./call.ts";
+import { partMeta } from "./read-part.ts";
+import { parseAskedRange } from "./read-range.ts";
+import { contentOf, readAs } from "./read-resource.ts";
+import { ensureReadScopes } from "./sdk-handlers.ts";
+import type { SluiceParts } from "./sluice-parts.ts";
+import type { StreamCall } from "./stream-resource.ts";
+
+/** What one call of the tool gives at most. */
+const mostBytes = 64 * 1024;
+
+/** Registers the tool with which a model reads parts of resources. */
+export function attachReadTool(
+  parts: SluiceParts,
+  mcp: McpServer,
+  { name, isOurs }: { name: string; isOurs: StreamCall["isOurs"] },
+): void {
+  const { baseUri } = parts.mapper;
+  mcp.registerTool(
+    name,
+    {
+      title: "Read a part of a file",
+      description:
+        `Reads a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
+        "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version.",
+      inputSchema: z.object({
+        uri: z.string().describe(`URI of the resource, such as ${baseUri}notes.txt`),
+        range: z
+          .string()
+          .optional()
+          .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
+        etag: z
+          .string()
+          .optional()
+          .describe("etag of an earlier answer: fails if the resource has changed since"),
+      }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    async ({ uri, range = "bytes 0-", etag }, ctx) => {
+      try {
+        return await answerCall(
+          parts,
+          { mcp, ctx, action: "read", uri, kind: "transfer" },
+          async ({ principal, entry }) => {
+            await ensureReadScopes(mcp, ctx, uri);
+            if (!(await isOurs(uri, ctx)))
+              throw new SluiceError("not_found", "sluice: read: the resource is not ours");
+            const asked = {
+              range: parseAskedRange(range),
+              maxBytes: mostBytes,
+              ...(etag !== undefined && { etag }),
+            };
+            const part = await readAs(parts, { mcp, ctx, uri, isOurs }, principal, asked);
+            await entry.admit();
+            return { result: answerOf(uri, part), ending: { bytes: part.bytes.byteLength } };
+          },
+        );
+      } catch (error) {
+        return refusalOf(parts, { error, uri, ctx });
+      }
+    },
+  );
+}
+
+function answerOf(uri: string, part: Awaited<ReturnType<typeof readAs>>): CallToolResult {
+  const { size, range, lines, next, etag } = partMeta(part);
+  const place = [range, lines].filter((text) => text !== undefined).join(", ");
+  const summary = [
+    `${place}${size === undefined ? "" : ` of ${String(size)} bytes`}`,
+    next === undefined ? "this is the end" : `next: ${String(next)}`,
+    ...(etag === undefined ? [] : [`etag: ${String(etag)}`]),
+  ].join("; ");
+  const { mimeType, text } = part;
+  const content =
+    text === undefined
+      ? ({ type: "resource", resource: { uri, mimeType, ...contentOf(part) } } as const)
+      : ({ type: "text", text } as const);
+  return { content: [content, { type: "text", text: summary }] } as CallToolResult;
+}
+
+/** A model can do something about most of what goes wrong: it is told what. */
+function refusalOf(
+  parts: SluiceParts,
+  { error, uri, ctx }: { error: unknown; uri: string; ctx: ServerContext },
+): CallToolResult {
+  const code = SluiceError.is(error) ? error.code : "internal";
+  const isOwnFault = !(code in sentences) && adviceOf(error) === undefined;
+  if (isOwnFault && !ctx.mcpReq.signal.aborted) parts.onError(error);
+  const text = adviceOf(error) ?? sentences[code] ?? "Cannot be read now: try again later";
+  return { isError: true, content: [{ type: "text", text: `${uri}: ${text}` }] };
+}
+
+const sentences: Readonly<Record<string, string>> = {
+  not_found: "No such resource",
+  invalid_argument: "Not a URI of a resource",
+  permission_denied: "Not permitted",
+  unauthenticated: "Not permitted",
+  unsupported: "Not a file",
+  throttled: "Too many requests: try again later",
+  unavailable: "Cannot be read now: try again later",
+  timeout: "Cannot be read now: try again later",
+};

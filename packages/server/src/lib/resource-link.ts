@@ -1,0 +1,56 @@
+import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import { answerCall } from "./call.ts";
+import { partMeta, readPart } from "./read-part.ts";
+import { resourceEntry } from "./resource-entry.ts";
+import { ensureReadScopes } from "./sdk-handlers.ts";
+import type { SluiceParts } from "./sluice-parts.ts";
+
+/** For whom a link is made, and how much of the content comes with it. */
+export interface LinkOptions {
+  /** The server and the context that the tool was called with. */
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  /** Most bytes of the preview, which only text has. Default 2,048; 0 for none. */
+  readonly previewBytes?: number;
+}
+
+/**
+ * Makes the content of a tool's result: a `resource_link` and, for text, the beginning of the resource. Both
+ * are of one version, whose etag is in the link.
+ */
+export async function linkTo(
+  parts: SluiceParts,
+  uri: string,
+  { mcp, ctx, previewBytes = 2_048 }: LinkOptions,
+): Promise<ContentBlock[]> {
+  const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
+  return answerCall(parts, call, async ({ principal, entry }) => {
+    const key = parts.mapper.toKey(uri);
+    await ensureReadScopes(mcp, ctx, uri);
+    const reach = await parts.reach({ principal, key, action: "read" });
+    const { signal } = ctx.mcpReq;
+    const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
+    const { info, part } = await preview();
+    await entry.admit();
+    const link = {
+      ...(await resourceEntry(parts, info, isStreaming)),
+      type: "resource_link" as const,
+    };
+    if (part?.text === undefined) return { result: [link] };
+    const meta = { [EXTENSION_ID]: partMeta(part) };
+    return {
+      result: [link, { type: "text", text: part.text, _meta: meta }],
+      ending: { bytes: part.bytes.byteLength },
+    };
+
+    /** An empty resource has no range to read. */
+    async function preview() {
+      const info = await reach.describe(key, { signal });
+      if (previewBytes === 0 || info.size === 0) return { info };
+      const range = { unit: "bytes", first: 0 } as const;
+      const part = await readPart(reach, { key, range, maxBytes: previewBytes, signal });
+      return { info: part.info, part };
+    }
+  });
+}
