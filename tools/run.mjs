@@ -67,8 +67,10 @@ const tasks = {
     run(process.execPath, "tools/check-snippets.mjs");
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
     run(process.execPath, "tools/check-template.mjs");
+    program("e2e/storage-matrix/main.ts");
     run("knip");
   },
+  matrix: () => program("e2e/storage-matrix/main.ts", "--write"),
   fix() {
     run("oxlint", "--fix");
     run("oxfmt");

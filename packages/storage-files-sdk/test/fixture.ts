@@ -49,6 +49,13 @@ function createFixtureOver(adapter: Adapter): Fixture {
     putTyped: (key, content, { contentType }) => put(key, content, contentType),
     traits: { withoutCoding: true },
     reopen: async () => createFilesSdkBackend({ adapter }),
+    why: {
+      touch: "adapters cannot change metadata alone",
+      alias: "adapters have one spelling of a key",
+      putFolder: "adapters show no folders",
+      overwrite: "adapters replace objects, they do not change them",
+      expireCredentials: "credentials are the adapter's business",
+    },
     faults,
     ...counts,
     secrets: ["hunter2", "storage.invalid"],

@@ -80,7 +80,11 @@ export async function createFixture(): Promise<Fixture> {
       backends.push(another);
       return another;
     },
-    faults: process.getuid?.() === 0 ? {} : { deny: (key) => chmod(pathOf(key), 0) },
+    why: {
+      putTyped: "files have no type",
+      faults: "no network lies in between",
+    },
+    faults: { deny: (key) => deny(pathOf(key)) },
     // directories are left out: walks between two pages keep theirs open for a while
     countHandles: () => tree.countOpen().files,
     async countLeftovers() {
@@ -93,4 +97,11 @@ export async function createFixture(): Promise<Fixture> {
       await tree[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A mode keeps everybody out but the superuser; a link that is not followed keeps out everybody. */
+async function deny(path: string): Promise<void> {
+  if (process.getuid?.() !== 0) return chmod(path, 0);
+  await rm(path);
+  await symlink("elsewhere", path);
 }

@@ -6,7 +6,6 @@ import { parseRetryAfter, SluiceError } from "@sluice/core";
 import {
   createBody,
   createMemoryBackend,
-  type GeneratedContent,
   ensureKey,
   type MemoryBackend,
   type OpenedObject,
@@ -17,6 +16,7 @@ import {
   wrap,
 } from "@sluice/storage";
 import type { Fixture } from "@sluice/storage/conformance";
+import { createZeros } from "./fixture.ts";
 
 const secret = "hunter2";
 const host = "storage.invalid";
@@ -71,7 +71,7 @@ export function createReferenceService(): Service {
     put: async (key, content) => void store.put(key, content),
     remove: async (key) => void store.remove(key),
     putTyped: async (key, content, type) => void store.put(key, content, type),
-    putLarge: async (key, size, tail) => void store.put(key, zerosWithTail(size, tail)),
+    putLarge: async (key, size, tail) => void store.put(key, createZeros(size, tail)),
     overwrite: async (key, content) => void store.put(key, content),
     async touch(key) {
       const { body, info } = await store.open(key);
@@ -276,19 +276,6 @@ async function withFile(
         rmSync(folder, { recursive: true });
         await release();
       },
-    },
-  };
-}
-
-function zerosWithTail(size: number, tail: Uint8Array): GeneratedContent {
-  const tailAt = size - tail.byteLength;
-  return {
-    size,
-    read(start, end) {
-      const bytes = new Uint8Array(end - start);
-      const from = Math.max(start, tailAt);
-      if (end > from) bytes.set(tail.subarray(from - tailAt, end - tailAt), from - start);
-      return bytes;
     },
   };
 }

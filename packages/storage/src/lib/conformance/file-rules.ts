@@ -88,7 +88,7 @@ export const fileRules: readonly Rule[] = [
     id: "file-close",
     sentence: "the file face may be closed twice, and the object opens again afterwards",
     async check({ backend, put }) {
-      await put("close.bin", pattern(1000));
+      await put("close.bin", pattern(100_000));
       await withFile(backend, "close.bin", {}, async (file) => {
         await file.close();
         await file.close();

@@ -14,6 +14,11 @@ export interface Fixture {
   readonly remove: (key: string) => Promise<void>;
   /** What is different about this store. */
   readonly traits?: Traits;
+  /**
+   * Why hooks and faults are not there, where it is the store's nature and not a missing test:
+   * `{ putTyped: "files have no type" }`. `faults` speaks for all faults.
+   */
+  readonly why?: Readonly<Partial<Record<keyof Fixture | keyof Faults, string>>>;
 
   /** Like `put`, for stores that keep the type and the coding of an object. */
   readonly putTyped?: (key: string, content: Uint8Array, type: StoredType) => Promise<void>;

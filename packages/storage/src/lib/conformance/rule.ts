@@ -3,7 +3,7 @@ import type { Faults, Fixture } from "./fixture.ts";
 
 type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T] & string;
 type Operation = OptionalOf<StorageBackend>;
-type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits">;
+type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits" | "why">;
 type Fault = keyof Faults;
 
 /** What must be there for a rule to mean anything. */
@@ -56,12 +56,14 @@ export class Absent extends Error {
 
 /** Why a rule cannot be checked here, or `undefined` when it can. */
 export function missing(need: Need, fixture: Fixture): string | undefined {
-  const { backend, traits, faults = {} } = fixture;
+  const { backend, traits, faults = {}, why = {} } = fixture;
   if (need === "etag") return traits?.withoutEtag && "the backend has no validators";
   if (need === "size") return traits?.withoutSize && "the backend does not know sizes";
   if (need === "coding") return traits?.withoutCoding && "the backend cannot see codings";
-  const [kind, name] = need.split(".") as ["backend" | "fixture" | "fault", string];
+  const [kind, name] = need.split(".") as ["backend" | "fixture" | "fault", Hook | Fault];
   const place = { backend, fixture, fault: faults }[kind] as Readonly<Record<string, unknown>>;
   if (place[name] !== undefined) return undefined;
+  const reason = why[name] ?? (kind === "fault" ? why.faults : undefined);
+  if (reason !== undefined) return reason;
   return kind === "fault" ? `the fixture cannot cause "${name}"` : `the ${kind} has no ${name}`;
 }

@@ -1,0 +1,30 @@
+import { type Finding, rules } from "@sluice/storage/conformance";
+import { expect, test } from "vitest";
+import { type Row, toPage } from "./page.ts";
+
+/** A backend that keeps every rule but some. */
+function rowWith(change: (id: string) => Partial<Finding> = () => ({})): Row {
+  const findings = rules.map((rule) => ({ rule, outcome: "kept", ...change(rule.id) }) as Finding);
+  return { name: "some", package: "storage", operations: ["describe"], findings };
+}
+
+test("what is kept is counted, and what is absent is named with its reason", () => {
+  const page = toPage([
+    rowWith((id) => {
+      if (id.startsWith("presign-"))
+        return { outcome: "absent", reason: "the backend has no presign" };
+      return id === "list-clutter"
+        ? { outcome: "absent", reason: "the fixture has no putClutter" }
+        : {};
+    }),
+  ]);
+  expect(page).toMatch(/^\| presign +\| – +\|$/m);
+  expect(page).toMatch(/^\| list +\| 11 of 12 +\|$/m);
+  expect(page).toContain("- the backend has no presign: all of presign\n");
+  expect(page).toContain("Not checked:\n\n- the fixture has no putClutter: `list-clutter`\n");
+});
+
+test("a broken rule is no matrix", () => {
+  const broken = rowWith((id) => (id === "open-bytes" ? { outcome: "broken", error: 1 } : {}));
+  expect(() => toPage([broken])).toThrow("some breaks open-bytes");
+});
