@@ -1,0 +1,34 @@
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+
+const connectionTimeoutMs = 10_000;
+/** What a socket reads ahead, and with that the size of the chunks of a body. */
+const chunkBytes = 256 * 1024;
+
+/** Where and as whom a client that is made here works. */
+export interface ClientSettings {
+  readonly endpoint?: string;
+  readonly region?: string;
+  readonly credentials?: S3ClientConfig["credentials"];
+}
+
+/** Makes a client that does each thing once: waits and repeats, resumes and digests are Sluice's. */
+export function createClient({ endpoint, region, credentials }: ClientSettings): S3Client {
+  // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
+  const agent = { keepAlive: true, maxSockets: Infinity, highWaterMark: chunkBytes };
+  return new S3Client({
+    // other stores than Amazon's are found by their paths, and take any region
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true, region: "us-east-1" }),
+    ...(region !== undefined && { region }),
+    ...(credentials !== undefined && { credentials }),
+    maxAttempts: 1,
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: {
+      httpAgent: new HttpAgent(agent),
+      httpsAgent: new HttpsAgent(agent),
+      connectionTimeout: connectionTimeoutMs,
+    },
+  });
+}

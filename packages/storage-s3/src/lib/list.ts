@@ -1,0 +1,69 @@
+import { type _Object, ListObjectsV2Command } from "@aws-sdk/client-s3";
+import { SluiceError } from "@sluice/core";
+import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import type { Calls } from "./calls.ts";
+import { formatCursor, parseCursor } from "./cursor.ts";
+import { toEtag } from "./object-info.ts";
+import type { Root } from "./root.ts";
+
+const pageLimit = 1000;
+
+/**
+ * One page of a listing. A page is short where names have no legal key: markers of folders end in
+ * a slash. It may even be empty and not the last.
+ */
+export async function listObjects(
+  calls: Calls,
+  root: Root,
+  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+): Promise<ListPage> {
+  const who = "s3: list";
+  signal?.throwIfAborted();
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
+  const token = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
+  const command = new ListObjectsV2Command({
+    Bucket: root.bucket,
+    Prefix: root.prefix + prefix,
+    MaxKeys: Math.min(limit, pageLimit),
+    // a name may hold characters that XML cannot
+    EncodingType: "url",
+    ...(token !== undefined && { ContinuationToken: token }),
+  });
+  const page = await calls.send(command, { who, signal });
+  // servers that do not know the encoding answer without naming it, and with plain names
+  const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
+  const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
+  if (!page.IsTruncated) return { objects };
+  if (!page.NextContinuationToken)
+    throw new SluiceError("protocol", `${who}: the page is not the last and does not say what is`);
+  return { objects, cursor: formatCursor(root, prefix, page.NextContinuationToken) };
+}
+
+function toListed(
+  { Key, Size, ETag, LastModified }: _Object,
+  root: Root,
+  decode: (name: string) => string | undefined,
+): ObjectInfo[] {
+  const name = decode(Key ?? "");
+  const key = name === undefined ? undefined : root.toKey(name);
+  if (key === undefined) return [];
+  const etag = toEtag(ETag);
+  return [
+    {
+      key,
+      ...(Size !== undefined && { size: Size }),
+      ...(etag !== undefined && { etag }),
+      ...(LastModified !== undefined && { lastModified: LastModified }),
+    },
+  ];
+}
+
+/** The text behind form-url-encoding, as in `red+flower.jpg`; `undefined` when it is not UTF-8. */
+export function decodeName(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded.replaceAll("+", " "));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,70 @@
+import type { GetObjectCommandOutput, HeadObjectCommandOutput } from "@aws-sdk/client-s3";
+import { SluiceError } from "@sluice/core";
+import type { Digests, ObjectInfo } from "@sluice/storage";
+
+/** What HEAD and GET answer alike. */
+type ObjectHead = HeadObjectCommandOutput | GetObjectCommandOutput;
+
+/** Metadata of an object of `size` bytes. Digests are taken only from answers about the whole object. */
+export function toObjectInfo(
+  key: string,
+  head: ObjectHead,
+  size: number,
+  { whole }: { readonly whole: boolean },
+): ObjectInfo {
+  const etag = toEtag(head.ETag);
+  const contentEncoding = toStoredCoding(head.ContentEncoding);
+  const digests = whole ? toDigests(head) : undefined;
+  return {
+    key,
+    size,
+    ...(etag !== undefined && { etag }),
+    ...(head.LastModified !== undefined && { lastModified: head.LastModified }),
+    ...(head.ContentType !== undefined && { contentType: head.ContentType }),
+    ...(contentEncoding !== undefined && { contentEncoding }),
+    ...(digests !== undefined && { digests }),
+  };
+}
+
+/** An `ETag` without its quotes, which some servers leave out; `undefined` when it is weak or malformed. */
+export function toEtag(header: string | undefined): string | undefined {
+  return /^("?)([\x21\x23-\x7e]+)\1$/.exec(header?.startsWith("W/") ? "" : (header ?? ""))?.[2];
+}
+
+/** Throws `unsupported` for an object whose bytes lie in an archive and have not been restored. */
+export function ensureReadable(head: HeadObjectCommandOutput, who: string): void {
+  const archived =
+    head.StorageClass === "GLACIER" ||
+    head.StorageClass === "DEEP_ARCHIVE" ||
+    head.ArchiveStatus !== undefined;
+  if (archived && !head.Restore?.includes('ongoing-request="false"'))
+    throw new SluiceError(
+      "unsupported",
+      `${who}: it is in an archive and has to be restored first`,
+    );
+}
+
+/** Some servers keep the framing of an upload, which they have taken off, as a coding of the object. */
+function toStoredCoding(header: string | undefined): string | undefined {
+  const codings = (header ?? "").split(",").map((coding) => coding.trim());
+  return (
+    codings.filter((coding) => coding !== "" && coding !== "aws-chunked").join(", ") || undefined
+  );
+}
+
+/** The ETag is none of them: it is an MD5 only sometimes. Of several parts, most checksums are no digest of the whole. */
+function toDigests(head: ObjectHead): Digests | undefined {
+  if (head.ChecksumType !== "FULL_OBJECT") return undefined;
+  const digests: Digests = {
+    ...(head.ChecksumSHA256 !== undefined && { sha256: toHex(head.ChecksumSHA256) }),
+    ...(head.ChecksumSHA1 !== undefined && { sha1: toHex(head.ChecksumSHA1) }),
+    ...(head.ChecksumCRC32 !== undefined && { crc32: head.ChecksumCRC32 }),
+    ...(head.ChecksumCRC32C !== undefined && { crc32c: head.ChecksumCRC32C }),
+    ...(head.ChecksumCRC64NVME !== undefined && { crc64nvme: head.ChecksumCRC64NVME }),
+  };
+  return Object.keys(digests).length === 0 ? undefined : digests;
+}
+
+function toHex(base64: string): string {
+  return Buffer.from(base64, "base64").toString("hex");
+}

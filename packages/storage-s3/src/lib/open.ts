@@ -1,0 +1,151 @@
+import type { Readable } from "node:stream";
+import {
+  GetObjectCommand,
+  type GetObjectCommandOutput,
+  HeadObjectCommand,
+} from "@aws-sdk/client-s3";
+import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
+import {
+  createBody,
+  ensureRange,
+  type ObjectInfo,
+  type OpenedObject,
+  type OpenOptions,
+  quoteKey,
+  resolveRange,
+} from "@sluice/storage";
+import { createS3Body } from "./body.ts";
+import type { Calls } from "./calls.ts";
+import { ensureReadable, toEtag, toObjectInfo } from "./object-info.ts";
+import type { Root } from "./root.ts";
+
+/** Metadata of one object, by HEAD. */
+export async function describeObject(
+  calls: Calls,
+  root: Root,
+  key: string,
+  { operation, signal }: { readonly operation: string; readonly signal?: AbortSignal | undefined },
+): Promise<ObjectInfo & { readonly size: number }> {
+  const who = `s3: ${operation} ${quoteKey(key)}`;
+  signal?.throwIfAborted();
+  const command = new HeadObjectCommand({
+    Bucket: root.bucket,
+    Key: root.toName(key, operation),
+    ChecksumMode: "ENABLED",
+  });
+  const head = await calls.send(command, { who, signal });
+  ensureReadable(head, who);
+  const size = ensureSize(head.ContentLength, who);
+  return { ...toObjectInfo(key, head, size, { whole: true }), size };
+}
+
+/** Opens an object, by one GET: its headers describe the bytes that follow. */
+export async function openObject(
+  calls: Calls,
+  root: Root,
+  key: string,
+  { range, ifMatch, signal }: OpenOptions,
+): Promise<OpenedObject> {
+  const who = `s3: open ${quoteKey(key)}`;
+  signal?.throwIfAborted();
+  const name = root.toName(key, "open");
+  if (range !== undefined) ensureRange(range, who);
+  if (ifMatch !== undefined && toEtag(`"${ifMatch}"`) !== ifMatch) throw changed(who);
+  if (range !== undefined && range.start === range.end)
+    return openNothing(calls, root, key, { range, ifMatch, signal });
+
+  const command = new GetObjectCommand({
+    Bucket: root.bucket,
+    Key: name,
+    ...(range !== undefined && { Range: formatRange(range) }),
+    ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
+  });
+  if (range === undefined) askForChecksums(command);
+  const answer = await calls.send(command, { who, signal });
+  const message = answer.Body as Readable;
+  try {
+    const { size, resolved } = readExtent(answer, range, who);
+    const info = toObjectInfo(key, answer, size, { whole: range === undefined });
+    // not every server looks at If-Match
+    if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(who);
+    const body = createS3Body(message, { who, signal });
+    return resolved === undefined ? { info, body } : { info, range: resolved, body };
+  } catch (error) {
+    message.destroy();
+    throw error;
+  }
+}
+
+interface NothingOptions {
+  readonly range: ByteRange;
+  readonly ifMatch: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A range without bytes, which HTTP cannot ask for. */
+async function openNothing(
+  calls: Calls,
+  root: Root,
+  key: string,
+  { range, ifMatch, signal }: NothingOptions,
+): Promise<OpenedObject> {
+  const who = `s3: open ${quoteKey(key)}`;
+  const info = await describeObject(calls, root, key, { operation: "open", signal });
+  if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(who);
+  return {
+    info,
+    range: resolveRange(range, info.size, who),
+    body: createBody({ next: async () => undefined }),
+  };
+}
+
+/** Asks for stored checksums, which become digests, without letting the SDK check them on the way: see docs/decisions/006. */
+function askForChecksums(command: GetObjectCommand): void {
+  command.middlewareStack.add(
+    (next) => (args) => {
+      (args.request as { headers: Record<string, string> }).headers["x-amz-checksum-mode"] =
+        "ENABLED";
+      return next(args);
+    },
+    { step: "build", name: "sluiceChecksumMode" },
+  );
+}
+
+/** The size of the object and the range that follows, from the headers, held against what was asked for. */
+function readExtent(
+  answer: GetObjectCommandOutput,
+  range: ByteRange | undefined,
+  who: string,
+): { readonly size: number; readonly resolved: Required<ByteRange> | undefined } {
+  const length = ensureSize(answer.ContentLength, who);
+  if (answer.$metadata.httpStatusCode !== 206) {
+    const resolved = range && resolveRange(range, length, who);
+    if (resolved !== undefined && (resolved.start > 0 || resolved.end < length))
+      throw new SluiceError(
+        "unsupported",
+        `${who}: the server ignores ranges and sent all ${length} bytes`,
+      );
+    return { size: length, resolved };
+  }
+  const { range: got, size } = parseContentRange(answer.ContentRange) ?? {};
+  const asked = range && size !== undefined ? resolveRange(range, size, who) : undefined;
+  if (
+    size === undefined ||
+    asked === undefined ||
+    got?.start !== asked.start ||
+    got.end !== asked.end ||
+    length !== asked.end - asked.start
+  )
+    throw new SluiceError("corrupt", `${who}: another range came than was asked for`);
+  return { size, resolved: asked };
+}
+
+/** Without a length, an answer that breaks off would look like a whole one. */
+function ensureSize(length: number | undefined, who: string): number {
+  if (length !== undefined && Number.isSafeInteger(length)) return length;
+  throw new SluiceError("protocol", `${who}: S3 did not say how long the object is`);
+}
+
+function changed(who: string): SluiceError {
+  return new SluiceError("precondition_failed", `${who}: the object has changed`);
+}

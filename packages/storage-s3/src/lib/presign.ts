@@ -1,0 +1,52 @@
+import { GetObjectCommand } from "@aws-sdk/client-s3";
+import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
+import { quoteKey, type PresignedUrl, type PresignOptions } from "@sluice/storage";
+import type { Calls } from "./calls.ts";
+import type { Root } from "./root.ts";
+import { toSluiceError } from "./s3-error.ts";
+
+/** The longest that a signature of S3 is good for: seven days. */
+const maxSeconds = 7 * 24 * 3600;
+
+/**
+ * Signs a GET. `Range` and `If-Match` stay out of it: signed, every client would have to send just
+ * these. A URL dies with the credentials that signed it, so it never promises more. What S3 cannot
+ * put into its answer is refused: a header has no characters beyond ASCII.
+ */
+export async function presignObject(
+  calls: Calls,
+  root: Root,
+  key: string,
+  { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
+): Promise<PresignedUrl | undefined> {
+  const call = { who: `s3: presign ${quoteKey(key)}`, signal };
+  signal?.throwIfAborted();
+  const command = new GetObjectCommand({
+    Bucket: root.bucket,
+    Key: root.toName(key, "presign"),
+    ...(contentType !== undefined && { ResponseContentType: contentType }),
+    ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+  });
+  if (![contentType, contentDisposition].every(isHeaderText)) return undefined;
+  try {
+    const { expiration } = await calls.credentials(call);
+    // signatures count in whole seconds
+    const now = Math.floor(Date.now() / 1000) * 1000;
+    const leftMs = (expiration?.getTime() ?? Infinity) - now;
+    const expiresIn = Math.min(Math.floor(Math.min(expiresInMs, leftMs) / 1000), maxSeconds);
+    if (!(expiresIn >= 1)) return undefined;
+    const { client } = calls;
+    // the time of S3, where the SDK has found out that ours is wrong
+    const signingDate = new Date(now + client.config.systemClockOffset);
+    const url = await getSignedUrl(client, command, { expiresIn, signingDate });
+    signal?.throwIfAborted();
+    return { url, expiresAt: new Date(now + expiresIn * 1000) };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toSluiceError(error, call.who);
+  }
+}
+
+function isHeaderText(text: string | undefined): boolean {
+  return text === undefined || /^[\x20-\x7e]+$/.test(text);
+}

@@ -1,0 +1,71 @@
+import type { S3Client, S3ClientConfig } from "@aws-sdk/client-s3";
+import type { StorageBackend } from "@sluice/storage";
+import { createCalls } from "./calls.ts";
+import { createClient } from "./client.ts";
+import { listObjects } from "./list.ts";
+import { describeObject, openObject } from "./open.ts";
+import { presignObject } from "./presign.ts";
+import { createRoot } from "./root.ts";
+import { createS3Watcher, type S3EventSource } from "./watch.ts";
+import { createS3Writer } from "./writer.ts";
+
+/** Settings of {@link createS3Backend}. */
+export interface S3BackendOptions {
+  readonly bucket: string;
+  /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. The whole bucket unless told. */
+  readonly prefix?: string;
+  /** Address of a store other than Amazon's (`https://minio.example:9000`). It is asked by path style. */
+  readonly endpoint?: string;
+  /** Region of the bucket. As the SDK finds it (`AWS_REGION`, profile); with an endpoint `us-east-1`. */
+  readonly region?: string;
+  /** As whom: fixed, or a provider of the SDK. Its default chain (environment, profile, role) unless told. */
+  readonly credentials?: S3ClientConfig["credentials"];
+  /**
+   * A client of your own instead of the three settings above. It needs `maxAttempts: 1`, and
+   * `requestChecksumCalculation` and `responseChecksumValidation` `"WHEN_REQUIRED"`: the first call
+   * throws `invalid_argument` otherwise. Closing it remains yours.
+   */
+  readonly client?: S3Client;
+  /** Have a `write`. False unless told. */
+  readonly writable?: boolean;
+  /** Have a `watch` that takes its changes from here. */
+  readonly events?: S3EventSource;
+}
+
+/**
+ * Creates a backend over a bucket of S3, or of a store that speaks its protocol. Nothing is sent
+ * before the first call. An illegal prefix throws `invalid_argument`.
+ */
+export function createS3Backend(options: S3BackendOptions): StorageBackend {
+  const { bucket, prefix = "", writable = false, events } = options;
+  const root = createRoot(bucket, prefix);
+  const client = options.client ?? createClient(options);
+  const calls = createCalls(client);
+  const watcher = events && createS3Watcher(root, events);
+
+  const backend = {
+    name: "s3",
+
+    async describe(key, { signal } = {}) {
+      return describeObject(calls, root, key, { operation: "describe", signal });
+    },
+
+    open: (key, openOptions = {}) => openObject(calls, root, key, openOptions),
+
+    list: (listOptions = {}) => listObjects(calls, root, listOptions),
+
+    presign: (key, presignOptions) => presignObject(calls, root, key, presignOptions),
+
+    async close() {
+      watcher?.close();
+      if (options.client === undefined) client.destroy();
+    },
+  } satisfies StorageBackend;
+  return {
+    ...backend,
+    ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
+    ...(writable && {
+      write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
+    }),
+  } satisfies StorageBackend;
+}

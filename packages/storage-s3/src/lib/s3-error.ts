@@ -1,0 +1,180 @@
+import {
+  parseRetryAfter,
+  parseContentRange,
+  SluiceError,
+  type SluiceErrorCode,
+} from "@sluice/core";
+
+/** What an error of the SDK tells. HEAD answers have no body, so their code is "Unknown" and the status is all there is. */
+interface Refusal {
+  readonly status: number;
+  /** The code of S3 ("NoSuchKey"); empty when there was none. */
+  readonly code: string;
+  readonly reason: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly requestId: string | undefined;
+  readonly size: number | undefined;
+}
+
+type Meaning = readonly [SluiceErrorCode, string];
+
+const credentials = "S3 refuses the credentials of this server";
+const changed = "the object has changed";
+const slower = "S3 asks to slow down";
+
+const byCode: Readonly<Record<string, Meaning>> = {
+  NoSuchBucket: ["not_found", "there is no such bucket"],
+  // an upload that a lifecycle rule or somebody else has ended
+  NoSuchUpload: ["interrupted", "the upload was ended from outside"],
+  InvalidObjectState: ["unsupported", "it is in an archive and has to be restored first"],
+  InvalidArgument: ["invalid_argument", "S3 cannot read an argument"],
+  KeyTooLongError: ["invalid_argument", "the key is too long"],
+  InvalidURI: ["invalid_argument", "S3 cannot read the key"],
+  EntityTooLarge: ["too_large", "S3 takes no object of that size"],
+  ConditionalRequestConflict: ["precondition_failed", "another write of it is under way"],
+  OperationAborted: ["unavailable", "another operation is under way"],
+  BadDigest: ["corrupt", "other bytes arrived than were sent"],
+  InvalidDigest: ["corrupt", "other bytes arrived than were sent"],
+  XAmzContentSHA256Mismatch: ["corrupt", "other bytes arrived than were sent"],
+  IncompleteBody: ["interrupted", "not all bytes arrived"],
+  RequestTimeout: ["unavailable", "S3 gave up waiting"],
+  AccessDenied: ["permission_denied", "S3 does not allow it"],
+  ExpiredToken: ["unauthenticated", `${credentials}: they have expired`],
+  TokenRefreshRequired: ["unauthenticated", `${credentials}: they have expired`],
+  InvalidToken: ["unauthenticated", credentials],
+  InvalidAccessKeyId: ["unauthenticated", credentials],
+  InvalidSecurity: ["unauthenticated", credentials],
+  SignatureDoesNotMatch: ["unauthenticated", credentials],
+  AuthorizationHeaderMalformed: ["unauthenticated", `${credentials}: is the region right?`],
+  RequestTimeTooSkewed: ["unauthenticated", `${credentials}: the clock is wrong`],
+  PermanentRedirect: ["unauthenticated", "the bucket is in another region: set region"],
+  TemporaryRedirect: ["unauthenticated", "the bucket is in another region: set region"],
+  SlowDown: ["throttled", slower],
+  SlowDownRead: ["throttled", slower],
+  SlowDownWrite: ["throttled", slower],
+  TooManyRequests: ["throttled", slower],
+  RequestLimitExceeded: ["throttled", slower],
+  Throttling: ["throttled", slower],
+  ThrottlingException: ["throttled", slower],
+  BandwidthLimitExceeded: ["throttled", slower],
+};
+
+const byStatus: Readonly<Record<number, Meaning>> = {
+  // for example encrypted with a key of the customer
+  400: ["unsupported", "S3 does not accept the request"],
+  401: ["unauthenticated", credentials],
+  403: [
+    "permission_denied",
+    "S3 does not allow it; without s3:ListBucket that is also the answer for what is not there",
+  ],
+  404: ["not_found", "it is not there"],
+  405: ["unsupported", "S3 cannot do that here"],
+  409: ["unavailable", "another operation is under way"],
+  412: ["precondition_failed", changed],
+  413: ["too_large", "S3 takes no object of that size"],
+  416: ["range_not_satisfiable", "the range starts at or beyond the end"],
+  429: ["throttled", slower],
+  501: ["unsupported", "this server does not implement it"],
+  507: ["no_space", "the storage is full"],
+};
+
+const staleCodes = new Set(["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]);
+
+/**
+ * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. It goes by status and
+ * code, never by texts: those may hold keys, signatures and addresses, and are left out here. The
+ * `cause` of an answer is rebuilt for the same reason; its request id finds it in the logs of S3.
+ */
+export function toSluiceError(error: unknown, who: string): SluiceError {
+  if (SluiceError.is(error)) return error;
+  const refusal = readRefusal(error);
+  if (refusal === undefined) return fromNetwork(error, who);
+  const { status, code, size, headers, requestId } = refusal;
+  const [meaning, text] = meaningOf(refusal);
+  const known = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
+  const retryAfterMs =
+    meaning === "throttled" || meaning === "unavailable"
+      ? parseRetryAfter(headers["retry-after"], Date.now())
+      : undefined;
+  return new SluiceError(meaning, `${who}: ${text} (${status}${known})`, {
+    cause: new Error(`S3 answered ${status}${known}${requestId ? `, request ${requestId}` : ""}`),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(meaning === "range_not_satisfiable" && size !== undefined && { size }),
+  });
+}
+
+/** True when other credentials may help: they have expired. A HEAD says no more than 400. */
+export function isStaleCredentials(error: unknown): boolean {
+  const refusal = readRefusal(error);
+  if (refusal === undefined) return false;
+  return staleCodes.has(refusal.code) || (refusal.code === "" && refusal.status === 400);
+}
+
+/** True when S3 answered that there is no such object. */
+export function isMissing(error: unknown): boolean {
+  return readRefusal(error)?.status === 404;
+}
+
+function meaningOf({ status, code, reason, headers }: Refusal): Meaning {
+  // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
+  if (status === 400 && code === "")
+    return ["unauthenticated", `${credentials}, or the region is another`];
+  const known = byCode[code] ?? byStatus[status];
+  if (known !== undefined) return known;
+  // S3 and its likes put it into the reason of a HEAD, which is all that tells throttling from an outage
+  if (status === 503 && (headers["retry-after"] !== undefined || /slow ?down/i.test(reason)))
+    return ["throttled", slower];
+  if (status >= 300 && status < 400)
+    return ["unauthenticated", "the bucket is at another address: set region and endpoint"];
+  return status >= 500 || status === 499
+    ? ["unavailable", "S3 failed"]
+    : ["protocol", "S3 gave an answer that is not known"];
+}
+
+function fromNetwork(error: unknown, who: string): SluiceError {
+  const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
+  if (name === "CredentialsProviderError" || name === "TokenProviderError")
+    return new SluiceError("unauthenticated", `${who}: there are no credentials`, { cause: error });
+  const what = typeof code === "string" ? code : name === "TimeoutError" ? name : undefined;
+  if (what !== undefined)
+    return new SluiceError("unavailable", `${who}: S3 cannot be reached (${what})`, {
+      cause: error,
+    });
+  return new SluiceError("protocol", `${who}: the answer of S3 cannot be read`, { cause: error });
+}
+
+function readRefusal(error: unknown): Refusal | undefined {
+  const { $metadata, $response, name, ActualObjectSize } = (error ?? {}) as {
+    readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string };
+    readonly $response?: {
+      readonly statusCode: number;
+      readonly reason?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
+    readonly name?: string;
+    readonly ActualObjectSize?: string;
+  };
+  const status = $metadata?.httpStatusCode ?? $response?.statusCode;
+  // an answer of 200 that could not be parsed is no refusal
+  if (status === undefined || status < 300) return undefined;
+  const headers = $response?.headers ?? {};
+  const said = Number(ActualObjectSize ?? Number.NaN);
+  return {
+    status,
+    code: name === undefined || isPlaceholder(name) ? "" : name,
+    reason: $response?.reason ?? "",
+    headers,
+    requestId: $metadata?.requestId,
+    size:
+      parseContentRange(headers["content-range"])?.size ??
+      (Number.isSafeInteger(said) ? said : undefined),
+  };
+}
+
+/** What the SDK names an error that came without a code. */
+function isPlaceholder(name: string): boolean {
+  return (
+    ["Unknown", "UnknownError", "Error", "NotFound", "S3ServiceException"].includes(name) ||
+    /^\d+$/.test(name)
+  );
+}

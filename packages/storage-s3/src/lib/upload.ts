@@ -1,0 +1,146 @@
+import {
+  AbortMultipartUploadCommand,
+  type CompletedPart,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  ListPartsCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
+import { SluiceError } from "@sluice/core";
+import { systemClock, within, type WriteOptions } from "@sluice/storage";
+import type { Calls } from "./calls.ts";
+
+/** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
+const longMs = 600_000;
+const mostAborts = 3;
+
+/** Where an object goes, and under which conditions. */
+export interface Target extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
+  readonly who: string;
+  readonly bucket: string;
+  readonly name: string;
+}
+
+/** A multipart upload. Nothing is visible before `complete`. */
+export interface Upload {
+  /** Sends part `number`, from 1; its bytes must not change meanwhile. */
+  send(number: number, part: Uint8Array): Promise<void>;
+  /** Puts the parts together; gives the ETag. */
+  complete(): Promise<string | undefined>;
+  /** Leaves no part behind. Does not fail: what it could not remove is left to a lifecycle rule of the bucket. */
+  abort(): Promise<void>;
+}
+
+/** Writes an object in one request; gives its ETag. S3 keeps its SHA-256, so that readers can check it. */
+export async function putObject(
+  calls: Calls,
+  target: Target,
+  bytes: Uint8Array,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const command = new PutObjectCommand({
+    ...toAddress(target),
+    ...toConditions(target),
+    ...toType(target),
+    Body: bytes,
+    ChecksumAlgorithm: "SHA256",
+  });
+  const call = { who: target.who, signal, timeoutMs: longMs };
+  return (await conditional(target, () => calls.send(command, call))).ETag;
+}
+
+/** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
+export function createUpload(calls: Calls, target: Target, signal: AbortSignal): Upload {
+  const { who } = target;
+  const address = toAddress(target);
+  const completed: CompletedPart[] = [];
+  let cutOff = false;
+  // never ended half way: who loses the id of an upload cannot abort it
+  const starting = calls
+    .send(new CreateMultipartUploadCommand({ ...address, ...toType(target) }), { who })
+    .then(({ UploadId }) => {
+      if (UploadId === undefined) throw new SluiceError("protocol", `${who}: the upload has no id`);
+      return UploadId;
+    });
+  const started = (): Promise<string> =>
+    within(starting, {
+      clock: systemClock,
+      timeoutMs: longMs,
+      expired: () => new SluiceError("timeout", `${who}: the upload did not start`),
+      signal,
+    });
+
+  return {
+    async send(number, part) {
+      const UploadId = await started();
+      const command = new UploadPartCommand({
+        ...address,
+        UploadId,
+        PartNumber: number,
+        Body: part,
+      });
+      try {
+        const { ETag } = await calls.send(command, { who, signal, timeoutMs: longMs });
+        completed.push({ PartNumber: number, ETag });
+      } catch (error) {
+        cutOff = true;
+        throw error;
+      }
+    },
+    async complete() {
+      const command = new CompleteMultipartUploadCommand({
+        ...address,
+        ...toConditions(target),
+        UploadId: await started(),
+        MultipartUpload: { Parts: completed },
+      });
+      const call = { who, signal, timeoutMs: longMs };
+      return (await conditional(target, () => calls.send(command, call))).ETag;
+    },
+    async abort() {
+      const UploadId = await starting.catch(() => undefined);
+      if (UploadId === undefined) return;
+      // a part that was cut off may still arrive after the abort, and would stay
+      for (let tries = 0; tries < mostAborts; tries++) {
+        const command = new AbortMultipartUploadCommand({ ...address, UploadId });
+        const gone = await calls.send(command, { who }).then(() => true, isGone);
+        if (gone && !cutOff) return;
+        const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
+        if (await calls.send(parts, { who }).then(() => false, isGone)) return;
+      }
+    },
+  };
+}
+
+function isGone(error: unknown): boolean {
+  return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
+}
+
+function toAddress({ bucket, name }: Target): { readonly Bucket: string; readonly Key: string } {
+  return { Bucket: bucket, Key: name };
+}
+
+function toType({ contentType }: Target): { readonly ContentType?: string } {
+  return contentType === undefined ? {} : { ContentType: contentType };
+}
+
+function toConditions({ ifMatch, ifAbsent }: Target): {
+  readonly IfMatch?: string;
+  readonly IfNoneMatch?: string;
+} {
+  return {
+    ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
+    ...(ifAbsent && { IfNoneMatch: "*" }),
+  };
+}
+
+/** What is not there cannot be the version that was asked for: S3 says 404. */
+async function conditional<T>({ ifMatch, who }: Target, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (ifMatch === undefined || !SluiceError.is(error) || error.code !== "not_found") throw error;
+    throw new SluiceError("precondition_failed", `${who}: the object is gone`, { cause: error });
+  }
+}

@@ -1,0 +1,20 @@
+/** What the stand-in refuses, as S3 would say it. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+  readonly code: string;
+  /** Further elements of the answer. */
+  readonly details: Readonly<Record<string, string>>;
+
+  constructor(
+    status: number,
+    code: string,
+    message = code,
+    details: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
