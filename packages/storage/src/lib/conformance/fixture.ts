@@ -79,6 +79,8 @@ export interface Traits {
   readonly partBytes?: number;
   /** When the credentials that sign URLs expire. */
   readonly credentialsExpireAt?: Date;
+  /** Life of every presigned URL in milliseconds where the service alone decides it; `expiresAt` may be earlier. */
+  readonly urlLifeMs?: number;
 }
 
 /** What {@link Fixture.putTyped} keeps. */
