@@ -29,6 +29,7 @@ const portableEntries = [
   "core/src/index.ts",
   "core/src/wire.ts",
   "server/src/index.ts",
+  "server/src/telemetry.ts",
   "transport-http/src/index.ts",
   "client/src/index.ts",
 ];

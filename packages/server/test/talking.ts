@@ -49,6 +49,7 @@ export function talkTo(
       params: {
         ...params,
         _meta: {
+          ...(params["_meta"] as object | undefined),
           ...(isModern && {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },

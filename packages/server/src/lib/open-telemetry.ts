@@ -1,0 +1,137 @@
+import {
+  context,
+  metrics,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Attributes,
+  type Context,
+  type Meter,
+  type Tracer,
+} from "@opentelemetry/api";
+import type { AuditAction, AuditRecord } from "./audit.ts";
+import type { CarrierReader, Telemetry } from "./telemetry.ts";
+
+/** Options of {@link createTelemetry}. */
+export interface TelemetryOptions {
+  /** Default: `trace.getTracer("@sluice/server")`. */
+  readonly tracer?: Tracer;
+  /** Default: `metrics.getMeter("@sluice/server")`; make the telemetry after the SDK has been started. */
+  readonly meter?: Meter;
+}
+
+/** Names of the operations: methods of MCP, and the one that is none. */
+const names: Readonly<Record<AuditAction, string>> = {
+  list: "resources/list",
+  read: "resources/read",
+  subscribe: "resources/subscribe",
+  stream: "resources/stream",
+  download: "sluice.download",
+};
+
+/** Boundaries that the semantic conventions advise, in seconds. */
+const explicitBucketBoundaries = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+
+/**
+ * Spans and metrics of a Sluice over the OpenTelemetry API, named as the semantic conventions for MCP
+ * say where they say anything. A call belongs to the trace in its `_meta` (SEP-414), a download to the span that
+ * is active, such as that of an HTTP instrumentation, else to the trace in its headers.
+ */
+export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
+  const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options;
+  const duration = { unit: "s", advice: { explicitBucketBoundaries } };
+  const operations = meter.createHistogram("mcp.server.operation.duration", {
+    ...duration,
+    description: "Calls, from the request to the last byte of the answer",
+  });
+  const downloads = meter.createHistogram("sluice.download.duration", {
+    ...duration,
+    description: "Requests to download URLs, from the request to the last byte",
+  });
+  const sent = meter.createCounter("sluice.transfer.io", {
+    unit: "By",
+    description: "Bytes of resources handed over",
+  });
+  const streams = meter.createUpDownCounter("sluice.streams.active", {
+    unit: "{stream}",
+    description: "Streams that are open",
+  });
+
+  return {
+    countStreams: (change) => streams.add(change),
+    begin(facts, carrier) {
+      const { action, uri, era } = facts;
+      const isCall = action !== "download";
+      const { parent, links } = parentOf(carrier, isCall);
+      const attributes: Attributes = {
+        ...(isCall && { "mcp.method.name": names[action] }),
+        ...(era !== undefined && { "sluice.era": era }),
+        ...(uri !== undefined && { "mcp.resource.uri": uri }),
+      };
+      const span = tracer.startSpan(
+        names[action],
+        { kind: SpanKind.SERVER, attributes, links },
+        parent,
+      );
+      return {
+        run: (work) => context.with(trace.setSpan(parent, span), work),
+        end(record) {
+          const { outcome, bytes, durationMs } = record;
+          const labels = labelsOf(record);
+          span.setAttributes({ ...labels, ...detailsOf(record) });
+          if (outcome === "failed") span.setStatus({ code: SpanStatusCode.ERROR });
+          span.end();
+          const seconds = durationMs / 1_000;
+          if (isCall) operations.record(seconds, { ...labels, "mcp.method.name": names[action] });
+          else downloads.record(seconds, labels);
+          if (bytes > 0) sent.add(bytes, labels);
+        },
+      };
+    },
+  };
+}
+
+const scope = "@sluice/server";
+
+/** What metrics are told apart by: few values, none of them of a client's choice. */
+function labelsOf({ outcome, reason, mode }: AuditRecord): Attributes {
+  const isError = outcome === "denied" || outcome === "failed" || outcome === "aborted";
+  return {
+    "sluice.outcome": outcome,
+    ...(isError && { "error.type": reason ?? outcome }),
+    ...(mode !== undefined && { "sluice.delivery.mode": mode }),
+  };
+}
+
+function detailsOf({ id, bytes, uri, principal, grant, shown, withheld }: AuditRecord): Attributes {
+  return {
+    "sluice.audit.id": id,
+    "sluice.bytes": bytes,
+    ...(uri !== undefined && { "mcp.resource.uri": uri }),
+    ...(principal !== undefined && { "enduser.pseudo.id": principal }),
+    ...(grant !== undefined && { "sluice.grant": grant }),
+    ...(shown !== undefined && { "sluice.list.shown": shown }),
+    ...(withheld !== undefined && { "sluice.list.withheld": withheld }),
+  };
+}
+
+/** The trace that a request names, and the span that is active beside it, if that is of another one. */
+function parentOf(carrier: CarrierReader, isCall: boolean) {
+  const ambient = context.active();
+  const active = trace.getSpanContext(ambient);
+  if (active && !isCall) return { parent: ambient, links: [] };
+  const sent: Context = propagation.extract(ROOT_CONTEXT, carrier, {
+    get: (read, name) => read(name),
+    keys: () => ["traceparent", "tracestate", "baggage"],
+  });
+  const remote = trace.getSpanContext(sent);
+  if (!remote) return { parent: ambient, links: [] };
+  const baggage = propagation.getBaggage(sent);
+  const parent = trace.setSpanContext(
+    baggage ? propagation.setBaggage(ambient, baggage) : ambient,
+    remote,
+  );
+  return { parent, links: active ? [{ context: active }] : [] };
+}

@@ -1,0 +1,1 @@
+export { createTelemetry, type TelemetryOptions } from "./lib/open-telemetry.ts";
