@@ -145,6 +145,19 @@ describe.each(eras)("%s era", (era) => {
     }
   });
 
+  test("redirect: storage whose URLs take no wishes about headers signs one without", async () => {
+    const storage: StorageBackend = {
+      ...createMemoryBackend({ "a.bin": "x" }),
+      presign: async (_key, { contentType, contentDisposition }) =>
+        contentType === undefined && contentDisposition === undefined
+          ? { url: "https://store.example.com/plain", expiresAt: new Date() }
+          : undefined,
+    };
+    const redirectOrigins = ["https://store.example.com"];
+    const { slot } = await stream({ storage, redirectOrigins });
+    expect(headerOf(slot.reply!, "location")).toBe("https://store.example.com/plain");
+  });
+
   test("a preference of the client decides under auto, the server's choice otherwise", async () => {
     const capabilities = declares({ prefer: ["downloadUrl", "nonsense"] });
     expect((await stream({}, { capabilities })).message.result.downloadUrl).toBeDefined();

@@ -223,12 +223,15 @@ async function redirect(
   storage: Reach,
   { uri, key, info, entry, signal }: Subject,
 ): Promise<Answer | undefined> {
-  const presigned = await storage.presign?.(key, {
-    expiresInMs: 300_000,
+  const wanted = { expiresInMs: 300_000, ...(signal && { signal }) };
+  const named = {
     contentType: resourceType(info),
     contentDisposition: formatContentDisposition(resourceName(key)),
-    ...(signal && { signal }),
-  });
+  };
+  // some services, such as Graph, sign URLs but let nobody choose the headers of their answers
+  const presigned =
+    (await storage.presign?.(key, { ...wanted, ...named })) ??
+    (await storage.presign?.(key, wanted));
   if (!presigned || !isRedirectTarget(presigned.url, parts.options.redirectOrigins ?? []))
     return undefined;
   await entry.conclude("issued");
