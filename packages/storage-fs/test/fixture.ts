@@ -16,9 +16,11 @@ export async function createFixture(): Promise<Fixture> {
   const [backend] = backends;
   if (backend === undefined) throw new Error("unreachable");
   return {
+    // #region hooks
     backend,
     put,
     remove: (key) => rm(pathOf(key)),
+    // #endregion
     async putLarge(key, size, tail) {
       await put(key, "");
       const file = await open(pathOf(key), "r+");
@@ -26,6 +28,7 @@ export async function createFixture(): Promise<Fixture> {
       await file.close();
       await wait(racyMs + 2);
     },
+    // #region overwrite
     async overwrite(key, content) {
       const file = await open(pathOf(key), "r+");
       await file.write(content, 0, content.byteLength, 0);
@@ -36,6 +39,7 @@ export async function createFixture(): Promise<Fixture> {
       await chmod(pathOf(key), 0o600);
       await wait(racyMs + 2);
     },
+    // #endregion
     async putFolder() {
       await mkdir(pathOf("a-folder"));
       return "a-folder";

@@ -10,6 +10,7 @@ export interface CursorContent {
   readonly position: WalkPosition;
 }
 
+// #region cursor
 /**
  * A cursor as text. The check binds it to the root and the prefix it was made for; it guards
  * against mistakes, not against forgery: a position only says which names to pass over.
@@ -33,6 +34,7 @@ export function parseCursor(root: Root, prefix: string, cursor: string): CursorC
   }
   throw new SluiceError("invalid_argument", "fs: list: the cursor is not one of this listing");
 }
+// #endregion
 
 function toCheck(root: Root, prefix: string, text: string): string {
   return hash("sha256", JSON.stringify([root.path, prefix, text]), "base64url").slice(0, 11);

@@ -52,12 +52,15 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
   const backend = {
     name: "fs",
 
+    // #region describe
     async describe(key, { signal } = {}) {
       const file = await openFile(root, key, "fs: describe", signal);
       await closeFile(root, file);
       return toObjectInfo(file.key, file.stats, racyMs);
     },
+    // #endregion
 
+    // #region open
     async open(key, { range, ifMatch, signal } = {}) {
       const who = "fs: open";
       signal?.throwIfAborted();
@@ -81,6 +84,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
         throw error;
       }
     },
+    // #endregion
 
     list: (listOptions = {}) => lister.list(listOptions),
 
@@ -90,6 +94,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
       watcher.close();
       await lister.close();
     },
+    // #region optional
   } satisfies StorageBackend;
   if (!writable) return backend;
   return {
@@ -97,6 +102,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     write: (key, writeOptions = {}) =>
       createFsWriter(root, key, writeOptions, { racyMs, takeTurns }),
   };
+  // #endregion
 }
 
 interface KeptOptions {

@@ -25,6 +25,7 @@ export function systemCode(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
+// #region error
 /**
  * A system error as a {@link SluiceError}; one of ours passes unchanged. What is not known
  * (EIO, ESTALE, EBUSY …) is `unavailable`: the next try may succeed. `who` starts the
@@ -36,3 +37,4 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
   const [code, text] = meanings[name] ?? ["unavailable", "the file system failed"];
   return new SluiceError(code, `${who}: ${text} (${name})`, { cause: error });
 }
+// #endregion

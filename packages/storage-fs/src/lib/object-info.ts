@@ -23,6 +23,7 @@ export function toObjectInfo(key: string, stats: BigIntStats, racyMs: number): F
   return { key, size, lastModified, etag: toEtag(stats) };
 }
 
+// #region etag
 function toEtag({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return hash("sha256", `${ino}:${size}:${mtimeNs}:${ctimeNs}`, "base64url").slice(0, 27);
 }
@@ -32,3 +33,4 @@ function isRacy({ mtimeMs, ctimeMs }: BigIntStats, racyMs: number): boolean {
   // a time in the far future was set by hand: the next write does not repeat it
   return Math.abs(now - Number(ctimeMs)) < racyMs || Math.abs(now - Number(mtimeMs)) < racyMs;
 }
+// #endregion

@@ -66,11 +66,13 @@ export async function openFile(
     signal?.throwIfAborted();
     if (stats.dev === root.localDevice) root.warmPaths.add(path);
     return { fd, key: found, stats };
+    // #region abort
   } catch (error) {
     if (fd !== undefined) await closeAsync(fd);
     if (signal?.aborted && error === signal.reason) throw error;
     throw toSluiceError(error, `${who} ${quoteKey(key)}`);
   }
+  // #endregion
 }
 
 /** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */

@@ -91,6 +91,7 @@ export function createOpenedObject(
     return chunk;
   };
 
+  // #region body
   const createFileBody = (): ReadableStream<Uint8Array> => {
     let position = start;
     return createBody({
@@ -110,6 +111,7 @@ export function createOpenedObject(
       signal,
     });
   };
+  // #endregion
 
   return {
     info,

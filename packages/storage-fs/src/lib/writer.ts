@@ -86,6 +86,7 @@ export async function createFsWriter(
     await rm(temporary, { force: true });
     await directory.close();
   };
+  // #region commit
   const publish = async (): Promise<void> => {
     await ensureCurrent();
     signal?.throwIfAborted();
@@ -109,12 +110,15 @@ export async function createFsWriter(
       await release();
     }
   };
+  // #endregion
+  // #region abort
   const abort = async (): Promise<void> => {
     finished ??= release();
     await finished.catch(() => {});
   };
   const onAbort = (): void => void abort();
   signal?.addEventListener("abort", onAbort, { once: true });
+  // #endregion
 
   return {
     async write(chunk) {

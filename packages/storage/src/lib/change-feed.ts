@@ -11,8 +11,6 @@ export interface ChangeFeed {
   reset(): void;
   /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** Tells every watcher that changes may have been missed. */
-  reset(): void;
   /** Ends every watcher, with an error when there is one. */
   close(error?: Error): void;
 }
