@@ -30,7 +30,11 @@ export async function passOn({ answer, response }: Exchange): Promise<void> {
   await pipeline(answer, response);
 }
 
-export async function createMeddler(target: () => number): Promise<Meddler> {
+/** Starts a meddler before `target`; `edit` changes every answer before it is looked at. */
+export async function createMeddler(
+  target: () => number,
+  edit: (answer: IncomingMessage) => void = () => {},
+): Promise<Meddler> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
@@ -44,6 +48,7 @@ export async function createMeddler(target: () => number): Promise<Meddler> {
       outgoing.on("response", resolve).on("error", reject).end(body);
       response.on("close", () => outgoing.destroy());
     });
+    edit(answer);
     const exchange = { request, body, answer, response };
     if (!(await meddler.meddle(exchange))) await passOn(exchange);
   }
