@@ -1,0 +1,59 @@
+import { SluiceError } from "@sluice/core";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+
+/** The folder whose files a backend serves. */
+export type GraphRoot = { readonly id: string } | { readonly path: string };
+
+/** Paths of the API for one root of one drive. */
+export interface Address {
+  readonly driveId: string;
+  /** The item of a key; the root itself for "". `action` begins with a slash. */
+  toKey(key: string, action?: string): string;
+  /** An item by id: ids survive renames, so what was described is what is read. */
+  toItem(id: string, action?: string): string;
+  /** Changes of the whole drive: business drives have them only there. */
+  readonly delta: string;
+}
+
+/** Creates the paths. A root path is taken apart into segments; each is encoded alone. */
+export function createAddress(driveId: string, root: GraphRoot | undefined): Address {
+  const drive = `/drives/${encodeURIComponent(driveId)}`;
+  const toItem = (id: string, action = ""): string =>
+    `${drive}/items/${encodeURIComponent(id)}${action}`;
+  const anchor = root !== undefined && "id" in root ? toItem(root.id) : `${drive}/root`;
+  const folders = root !== undefined && "path" in root ? root.path.split("/").filter(Boolean) : [];
+  return {
+    driveId,
+    toItem,
+    toKey(key, action = "") {
+      const path = [...folders, ...key.split("/").filter(Boolean)]
+        .map((segment) => encodeURIComponent(segment))
+        .join("/");
+      // "/root:/:" is no address, and neither is a colon with nothing behind it
+      if (path === "") return `${anchor}${action}`;
+      return `${anchor}:/${path}${action === "" ? "" : `:${action}`}`;
+    },
+    delta: `${drive}/root/delta`,
+  };
+}
+
+/**
+ * What is wrong with a key here, or `undefined`. OneDrive reserves some characters, and drops
+ * spaces and dots at the ends of names, so that such a key would name another object.
+ */
+export function checkGraphKey(key: string): string | undefined {
+  const finding = checkKey(key);
+  if (finding !== undefined) return finding;
+  if (/["*:<>?|]/.test(key)) return 'has one of " * : < > ? |, which OneDrive reserves';
+  if (/(?:^|\/) |[ .](?:\/|$)/.test(key))
+    return "has a name that begins or ends with a space or ends with a dot";
+  return undefined;
+}
+
+/** Throws `invalid_argument` unless the key is legal on a drive (see {@link checkGraphKey}). */
+export function ensureGraphKey(key: string, who: string): void {
+  ensureKey(key, who);
+  const finding = checkGraphKey(key);
+  if (finding !== undefined)
+    throw new SluiceError("invalid_argument", `${who} ${quoteKey(key)}: the key ${finding}`);
+}

@@ -1,0 +1,91 @@
+import { SluiceError } from "@sluice/core";
+import { checkGraphKey } from "./address.ts";
+import { type DriveItem, isFile } from "./drive-item.ts";
+
+/** More would be a good part of a process; a watch of less is one with its root further down. */
+const mostItems = 100_000;
+
+interface Node {
+  readonly name: string;
+  readonly parent: string;
+  readonly isFile: boolean;
+}
+
+/** What became of keys. */
+export interface KeyChanges {
+  readonly changed: string[];
+  readonly removed: string[];
+  /** Something happened to an item that nobody has heard of: list again. */
+  readonly isLost: boolean;
+}
+
+/** The names of a drive by id: changes come without paths, and removals even without names. */
+export interface DeltaTree {
+  /** Takes over a complete set of changes and tells which keys it means. */
+  apply(items: readonly DriveItem[]): KeyChanges;
+}
+
+/** Creates the tree of everything below the item `rootId` whose key begins with the prefix. */
+export function createDeltaTree(rootId: string, prefix: string): DeltaTree {
+  const nodes = new Map<string, Node>();
+  let keys = new Map<string, string>();
+
+  const keyOf = (id: string): string | undefined => {
+    const names: string[] = [];
+    for (let at = id, depth = 0; at !== rootId; depth++) {
+      const node = nodes.get(at);
+      if (node === undefined || depth > 500) return undefined;
+      names.push(node.name);
+      at = node.parent;
+    }
+    return names.toReversed().join("/");
+  };
+  const readKeys = (): Map<string, string> => {
+    const found = new Map<string, string>();
+    for (const [id, node] of nodes) {
+      const key = node.isFile ? keyOf(id) : undefined;
+      if (key?.startsWith(prefix) && checkGraphKey(key) === undefined) found.set(id, key);
+    }
+    return found;
+  };
+
+  return {
+    apply(items) {
+      let isLost = false;
+      const touched = new Set<string>();
+      // an item may come several times: the last time counts
+      for (const item of items) {
+        if (item.id === undefined || item.id === rootId || item.root) continue;
+        const known = nodes.get(item.id);
+        if (item.deleted) {
+          if (known === undefined) isLost = true;
+          nodes.delete(item.id);
+          continue;
+        }
+        const name = item.name ?? known?.name;
+        const parent = item.parentReference?.id ?? known?.parent;
+        if (name === undefined || parent === undefined) {
+          isLost = true;
+          continue;
+        }
+        nodes.set(item.id, { name, parent, isFile: isFile(item) });
+        touched.add(item.id);
+      }
+      if (nodes.size > mostItems)
+        throw new SluiceError(
+          "too_large",
+          `graph: watch: the drive has more than ${mostItems} items`,
+        );
+      const before = keys;
+      keys = readKeys();
+      const present = new Set(keys.values());
+      const changed = [...keys].filter(([id, key]) => touched.has(id) || before.get(id) !== key);
+      const gone = [...before].filter(([id, key]) => keys.get(id) !== key && !present.has(key));
+      return {
+        changed: changed.map(([, key]) => key),
+        removed: gone.map(([, key]) => key),
+        isLost,
+      };
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { ensureRange, type ObjectInfo, quoteKey, type StorageBackend } from "@sluice/storage";
+import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
+import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
+import { mintUrl, openDownload } from "./download.ts";
+import { createGraphClient } from "./graph-client.ts";
+import { createLister } from "./list.ts";
+import type { Notifications } from "./notifications.ts";
+import { createTokenSource, type TokenCredential } from "./tokens.ts";
+import { createWatcher } from "./watch.ts";
+import { createGraphWriter } from "./writer.ts";
+
+export type { GraphRoot } from "./address.ts";
+
+/** Download URLs live "a few minutes" by one page of Microsoft and an hour by another; so long they surely do. */
+const urlLifeMs = 2 * 60_000;
+
+/** Settings of {@link createGraphBackend}. */
+export interface GraphBackendOptions {
+  /** Gives bearer tokens: any credential of `@azure/identity`. */
+  readonly credential: TokenCredential;
+  /** Id of the drive: a OneDrive, or a document library of SharePoint. */
+  readonly driveId: string;
+  /** The folder to serve, by id or by path; the whole drive unless told. */
+  readonly root?: GraphRoot;
+  /**
+   * Scheme and host of Graph, also the audience of its tokens. `https://graph.microsoft.com`
+   * unless told; national clouds have hosts of their own. Plain HTTP is for this machine only.
+   */
+  readonly baseUrl?: string;
+  /** Give the backend a `write`. False unless told. */
+  readonly writable?: boolean;
+  /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. `NONISV|Sluice|storage-graph` unless told. */
+  readonly userAgent?: string;
+  /** Longest time between two looks for changes, in milliseconds. 30,000 unless told. */
+  readonly watchIntervalMs?: number;
+  /** The receiving end of a subscription: watches look at once when it is notified. */
+  readonly notifications?: Notifications;
+}
+
+/**
+ * Creates a backend over a drive of Microsoft Graph, or one folder of it. Nothing is asked yet.
+ * Throws `TypeError` when `baseUrl` is no HTTPS origin.
+ */
+export function createGraphBackend(options: GraphBackendOptions): StorageBackend {
+  const { credential, writable = false, watchIntervalMs = 30_000, notifications } = options;
+  const baseUrl = toBaseUrl(options.baseUrl ?? "https://graph.microsoft.com");
+  const address = createAddress(options.driveId, options.root);
+  const client = createGraphClient({
+    baseUrl,
+    tokens: createTokenSource(credential, `${baseUrl}/.default`),
+    userAgent: options.userAgent ?? "NONISV|Sluice|storage-graph",
+  });
+  const route = { client, address };
+  const lister = createLister(route);
+  const watcher = createWatcher({ ...route, intervalMs: watchIntervalMs, notifications });
+
+  const find = async (
+    operation: string,
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundFile> => {
+    signal?.throwIfAborted();
+    ensureGraphKey(key, `graph: ${operation}`);
+    const who = `graph: ${operation} ${quoteKey(key)}`;
+    const target = `${address.toKey(key)}?${selectItem}`;
+    const { body } = await client.ask({ target, expect: [200], who, signal });
+    return toFoundFile(body ?? {}, key, address.driveId, who);
+  };
+  const describe = async (key: string, signal: AbortSignal | undefined): Promise<ObjectInfo> =>
+    (await find("describe", key, signal)).info;
+
+  const backend = {
+    name: "graph",
+
+    describe: (key, { signal } = {}) => describe(key, signal),
+
+    async open(key, { range, ifMatch, signal } = {}) {
+      signal?.throwIfAborted();
+      const who = `graph: open ${quoteKey(key)}`;
+      if (range !== undefined) ensureRange(range, who);
+      const file = await find("open", key, signal);
+      ensureMatch(file.info, ifMatch, "graph: open");
+      const {
+        size,
+        range: resolved,
+        body,
+      } = await openDownload(route, file, { range, who, signal });
+      const info = size === undefined ? file.info : { ...file.info, size };
+      return resolved === undefined ? { info, body } : { info, range: resolved, body };
+    },
+
+    list: (listOptions = {}) => lister.list(listOptions),
+
+    async presign(key, { expiresInMs, contentType, contentDisposition, signal }) {
+      ensureGraphKey(key, "graph: presign");
+      // Graph's URLs take no wishes
+      if (contentType !== undefined || contentDisposition !== undefined) return undefined;
+      const file = await find("presign", key, signal);
+      const expiresAt = new Date(Date.now() + Math.min(expiresInMs, urlLifeMs));
+      const who = `graph: presign ${quoteKey(key)}`;
+      return { url: await mintUrl(route, file.id, { who, signal }), expiresAt };
+    },
+
+    watch: (watchOptions) => watcher.watch(watchOptions),
+
+    async close() {
+      watcher.close();
+      await client.close();
+    },
+  } satisfies StorageBackend;
+  if (!writable) return backend;
+  return {
+    ...backend,
+    write: (key, writeOptions = {}) => createGraphWriter({ ...route, describe }, key, writeOptions),
+  };
+}
+
+/** The origin without a slash. Tokens go there, so it is HTTPS, or this machine. */
+function toBaseUrl(text: string): string {
+  const { protocol, hostname, origin, pathname, search } = new URL(text);
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  if (
+    pathname !== "/" ||
+    search !== "" ||
+    (protocol !== "https:" && !(protocol === "http:" && isLocal))
+  )
+    throw new TypeError(`graph: "${origin}": baseUrl must be an HTTPS origin without a path`);
+  return origin;
+}

@@ -1,0 +1,153 @@
+import { SluiceError } from "@sluice/core";
+import { Agent, type Dispatcher } from "undici";
+import { type Answer, textOf, toSluiceError } from "./graph-error.ts";
+import { type TokenSource, unlessAborted } from "./tokens.ts";
+
+/** Longest answer of Graph that is read; a page of 200 items is far below. */
+const mostAnswerBytes = 16 * 1024 * 1024;
+
+/** A request to Graph itself. */
+export interface GraphRequest {
+  readonly method?: "GET" | "POST" | "PUT";
+  /** Path below the version (`/drives/…`), or a link of Graph as it came. */
+  readonly target: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string;
+  /** Statuses that are no failure. */
+  readonly expect: readonly number[];
+  /** How messages start. */
+  readonly who: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A request to a URL that carries its own permission: nothing of ours goes with it. */
+export interface AnonymousRequest {
+  readonly method: "GET" | "PUT" | "DELETE";
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly who: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface Sent extends Omit<AnonymousRequest, "method" | "url" | "body"> {
+  readonly method: Dispatcher.HttpMethod;
+  readonly body?: Uint8Array | string | undefined;
+}
+
+/** Speaks with Graph and with the hosts that it points to. */
+export interface GraphClient {
+  /** Asks Graph with the bearer; a refused token is renewed once. */
+  ask(request: GraphRequest): Promise<Answer>;
+  /** Asks another host, without the bearer. The body must be read or destroyed. */
+  askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
+  close(): Promise<void>;
+}
+
+/** Settings of {@link createGraphClient}. */
+export interface GraphClientOptions {
+  /** Scheme and host of Graph. */
+  readonly baseUrl: string;
+  readonly tokens: TokenSource;
+  readonly userAgent: string;
+}
+
+/** Creates the one place from which requests leave. Only requests to the origin of `baseUrl` carry the bearer. */
+export function createGraphClient(options: GraphClientOptions): GraphClient {
+  const { baseUrl, tokens, userAgent } = options;
+  const agent = new Agent({ connect: { timeout: 10_000 } });
+
+  const send = async (
+    url: string,
+    { method, headers, body, who, signal }: Sent,
+  ): Promise<Dispatcher.ResponseData> => {
+    signal?.throwIfAborted();
+    // taken apart as text: parsing and writing it again could change an opaque URL
+    const [, origin, path] = /^(https?:\/\/[^/?#]+)(\/[^#]*)$/i.exec(url) ?? [];
+    if (origin === undefined || path === undefined || isInsecure(origin, baseUrl))
+      throw new SluiceError("untrusted", `${who}: the service gave an address that is not usable`);
+    try {
+      const response = await agent.request({
+        origin,
+        path,
+        method,
+        headers: { "user-agent": userAgent, "accept-encoding": "identity", ...headers },
+        ...(body !== undefined && { body }),
+        ...(signal && { signal }),
+      });
+      // a body that is destroyed reports that to whoever listens, and nobody else may
+      response.body.on("error", () => {});
+      return response;
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw new SluiceError("unavailable", `${who}: the service could not be reached`, { cause });
+    }
+  };
+
+  return {
+    async ask({ method = "GET", target, headers, body, expect, who, signal }) {
+      const url = target.startsWith("/") ? `${baseUrl}/v1.0${target}` : target;
+      // a link may come from a confused answer, and it would take the bearer along
+      if (!url.startsWith(`${baseUrl}/`))
+        throw new SluiceError("untrusted", `${who}: a link leads away from the service`);
+      const attempt = async (token: string): Promise<Answer> => {
+        const allHeaders = { ...headers, authorization: `Bearer ${token}` };
+        const response = await send(url, { method, headers: allHeaders, body, who, signal });
+        return readAnswer(response, who, signal);
+      };
+      let token = await tokens.get(signal);
+      let answer = await attempt(token);
+      if (answer.status === 401) {
+        token = await tokens.renew(token, claimsOf(answer), signal);
+        answer = await attempt(token);
+      }
+      if (!expect.includes(answer.status)) throw toSluiceError(answer, who);
+      return answer;
+    },
+
+    askAnonymously: ({ url, ...request }) => send(url, request),
+
+    close: () => agent.destroy(),
+  };
+}
+
+/** Reads what is left of an answer that is not content. */
+export async function readAnswer(
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  who: string,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  try {
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    const isJson = textOf(headers["content-type"])?.includes("json") === true;
+    const reading = (async () => {
+      for await (const part of body) {
+        bytes += (part as Uint8Array).byteLength;
+        if (bytes > mostAnswerBytes || !isJson) break;
+        parts.push(part as Uint8Array);
+      }
+    })();
+    await unlessAborted(reading, signal);
+    if (bytes > mostAnswerBytes) throw new Error("the answer is too long");
+    const text = Buffer.concat(parts).toString();
+    return { status, headers, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw new SluiceError("unavailable", `${who}: the answer could not be read`, { cause });
+  } finally {
+    body.destroy();
+  }
+}
+
+/** Plain HTTP is for emulators on this machine; Graph itself never points away from HTTPS. */
+function isInsecure(origin: string, baseUrl: string): boolean {
+  return origin.toLowerCase().startsWith("http:") && baseUrl.startsWith("https:");
+}
+
+/** What continuous access evaluation demands of the next token. */
+function claimsOf({ headers }: Answer): string | undefined {
+  const challenge = textOf(headers["www-authenticate"]) ?? "";
+  const [, encoded] = /\bclaims="([A-Za-z0-9+/=_-]+)"/.exec(challenge) ?? [];
+  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString();
+}

@@ -1,0 +1,106 @@
+import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+
+/** What is left of an answer once its body was read. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Parsed JSON; `undefined` when there was none. */
+  readonly body: unknown;
+}
+
+/** Codes of Graph and OneDrive in lower case. */
+const codes: Readonly<Record<string, SluiceErrorCode>> = {
+  itemnotfound: "not_found",
+  accessdenied: "permission_denied",
+  malwaredetected: "permission_denied",
+  invalidauthenticationtoken: "unauthenticated",
+  unauthenticated: "unauthenticated",
+  activitylimitreached: "throttled",
+  quotalimitreached: "no_space",
+  insufficientstorage: "no_space",
+  maxfilesizeexceeded: "too_large",
+  resourcemodified: "precondition_failed",
+  namealreadyexists: "precondition_failed",
+  notsupported: "unsupported",
+  pathistoolong: "invalid_argument",
+  invalidpath: "invalid_argument",
+  namecontainsinvalidcharacters: "invalid_argument",
+  invalidrequest: "invalid_argument",
+  servicenotavailable: "unavailable",
+  resourcelocked: "unavailable",
+};
+
+const statuses: Readonly<Record<number, SluiceErrorCode>> = {
+  400: "invalid_argument",
+  401: "unauthenticated",
+  403: "permission_denied",
+  404: "not_found",
+  405: "unsupported",
+  409: "precondition_failed",
+  410: "not_found",
+  412: "precondition_failed",
+  413: "too_large",
+  423: "unavailable",
+  507: "no_space",
+};
+
+/** SharePoint says "too much" with any of these; 509 is its bandwidth limit. */
+const throttling = new Set([429, 503, 509]);
+
+const sentences: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "it is not there",
+  permission_denied: "the service refuses access; check the permissions of the application",
+  unauthenticated: "the service refuses the token; check the credential and its audience",
+  invalid_argument: "the service takes no such name or request",
+  unsupported: "it has no bytes to read",
+  precondition_failed: "it is not the version that was asked for, or there already",
+  too_large: "the service takes no file of that size",
+  no_space: "the drive is full",
+  throttled: "the service asks for a pause",
+  unavailable: "the service failed; try again later",
+};
+
+/**
+ * A refused request as a {@link SluiceError}. The deepest code of Graph that is known decides,
+ * then the status; texts of the service are never looked at. Neither message nor cause holds a URL.
+ */
+export function toSluiceError(answer: Answer, who: string): SluiceError {
+  const { status, headers } = answer;
+  const given = codesOf(answer.body);
+  const known = given.toReversed().find((name) => name.toLowerCase() in codes);
+  const code = throttling.has(status)
+    ? "throttled"
+    : status === 401
+      ? "unauthenticated"
+      : ((known === undefined ? undefined : codes[known.toLowerCase()]) ??
+        statuses[status] ??
+        (status >= 500 ? "unavailable" : "protocol"));
+  const requestId = textOf(headers["request-id"]);
+  const cause = new Error(
+    ["the service answered", status, ...given, requestId && `(request-id ${requestId})`]
+      .filter(Boolean)
+      .join(" "),
+  );
+  const retryAfterMs = parseRetryAfter(textOf(headers["retry-after"]), Date.now());
+  return new SluiceError(code, `${who}: ${sentences[code] ?? `the answer was ${status}`}`, {
+    cause,
+    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+/** A header that is there once. */
+export function textOf(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+/** The codes of an error body from the outside in; the inner ones say more. */
+export function codesOf(body: unknown): string[] {
+  const found: string[] = [];
+  let layer = (body as { error?: unknown } | undefined)?.error;
+  for (let depth = 0; depth < 8 && typeof layer === "object" && layer !== null; depth++) {
+    const { code, innererror, innerError } = layer as Record<string, unknown>;
+    if (typeof code === "string" && /^[\w.-]{1,80}$/.test(code)) found.push(code);
+    layer = innererror ?? innerError;
+  }
+  return found;
+}

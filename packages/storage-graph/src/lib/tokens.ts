@@ -1,0 +1,101 @@
+import { SluiceError } from "@sluice/core";
+
+/** A bearer token, as `@azure/identity` gives it. */
+export interface AccessToken {
+  readonly token: string;
+  /** Unix milliseconds. */
+  readonly expiresOnTimestamp: number;
+  /** Unix milliseconds from which on a new one should be asked for. */
+  readonly refreshAfterTimestamp?: number;
+}
+
+/** What a {@link TokenCredential} is asked with. */
+export interface TokenRequest {
+  readonly abortSignal?: AbortSignal;
+  /** What the service demands of the next token (continuous access evaluation). */
+  readonly claims?: string;
+  readonly enableCae?: boolean;
+}
+
+/** Gives bearer tokens: any credential of `@azure/identity` fits. It need not cache, the backend does. */
+export interface TokenCredential {
+  getToken(scopes: string[], options?: TokenRequest): Promise<AccessToken | null>;
+}
+
+/** The token of one scope. */
+export interface TokenSource {
+  /** A token that is good for some minutes, from memory where possible. */
+  get(signal?: AbortSignal): Promise<string>;
+  /** Gives another token than the one the service refused; `claims` is what it demanded. */
+  renew(refused: string, claims: string | undefined, signal?: AbortSignal): Promise<string>;
+}
+
+const spareMs = 5 * 60_000;
+const patienceMs = 30_000;
+
+/** Asks for a token when there is none that is good, once for all who wait. */
+export function createTokenSource(credential: TokenCredential, scope: string): TokenSource {
+  let current: AccessToken | undefined;
+  let asking: Promise<AccessToken> | undefined;
+
+  const ask = (claims?: string): Promise<AccessToken> => {
+    const abortSignal = AbortSignal.timeout(patienceMs);
+    const options = { abortSignal, enableCae: true, ...(claims !== undefined && { claims }) };
+    const flight = unlessAborted(
+      Promise.resolve().then(() => credential.getToken([scope], options)),
+      abortSignal,
+    ).then(
+      (token) => {
+        if (!token?.token) throw refusal();
+        current = token;
+        return token;
+      },
+      (cause: unknown) => {
+        throw refusal(cause);
+      },
+    );
+    asking = flight;
+    const land = (): void => {
+      if (asking === flight) asking = undefined;
+    };
+    flight.then(land, land);
+    return flight;
+  };
+
+  return {
+    async get(signal) {
+      if (current !== undefined && !isDue(current)) return current.token;
+      return (await unlessAborted(asking ?? ask(), signal)).token;
+    },
+    async renew(refused, claims, signal) {
+      // somebody else may have renewed it already
+      if (current?.token === refused) current = undefined;
+      if (current !== undefined && claims === undefined) return current.token;
+      const flight = claims === undefined ? (asking ?? ask()) : ask(claims);
+      return (await unlessAborted(flight, signal)).token;
+    },
+  };
+}
+
+/** Settles like the work, unless the signal aborts before; then with its reason. */
+export function unlessAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+function isDue({ expiresOnTimestamp, refreshAfterTimestamp }: AccessToken): boolean {
+  return Date.now() >= Math.min(expiresOnTimestamp - spareMs, refreshAfterTimestamp ?? Infinity);
+}
+
+function refusal(cause?: unknown): SluiceError {
+  return new SluiceError(
+    "unauthenticated",
+    "graph: the credential gave no token; check its settings and permissions",
+    cause === undefined ? {} : { cause },
+  );
+}

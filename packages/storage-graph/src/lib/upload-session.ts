@@ -1,0 +1,138 @@
+import { SluiceError } from "@sluice/core";
+import type { WriteOptions } from "@sluice/storage";
+import type { Address } from "./address.ts";
+import type { DriveItem } from "./drive-item.ts";
+import { type GraphClient, readAnswer } from "./graph-client.ts";
+import { type Answer, toSluiceError } from "./graph-error.ts";
+
+/** Fragments are multiples of 320 KiB, except the last; Microsoft advises 5 to 10 MiB. */
+export const fragmentBytes: number = 16 * 320 * 1024;
+
+const cancelMs = 10_000;
+
+/** An upload whose fragments come in order. */
+export interface UploadSession {
+  /**
+   * Sends the bytes from `position` on; the item comes with the last of them. A fragment that
+   * broke is continued once where the service says that it stands.
+   */
+  send(position: number, bytes: Uint8Array): Promise<DriveItem | undefined>;
+  /** Tells the service to forget what it has. Never rejects: what is left expires by itself. */
+  cancel(): Promise<void>;
+}
+
+/** What {@link openUploadSession} needs to know. */
+export interface UploadOrder {
+  readonly client: GraphClient;
+  readonly address: Address;
+  readonly key: string;
+  readonly total: number;
+  readonly options: WriteOptions;
+  readonly who: string;
+}
+
+/** The condition of a write as headers and as what to do about a name that is taken. */
+export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly conflictBehavior: "fail" | "replace";
+} {
+  return {
+    headers: ifMatch === undefined ? {} : { "if-match": `"${ifMatch}"` },
+    conflictBehavior: ifAbsent ? "fail" : "replace",
+  };
+}
+
+/** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
+export async function openUploadSession(order: UploadOrder): Promise<UploadSession> {
+  const { client, address, key, total, options, who } = order;
+  const { signal } = options;
+  const { headers, conflictBehavior } = conditionsOf(options);
+  const created = await client.ask({
+    method: "POST",
+    target: address.toKey(key, "/createUploadSession"),
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({ item: { "@microsoft.graph.conflictBehavior": conflictBehavior } }),
+    expect: [200],
+    who,
+    signal,
+  });
+  const { uploadUrl } = (created.body ?? {}) as { uploadUrl?: unknown };
+  if (typeof uploadUrl !== "string")
+    throw new SluiceError("protocol", `${who}: the service gave no upload URL`);
+
+  const status = async (): Promise<Answer> => {
+    const response = await client.askAnonymously({ method: "GET", url: uploadUrl, who, signal });
+    return readAnswer(response, who, signal);
+  };
+  const put = async (start: number, bytes: Uint8Array): Promise<Answer> => {
+    const range = `bytes ${start}-${start + bytes.byteLength - 1}/${total}`;
+    const response = await client.askAnonymously({
+      method: "PUT",
+      url: uploadUrl,
+      headers: { "content-range": range, "content-length": String(bytes.byteLength) },
+      body: bytes,
+      who,
+      signal,
+    });
+    return readAnswer(response, who, signal);
+  };
+  /** The first byte that the service has not got, by what it says of itself. */
+  const nextByte = (answer: Answer): number => {
+    const { nextExpectedRanges } = (answer.body ?? {}) as { nextExpectedRanges?: unknown };
+    const first: unknown = Array.isArray(nextExpectedRanges) ? nextExpectedRanges[0] : undefined;
+    const [, start] = typeof first === "string" ? (/^(\d{1,15})(?:-|$)/.exec(first) ?? []) : [];
+    if (start === undefined)
+      throw new SluiceError("interrupted", `${who}: the service lost its place in the upload`);
+    return Number(start);
+  };
+  const askPlace = async (): Promise<number> => {
+    const answer = await status();
+    if (answer.status !== 200) throw refusalOf(answer, who);
+    return nextByte(answer);
+  };
+
+  return {
+    async send(position, bytes) {
+      const end = position + bytes.byteLength;
+      let resumes = 1;
+      for (let at = position; ;) {
+        const answer = await put(at, bytes.subarray(at - position)).catch((error: unknown) => {
+          signal?.throwIfAborted();
+          if (resumes === 0) throw error;
+          return undefined;
+        });
+        if (answer?.status === 200 || answer?.status === 201) return answer.body as DriveItem;
+        // 416: the service has some of it already
+        const isResumable =
+          answer === undefined || answer.status === 416 || isServerFault(answer.status);
+        if (answer !== undefined && answer.status !== 202 && !(isResumable && resumes > 0))
+          throw refusalOf(answer, who);
+        if (isResumable) resumes--;
+        const next = answer?.status === 202 ? nextByte(answer) : await askPlace();
+        if (next === end) return undefined;
+        if (next < position || next > end || (answer?.status === 202 && next <= at))
+          throw new SluiceError("interrupted", `${who}: the service is at another place`);
+        at = next;
+      }
+    },
+    async cancel() {
+      const limit = AbortSignal.timeout(cancelMs);
+      const request = { method: "DELETE", url: uploadUrl, who, signal: limit } as const;
+      await client
+        .askAnonymously(request)
+        .then((response) => readAnswer(response, who, limit))
+        .catch(() => {});
+    },
+  };
+}
+
+/** 503 asks for a pause, so it is not tried again at once. */
+function isServerFault(status: number): boolean {
+  return status >= 500 && status !== 503 && status !== 507 && status !== 509;
+}
+
+/** What the upload host refuses is never about the credentials: it was not told any. */
+function refusalOf(answer: Answer, who: string): SluiceError {
+  if (![401, 404, 410].includes(answer.status)) return toSluiceError(answer, who);
+  return new SluiceError("interrupted", `${who}: the upload session is gone; start again`);
+}

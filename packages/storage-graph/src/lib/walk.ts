@@ -1,0 +1,149 @@
+import { SluiceError } from "@sluice/core";
+import { type Address, checkGraphKey } from "./address.ts";
+import { canonicalKey, type DriveItem, isFolder, selectItem } from "./drive-item.ts";
+import type { GraphClient } from "./graph-client.ts";
+
+const pageItems = 200;
+
+/** Where walks go. */
+export interface WalkRoute {
+  readonly client: GraphClient;
+  readonly address: Address;
+}
+
+/** One folder on the way, with what is known of its entries. */
+interface Frame {
+  /** Key of the folder with a slash behind it; "" for the root. */
+  readonly folder: string;
+  /** Where its entries begin. */
+  readonly first: string;
+  readonly entries: readonly DriveItem[];
+  /** How many of the entries were visited. */
+  readonly done: number;
+  /** Where more entries are; absent after the last page. */
+  readonly next?: string;
+}
+
+/** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
+export type Walk = readonly Frame[];
+
+/** One step of a walk. */
+interface Step {
+  readonly walk: Walk;
+  /** What was visited; absent when the step only made way. */
+  readonly entry?: { readonly key: string; readonly item: DriveItem };
+  /** A request was sent. */
+  readonly asked: boolean;
+}
+
+/** A walk through everything below a folder (its key with a slash, or ""). */
+export async function startWalk(
+  { client, address }: WalkRoute,
+  folder: string,
+  signal: AbortSignal | undefined,
+): Promise<Walk> {
+  const key = folder.slice(0, -1);
+  const answer = await client.ask({
+    target: `${address.toKey(key)}?${selectItem}`,
+    expect: key === "" ? [200] : [200, 404],
+    who: "graph: list",
+    signal,
+  });
+  const item = answer.body as DriveItem;
+  const isThere =
+    answer.status === 200 &&
+    isFolder(item) &&
+    (key === "" || canonicalKey(item, key, address.driveId) === key);
+  return isThere && item.id !== undefined ? [frameOf(address, folder, item.id)] : [];
+}
+
+/** Visits the next entry, goes a page on, or leaves a folder. */
+export async function step(
+  route: WalkRoute,
+  walk: Walk,
+  { prefix, signal }: { readonly prefix: string; readonly signal: AbortSignal | undefined },
+): Promise<Step> {
+  const outer = walk.slice(0, -1);
+  const frame = walk.at(-1);
+  if (frame === undefined) return { walk, asked: false };
+  const item = frame.entries[frame.done];
+  if (item === undefined) {
+    // an empty page is not the end; only a missing link is
+    if (frame.next === undefined) return { walk: outer, asked: false };
+    return { walk: [...outer, await nextPage(route, frame, signal)], asked: true };
+  }
+  const passed = [...outer, { ...frame, done: frame.done + 1 }];
+  const key = frame.folder + (item.name ?? "");
+  // what has no legal key cannot be asked for
+  if (item.name === undefined || checkGraphKey(key)) return { walk: passed, asked: false };
+  const below = `${key}/`;
+  const descends =
+    isFolder(item) && item.id !== undefined && below.startsWith(prefix.slice(0, below.length));
+  return {
+    walk: descends ? [...passed, frameOf(route.address, below, item.id)] : passed,
+    entry: { key, item },
+    asked: false,
+  };
+}
+
+/**
+ * The walk as it was after it had visited the entry with this key. A folder in which the next
+ * name on the way is gone is walked through from its beginning: twice is better than never.
+ */
+export async function resumeWalk(
+  route: WalkRoute,
+  folder: string,
+  position: string,
+  signal: AbortSignal | undefined,
+): Promise<Walk> {
+  let walk = await startWalk(route, folder, signal);
+  for (const name of position.slice(folder.length).split("/")) {
+    const outer = walk.slice(0, -1);
+    let frame = walk.at(-1);
+    let at = -1;
+    while (frame !== undefined && at < 0) {
+      at = frame.entries.findIndex((item) => item.name === name);
+      if (at < 0 && frame.next === undefined) return walk;
+      if (at < 0) frame = await nextPage(route, frame, signal);
+    }
+    const item = frame?.entries[at];
+    if (frame === undefined || item === undefined) return walk;
+    walk = [...outer, { ...frame, done: at + 1 }];
+    if (!isFolder(item) || item.id === undefined) return walk;
+    walk = [...walk, frameOf(route.address, `${frame.folder}${name}/`, item.id)];
+  }
+  return walk;
+}
+
+function frameOf(address: Address, folder: string, id: string): Frame {
+  const first = address.toItem(id, `/children?$top=${pageItems}&${selectItem}`);
+  return { folder, first, entries: [], done: 0, next: first };
+}
+
+async function nextPage(
+  { client }: WalkRoute,
+  { next = "", ...frame }: Frame,
+  signal: AbortSignal | undefined,
+): Promise<Frame> {
+  const { status, body } = await client.ask({
+    target: next,
+    // a folder that was removed meanwhile has nothing more to list
+    expect: [200, 404],
+    who: "graph: list",
+    signal,
+  });
+  if (status === 404) return { ...frame, entries: [], done: 0 };
+  const { value, "@odata.nextLink": link } = (body ?? {}) as {
+    value?: unknown;
+    "@odata.nextLink"?: unknown;
+  };
+  if (!Array.isArray(value))
+    throw new SluiceError("protocol", "graph: list: the service gave no list of children");
+  return {
+    ...frame,
+    entries: value as DriveItem[],
+    done: 0,
+    // taken as it is: links are opaque
+    ...(typeof link === "string" && { next: link }),
+  };
+}
