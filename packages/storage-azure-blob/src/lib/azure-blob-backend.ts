@@ -1,0 +1,66 @@
+import { quoteKey, type StorageBackend } from "@sluice/storage";
+import { type AzureContainer, createRoot, toBlobName } from "./container.ts";
+import { listBlobs } from "./list-blobs.ts";
+import { ensureReadable, toObjectInfo } from "./object-info.ts";
+import { openBlob } from "./open-blob.ts";
+import { request } from "./request.ts";
+import { createUrlSigner } from "./sign-url.ts";
+import { createWatcher, type EventQueue } from "./watch.ts";
+import { createBlobWriter } from "./writer.ts";
+
+/** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
+export type AzureBlobBackendOptions = AzureContainer & {
+  /** Serve the blobs below this folder alone; keys are then relative to it. The whole container unless told. */
+  readonly prefix?: string;
+  /** Give the backend a `write`. False unless told. */
+  readonly writable?: boolean;
+  /** Give the backend a `watch`, from the events in this queue. */
+  readonly events?: EventQueue;
+  /** Milliseconds between two looks into an empty queue. 1000 unless told. */
+  readonly pollMs?: number;
+};
+
+/**
+ * Creates a backend over one container of Azure Blob Storage, or one folder of it. Nothing is asked
+ * of the service before the first call.
+ *
+ * `presign` is there with a shared key and with a token credential; a SAS cannot sign another one.
+ * Throws `invalid_argument` for a container, connection string or prefix that is none.
+ */
+export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend {
+  const { prefix, writable = false, events, pollMs = 1000 } = options;
+  const root = createRoot(options, prefix);
+  const signUrl = createUrlSigner(root);
+  const watcher = events && createWatcher(root, events, pollMs);
+
+  return {
+    name: "azure-blob",
+
+    async describe(key, { signal } = {}) {
+      signal?.throwIfAborted();
+      const who = `azure-blob: describe ${quoteKey(key)}`;
+      const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: describe"));
+      const facts = await request(who, signal, (abortSignal) =>
+        blob.getProperties({ abortSignal }),
+      );
+      ensureReadable(facts, who);
+      return toObjectInfo(key, facts.contentLength ?? 0, facts, facts.contentMD5);
+    },
+
+    open: (key, openOptions = {}) => openBlob(root, key, openOptions),
+
+    list: (listOptions = {}) => listBlobs(root, listOptions),
+
+    ...(signUrl && { presign: signUrl }),
+
+    ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
+
+    ...(writable && {
+      write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
+    }),
+
+    async close() {
+      watcher?.close();
+    },
+  } satisfies StorageBackend;
+}

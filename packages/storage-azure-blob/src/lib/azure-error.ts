@@ -1,0 +1,113 @@
+import type { RestError } from "@azure/storage-blob";
+import {
+  parseContentRange,
+  parseRetryAfter,
+  SluiceError,
+  type SluiceErrorCode,
+} from "@sluice/core";
+
+type Meaning = readonly [code: SluiceErrorCode, text: string];
+
+const missing: Meaning = ["not_found", "there is no such blob"];
+const refused: Meaning = ["unauthenticated", "the service refuses the credentials"];
+const denied: Meaning = ["permission_denied", "the credentials do not allow that"];
+const badName: Meaning = ["invalid_argument", "the service refuses the name or a parameter"];
+const changed: Meaning = ["precondition_failed", "the blob has changed"];
+const archived: Meaning = ["unsupported", "the blob is in the archive tier; rehydrate it first"];
+const busy: Meaning = ["throttled", "the service asks to slow down"];
+const down: Meaning = ["unavailable", "the service failed"];
+
+/** Codes that say more than their status, or something else. */
+const codes: Readonly<Record<string, Meaning>> = {
+  AuthenticationFailed: refused,
+  InvalidAuthenticationInfo: refused,
+  NoAuthenticationInformation: refused,
+  BlobAlreadyExists: ["precondition_failed", "there is a blob already"],
+  BlobArchived: archived,
+  BlobBeingRehydrated: archived,
+  BlobImmutableDueToPolicy: ["permission_denied", "a policy keeps the blob as it is"],
+  ContainerBeingDeleted: down,
+  ContainerNotFound: ["not_found", "there is no such container"],
+  // someone else finished a write of this blob, which drops the blocks of all others
+  InvalidBlockList: ["precondition_failed", "another writer was faster"],
+  ServerBusy: busy,
+};
+
+const statuses: Readonly<Record<number, Meaning>> = {
+  400: badName,
+  401: refused,
+  403: denied,
+  404: missing,
+  408: down,
+  409: ["unsupported", "the blob is not in a state for that"],
+  412: changed,
+  413: ["too_large", "the service takes no blob of that size"],
+  416: ["range_not_satisfiable", "the range starts at or beyond the end"],
+  429: busy,
+};
+
+/** What the service, the network or a credential said; everything is optional, `undefined` where it does not apply. */
+interface Fault {
+  readonly status: number | undefined;
+  /** An error code of the service ("BlobNotFound"), of the system ("ECONNRESET"), or the error's name. */
+  readonly name: string;
+  readonly header: (name: string) => string | undefined;
+}
+
+/**
+ * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. `who` starts the
+ * message. Neither the message nor the cause repeats what the SDK or the service wrote: there are
+ * signed URLs and signatures in it.
+ */
+export function toSluiceError(error: unknown, who: string): SluiceError {
+  if (SluiceError.is(error)) return error;
+  const fault = faultOf(error);
+  const [code, text] = meaningOf(fault);
+  const retryAfterMs = parseRetryAfter(fault.header("retry-after"), Date.now());
+  const size = parseContentRange(fault.header("content-range"))?.size;
+  return new SluiceError(code, `${who}: ${text} (${fault.name})`, {
+    cause: createCause(fault),
+    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
+    ...(code === "range_not_satisfiable" && size !== undefined && { size }),
+  });
+}
+
+/** A connection that broke while a body came. The SDK calls that an abort, whoever it was. */
+export function toInterrupted(error: unknown, who: string): SluiceError {
+  const fault = faultOf(error);
+  return new SluiceError("interrupted", `${who}: the connection broke (${fault.name})`, {
+    cause: createCause(fault),
+  });
+}
+
+/** The HTTP status of an error of the SDK. */
+export function statusOf(error: unknown): number | undefined {
+  return (error as Partial<RestError> | undefined)?.statusCode;
+}
+
+function faultOf(error: unknown): Fault {
+  const { statusCode, code, name, response } = (error ?? {}) as Partial<RestError>;
+  const header = (field: string): string | undefined => response?.headers.get(field);
+  // an answer to HEAD has no body, so its code is in a header only
+  const known = header("x-ms-error-code") ?? code ?? (statusCode ? `HTTP ${statusCode}` : name);
+  const isCode = known !== undefined && /^[\w ]{1,60}$/.test(known);
+  return { status: statusCode, name: isCode ? known : "unknown error", header };
+}
+
+function meaningOf({ status, name, header }: Fault): Meaning {
+  const meaning = codes[name];
+  if (meaning !== undefined) return meaning;
+  if (status === 503 && header("retry-after") !== undefined) return busy;
+  if (status !== undefined) return statuses[status] ?? down;
+  // what the credentials of @azure/identity throw
+  if (/^(?:Credential|Authentication|AggregateAuthentication)/.test(name)) return refused;
+  return ["unavailable", "the service could not be reached"];
+}
+
+/** What a log needs to find the request, and nothing else of it. */
+function createCause({ status, name, header }: Fault): Error {
+  const id = header("x-ms-request-id");
+  const parts = new Set([name, status && `HTTP ${status}`, id && `request ${id}`]);
+  const text = [...parts].filter(Boolean).join(", ");
+  return Object.assign(new Error(text), { name: "AzureError" });
+}

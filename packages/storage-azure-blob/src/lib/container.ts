@@ -1,0 +1,101 @@
+import {
+  ContainerClient,
+  isPipelineLike,
+  newPipeline,
+  type PipelineLike,
+  type StoragePipelineOptions,
+} from "@azure/storage-blob";
+import { SluiceError } from "@sluice/core";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+
+/** How a container is named: by a client, by its URL, or by a connection string. */
+export type AzureContainer =
+  /** A client with a transport of your own (proxy, user agent, audience). Its retries are off here. */
+  | { readonly client: ContainerClient }
+  /**
+   * The URL of the container: `https://account.blob.core.windows.net/container`. It may end in a SAS
+   * token; otherwise `credential` is a shared key or any credential of `@azure/identity`.
+   */
+  | { readonly url: string; readonly credential?: ContainerClient["credential"] }
+  /** A connection string of the account, and the name of the container. */
+  | { readonly connectionString: string; readonly container: string };
+
+/** A container and the part of it that is served. */
+export interface Root {
+  readonly container: ContainerClient;
+  /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
+  readonly prefix: string;
+}
+
+// one try: waiting and trying again is done by the wrappers of @sluice/storage, which heed
+// Retry-After and abort, as the policy of the SDK does not
+const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipelineOptions;
+
+/** The root that the options name. Throws `invalid_argument` for a prefix that is no folder of keys, or a URL that is none. */
+export function createRoot(location: AzureContainer, prefix = ""): Root {
+  const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
+  const finding = folder === "" ? undefined : checkKey(folder.slice(0, -1));
+  if (finding !== undefined)
+    throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
+  return { container: createContainerClient(location), prefix: folder };
+}
+
+/** The pipeline that clients of the same account share, with the transport that a given client has. */
+export function pipelineOf(client: ContainerClient): PipelineLike {
+  // protected in the types, but declared: a client tells its transport in no other way
+  const given: unknown = Reflect.get(client, "pipeline");
+  if (!isPipelineLike(given)) return newPipeline(client.credential, withoutRetries);
+  const pipeline = newPipeline(client.credential, { ...given.options, ...withoutRetries });
+  pipeline.factories.push(...given.factories);
+  return pipeline;
+}
+
+/**
+ * The name of the blob behind a key. Everything that is no plain path is refused before the SDK sees
+ * it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
+ */
+export function toBlobName({ prefix }: Root, key: string, who: string): string {
+  ensureKey(key, who);
+  // the service drops such dots, so the key would be another name of another blob
+  if (hasTrailingDot(key))
+    throw new SluiceError(
+      "invalid_argument",
+      `${who} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
+    );
+  return prefix + key;
+}
+
+/** The key of a blob, or `undefined` when it lies outside the root or has a name that is no key. */
+export function toKey({ prefix }: Root, name: string): string | undefined {
+  if (!name.startsWith(prefix)) return undefined;
+  const key = name.slice(prefix.length);
+  return checkKey(key) === undefined && !hasTrailingDot(key) ? key : undefined;
+}
+
+function hasTrailingDot(key: string): boolean {
+  return key.endsWith(".") || key.includes("./");
+}
+
+function createContainerClient(location: AzureContainer): ContainerClient {
+  if ("client" in location)
+    return new ContainerClient(location.client.url, pipelineOf(location.client));
+  if ("connectionString" in location) {
+    const { connectionString, container } = location;
+    if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container))
+      throw refusal("the name is not one of a container");
+    try {
+      return new ContainerClient(connectionString, container, withoutRetries);
+    } catch {
+      throw refusal("the connection string is not one of a storage account");
+    }
+  }
+  const { url, credential } = location;
+  if (!URL.canParse(url) || new URL(url).pathname.length < 2)
+    throw refusal("the URL is not one of a container (https://account.blob.core.windows.net/name)");
+  return new ContainerClient(url, newPipeline(credential, withoutRetries));
+}
+
+/** Without a cause: what the SDK says of a wrong URL or connection string may repeat it. */
+function refusal(what: string): SluiceError {
+  return new SluiceError("invalid_argument", `azure-blob: ${what}`);
+}

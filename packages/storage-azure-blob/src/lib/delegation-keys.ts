@@ -1,0 +1,63 @@
+import {
+  BlobServiceClient,
+  type ContainerClient,
+  type ServiceGetUserDelegationKeyResponse,
+} from "@azure/storage-blob";
+import { SluiceError } from "@sluice/core";
+import { pipelineOf } from "./container.ts";
+import { request } from "./request.ts";
+
+const dayMs = 24 * 3_600_000;
+/** The longest life that the service gives a key. */
+const longestMs = 7 * dayMs;
+/** Back-dated, like the URLs: a URL may not be valid before its key. */
+const backdatedMs = 15 * 60_000;
+const timeoutMs = 30_000;
+
+type Key = ServiceGetUserDelegationKeyResponse;
+
+/** Keys that the service makes for a token credential, to sign URLs with. */
+export interface DelegationKeys {
+  /** The present key. A new one is fetched when half of the life of the last one is over. */
+  get(now: number): Promise<Key>;
+}
+
+/**
+ * Keeps one key for all callers. Fetching it has a deadline and no signal: when one caller aborts, the
+ * others still get the key that is under way.
+ */
+export function createDelegationKeys(container: ContainerClient): DelegationKeys {
+  const who = "azure-blob: presign";
+  const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
+  const service = new BlobServiceClient(accountUrl, pipelineOf(container));
+  let key: Promise<Key> | undefined;
+  let renewAt = 0;
+
+  const fetchKey = async (now: number): Promise<Key> => {
+    const startsOn = new Date(now - backdatedMs);
+    const expiresOn = new Date(startsOn.getTime() + longestMs);
+    try {
+      return await request(who, AbortSignal.timeout(timeoutMs), (abortSignal) =>
+        service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
+      );
+    } catch (error) {
+      key = undefined;
+      if (SluiceError.is(error) && error.code !== "permission_denied") throw error;
+      const reason = SluiceError.is(error)
+        ? 'the credential may not get a key to sign with; give it the role "Storage Blob Delegator"'
+        : `no key to sign with came within ${timeoutMs} ms`;
+      const code = SluiceError.is(error) ? "unauthenticated" : "timeout";
+      throw new SluiceError(code, `${who}: ${reason}`, { cause: error });
+    }
+  };
+
+  return {
+    async get(now) {
+      if (key === undefined || now >= renewAt) {
+        key = fetchKey(now);
+        renewAt = now + longestMs / 2;
+      }
+      return key;
+    },
+  };
+}

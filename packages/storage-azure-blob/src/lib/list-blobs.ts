@@ -1,0 +1,50 @@
+import type { BlobItem } from "@azure/storage-blob";
+import { SluiceError } from "@sluice/core";
+import { formatCursor, type ListOptions, type ListPage, parseCursor } from "@sluice/storage";
+import { type Root, toKey } from "./container.ts";
+import { type BlobFacts, type SizedInfo, toObjectInfo, unreadable } from "./object-info.ts";
+import { request } from "./request.ts";
+
+const who = "azure-blob: list";
+const pageLimit = 1000;
+/** Largest page of the service. */
+const mostPerPage = 5000;
+
+/**
+ * One page of the service. It may have fewer objects than the service counts, or none, and still a
+ * cursor: folders and archived blobs are left out, and the service itself gives empty pages.
+ */
+export async function listBlobs(
+  root: Root,
+  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+): Promise<ListPage> {
+  signal?.throwIfAborted();
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
+  const scope = `${root.container.containerName}/${root.prefix}${prefix}`;
+  const marker = cursor === undefined ? undefined : parseCursor(cursor, who, scope);
+  const page = await request(who, signal, async (abortSignal) => {
+    const pages = root.container
+      // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
+      .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
+      .byPage({
+        maxPageSize: Math.min(limit, mostPerPage),
+        ...(marker !== undefined && { continuationToken: marker }),
+      });
+    return (await pages.next()).value;
+  });
+  const objects = page.segment.blobItems
+    .map((item: BlobItem) => toListed(root, item))
+    .filter((info: SizedInfo | undefined) => info !== undefined);
+  const next = page.continuationToken;
+  return next ? { objects, cursor: formatCursor(next, scope) } : { objects };
+}
+
+/** The metadata of a listed blob, or `undefined` when it could not be opened. */
+function toListed(root: Root, item: BlobItem): SizedInfo | undefined {
+  const { name, properties, metadata } = item;
+  const key = toKey(root, name);
+  const facts: BlobFacts = { ...properties, metadata };
+  if (key === undefined || unreadable(facts) !== undefined) return undefined;
+  return toObjectInfo(key, properties.contentLength ?? 0, facts, properties.contentMD5);
+}

@@ -1,0 +1,66 @@
+import { SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
+
+/** What the answers of Azure about one blob have in common. */
+export interface BlobFacts {
+  readonly etag?: string | undefined;
+  readonly lastModified?: Date | undefined;
+  readonly contentType?: string | undefined;
+  readonly contentEncoding?: string | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  readonly accessTier?: string | undefined;
+}
+
+/**
+ * The metadata of a blob. The etag changes with every write, also one of metadata alone. `md5` is
+ * that of the whole blob, as a writer stored it.
+ */
+export function toObjectInfo(
+  key: string,
+  size: number,
+  facts: BlobFacts,
+  md5: Uint8Array | undefined,
+): SizedInfo {
+  const { lastModified, contentType, contentEncoding } = facts;
+  const etag = unquote(facts.etag);
+  return {
+    key,
+    size,
+    ...(etag !== undefined && { etag }),
+    ...(lastModified !== undefined && { lastModified }),
+    ...(contentType !== undefined && { contentType }),
+    ...(contentEncoding && { contentEncoding }),
+    ...(md5?.byteLength === 16 && { digests: { md5: Buffer.from(md5).toString("hex") } }),
+  };
+}
+
+/** A blob always has a size. */
+export type SizedInfo = ObjectInfo & { readonly size: number };
+
+/** Why a blob has no bytes to read, or `undefined` when it has: a folder of a hierarchical account, an archived one. */
+export function unreadable({ metadata = {}, accessTier }: BlobFacts): string | undefined {
+  if (Object.entries(metadata).some(isFolderMark)) return "it is a folder";
+  return accessTier === "Archive" ? "it is in the archive tier; rehydrate it first" : undefined;
+}
+
+/** Throws `unsupported` for what exists and cannot be read. */
+export function ensureReadable(facts: BlobFacts, who: string): void {
+  const finding = unreadable(facts);
+  if (finding !== undefined) throw new SluiceError("unsupported", `${who}: ${finding}`);
+}
+
+/** Throws `precondition_failed` unless the text can be an etag: in a header it would mean something else. */
+export function ensureEtag(etag: string, who: string): void {
+  if (etag === "*" || !/^[\x21\x23-\x7e]+$/.test(etag))
+    throw new SluiceError("precondition_failed", `${who}: the blob has another etag`);
+}
+
+function isFolderMark([name, value]: [string, string]): boolean {
+  return name.toLowerCase() === "hdi_isfolder" && value === "true";
+}
+
+/** In headers an etag is quoted, in listings not. A weak one says nothing about bytes. */
+function unquote(etag: string | undefined): string | undefined {
+  const bare = etag?.replace(/^"(.*)"$/, "$1");
+  return bare === undefined || bare.startsWith("W/") ? undefined : bare;
+}

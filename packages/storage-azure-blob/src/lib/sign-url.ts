@@ -1,0 +1,74 @@
+import {
+  BlobSASPermissions,
+  type BlobSASSignatureValues,
+  type ContainerClient,
+  generateBlobSASQueryParameters,
+  SASProtocol,
+  type SASQueryParameters,
+  StorageSharedKeyCredential,
+} from "@azure/storage-blob";
+import type { PresignedUrl, PresignOptions } from "@sluice/storage";
+import { type Root, toBlobName } from "./container.ts";
+import { createDelegationKeys } from "./delegation-keys.ts";
+import { request } from "./request.ts";
+
+/** A URL is valid from so long ago: the clocks of the service may be behind ours. */
+const backdatedMs = 15 * 60_000;
+
+/** What signs, and until when it can. */
+interface Signer {
+  readonly expiresMs: number;
+  readonly sign: (values: BlobSASSignatureValues) => SASQueryParameters;
+}
+
+/** Makes URLs that read one blob. */
+export type SignUrl = (key: string, options: PresignOptions) => Promise<PresignedUrl>;
+
+/**
+ * Signs with the account key (service SAS), or with a key that the service makes for a token
+ * credential (user delegation SAS). `undefined` without either: a SAS cannot sign another one.
+ */
+export function createUrlSigner(root: Root): SignUrl | undefined {
+  const { container } = root;
+  const getSigner = findSigner(container);
+  if (getSigner === undefined) return undefined;
+
+  return async (key, { expiresInMs, contentType, contentDisposition, signal }) => {
+    signal?.throwIfAborted();
+    const who = "azure-blob: presign";
+    const blobName = toBlobName(root, key, who);
+    const now = Date.now();
+    const { expiresMs, sign } = await request(who, signal, () => getSigner(now));
+    // a SAS has whole seconds
+    const expiresAt = new Date(Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000);
+    const sas = sign({
+      containerName: container.containerName,
+      blobName,
+      permissions: BlobSASPermissions.parse("r"),
+      startsOn: new Date(now - backdatedMs),
+      expiresOn: expiresAt,
+      ...(container.url.startsWith("https:") && { protocol: SASProtocol.Https }),
+      ...(contentType !== undefined && { contentType }),
+      ...(contentDisposition !== undefined && { contentDisposition }),
+    });
+    // the client has encoded the name; joined as text, nothing encodes it again
+    return { url: `${container.getBlobClient(blobName).url}?${sas.toString()}`, expiresAt };
+  };
+}
+
+function findSigner(container: ContainerClient): ((now: number) => Promise<Signer>) | undefined {
+  const { accountName, credential } = container;
+  if (credential instanceof StorageSharedKeyCredential) {
+    const sign: Signer["sign"] = (values) => generateBlobSASQueryParameters(values, credential);
+    return async () => ({ expiresMs: Infinity, sign });
+  }
+  if (!("getToken" in credential)) return undefined;
+  const keys = createDelegationKeys(container);
+  return async (now) => {
+    const key = await keys.get(now);
+    return {
+      expiresMs: key.signedExpiresOn.getTime(),
+      sign: (values) => generateBlobSASQueryParameters(values, key, accountName),
+    };
+  };
+}

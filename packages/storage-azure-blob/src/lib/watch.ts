@@ -1,0 +1,107 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { type ChangeBatch, createChangeFeed, type WatchOptions } from "@sluice/storage";
+import { type BlobChange, parseMessage } from "./blob-events.ts";
+import type { Root } from "./container.ts";
+import { request } from "./request.ts";
+
+const who = "azure-blob: watch";
+/** Largest batch of a storage queue. */
+const mostMessages = 32;
+/** How many blobs the order of events is remembered for. */
+const mostSequencers = 10_000;
+
+/** A message as a storage queue gives it. */
+export interface QueuedMessage {
+  readonly messageId: string;
+  readonly popReceipt: string;
+  readonly messageText: string;
+}
+
+/**
+ * The queue that an Event Grid subscription of the storage account delivers to. A `QueueClient` of
+ * `@azure/storage-queue` fits as it is. Each process needs a queue of its own: a message goes to one reader.
+ */
+export interface EventQueue {
+  receiveMessages(options: {
+    readonly numberOfMessages: number;
+    readonly abortSignal: AbortSignal;
+  }): Promise<{ readonly receivedMessageItems: readonly QueuedMessage[] }>;
+  deleteMessage(messageId: string, popReceipt: string): Promise<unknown>;
+}
+
+/** Watches a root through a queue of events. */
+export interface Watcher {
+  watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
+  /** Ends every watch. */
+  close(): void;
+}
+
+/** One reader of the queue serves all watches, and there is none while nobody watches. */
+export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Watcher {
+  const feed = createChangeFeed("azure-blob");
+  const isNews = createOrder();
+  let watches = 0;
+  let reading = new AbortController();
+
+  const tell = (change: BlobChange): void => {
+    if (change.kind === "lost") feed.reset();
+    else if (isNews(change.key, change.sequencer)) feed.publish(change.key, change.kind);
+  };
+  const readOnce = async (signal: AbortSignal): Promise<boolean> => {
+    const { receivedMessageItems: messages } = await request(who, signal, (abortSignal) =>
+      queue.receiveMessages({ numberOfMessages: mostMessages, abortSignal }),
+    );
+    for (const { messageText } of messages)
+      for (const change of parseMessage(messageText, root)) tell(change);
+    // only now: what a process that dies here has not told comes again, as does what cannot be deleted
+    await Promise.allSettled(
+      messages.map(({ messageId, popReceipt }) => queue.deleteMessage(messageId, popReceipt)),
+    );
+    return messages.length > 0;
+  };
+  const read = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      const found = await readOnce(signal).catch((error: { retryable?: boolean }) => {
+        // messages wait in the queue meanwhile, so nothing is lost
+        if (error.retryable === true) return false;
+        throw error;
+      });
+      if (!found) await wait(pollMs, undefined, { signal, ref: false });
+    }
+  };
+  const startReading = (): void => {
+    reading = new AbortController();
+    const { signal } = reading;
+    read(signal).catch((error: Error) => {
+      if (!signal.aborted) feed.close(error);
+    });
+  };
+
+  async function* watch(options: WatchOptions): AsyncGenerator<ChangeBatch> {
+    if (watches++ === 0) startReading();
+    try {
+      yield* feed.watch(options);
+    } finally {
+      if (--watches === 0) reading.abort();
+    }
+  }
+
+  return { watch, close: () => feed.close() };
+}
+
+/**
+ * Tells news from what comes twice or too late: events come at least once and in any order, and the
+ * sequencers of one blob are in the order of its changes when they are compared as text.
+ */
+function createOrder(): (key: string, sequencer: string) => boolean {
+  const newest = new Map<string, string>();
+  return (key, sequencer) => {
+    const known = newest.get(key) ?? "";
+    if (sequencer !== "" && sequencer <= known) return false;
+    newest.delete(key);
+    newest.set(key, sequencer > known ? sequencer : known);
+    const [oldest] = newest.keys();
+    if (newest.size > mostSequencers && oldest !== undefined) newest.delete(oldest);
+    return true;
+  };
+}
