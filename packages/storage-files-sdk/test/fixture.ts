@@ -8,6 +8,16 @@ import { fs } from "files-sdk/fs";
 import { memory } from "files-sdk/memory";
 import { createFaultyAdapter } from "./faulty-adapter.ts";
 
+/** What no adapter has, so that the bridge cannot be held to it. */
+export const noSuchThing = {
+  touch: "adapters cannot change metadata alone",
+  alias: "adapters have one spelling of a key",
+  putFolder: "adapters show no folders",
+  overwrite: "adapters replace objects, they do not change them",
+  putOutside: "an adapter has no path above its root",
+  expireCredentials: "credentials are the adapter's business",
+} satisfies Fixture["why"];
+
 /** The memory adapter of files-sdk, with faults between it and the bridge. */
 export function createFixture(): Fixture {
   const adapter = memory();
@@ -49,13 +59,7 @@ function createFixtureOver(adapter: Adapter): Fixture {
     putTyped: (key, content, { contentType }) => put(key, content, contentType),
     traits: { withoutCoding: true },
     reopen: async () => createFilesSdkBackend({ adapter }),
-    why: {
-      touch: "adapters cannot change metadata alone",
-      alias: "adapters have one spelling of a key",
-      putFolder: "adapters show no folders",
-      overwrite: "adapters replace objects, they do not change them",
-      expireCredentials: "credentials are the adapter's business",
-    },
+    why: noSuchThing,
     faults,
     ...counts,
     secrets: ["hunter2", "storage.invalid"],

@@ -1,5 +1,5 @@
-import { createMemoryBackend, type GeneratedContent } from "@sluice/storage";
-import type { Fixture } from "@sluice/storage/conformance";
+import { createMemoryBackend } from "@sluice/storage";
+import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 
 /** Objects in memory, for the conformance kit. */
 export function createFixture(): Fixture {
@@ -9,7 +9,7 @@ export function createFixture(): Fixture {
     put: async (key, content) => void backend.put(key, content),
     remove: async (key) => void backend.remove(key),
     putTyped: async (key, content, type) => void backend.put(key, content, type),
-    putLarge: async (key, size, tail) => void backend.put(key, createZeros(size, tail)),
+    putLarge: async (key, size, tail) => void backend.put(key, createLargeContent(size, tail)),
     why: {
       faults: "no network lies in between",
       deny: "there are no permissions",
@@ -22,19 +22,5 @@ export function createFixture(): Fixture {
       overwrite: "content is replaced, never changed",
     },
     dispose: () => backend.close(),
-  };
-}
-
-/** Zeros, and `tail` at their very end. */
-export function createZeros(size: number, tail: Uint8Array): GeneratedContent {
-  const tailAt = size - tail.byteLength;
-  return {
-    size,
-    read(start, end) {
-      const bytes = new Uint8Array(end - start);
-      const from = Math.max(start, tailAt);
-      if (end > from) bytes.set(tail.subarray(from - tailAt, end - tailAt), from - start);
-      return bytes;
-    },
   };
 }

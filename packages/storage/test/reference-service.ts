@@ -15,8 +15,7 @@ import {
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
-import type { Fixture } from "@sluice/storage/conformance";
-import { createZeros } from "./fixture.ts";
+import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 
 const secret = "hunter2";
 const host = "storage.invalid";
@@ -71,7 +70,7 @@ export function createReferenceService(): Service {
     put: async (key, content) => void store.put(key, content),
     remove: async (key) => void store.remove(key),
     putTyped: async (key, content, type) => void store.put(key, content, type),
-    putLarge: async (key, size, tail) => void store.put(key, createZeros(size, tail)),
+    putLarge: async (key, size, tail) => void store.put(key, createLargeContent(size, tail)),
     overwrite: async (key, content) => void store.put(key, content),
     async touch(key) {
       const { body, info } = await store.open(key);
