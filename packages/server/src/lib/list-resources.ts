@@ -1,12 +1,11 @@
 import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { allowedUris } from "./allowed-uris.ts";
 import { answerCall, type CallWork } from "./call.ts";
 import { eraOf } from "./client-streaming.ts";
 import { resourceEntry } from "./resource-entry.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
 import { tagOf, type SluiceParts } from "./sluice-parts.ts";
-import { storageFault } from "./storage-fault.ts";
+import { visiblePage } from "./visible-page.ts";
 
 /** What {@link attachList} is told. */
 export interface ListOptions {
@@ -69,21 +68,18 @@ async function storagePage(
   cursor: string | undefined,
   { principal, entry, ctx, isStreaming }: CallWork & { ctx: ServerContext; isStreaming: boolean },
 ): Promise<ListResourcesResult> {
-  const page = await parts
-    .storageOf(principal)
-    .list({
-      limit: parts.options.pageSize ?? defaultPageSize,
-      signal: ctx.mcpReq.signal,
-      ...(cursor !== undefined && { cursor }),
-    })
-    .catch((error: unknown) => Promise.reject(storageFault(error)));
-  const uris = page.objects.map(({ key }) => parts.mapper.toUri(key));
-  const allowed = new Set(await allowedUris(parts, principal, { uris, action: "list" }));
-  const shown = page.objects.filter((_, at) => allowed.has(uris[at]!));
-  entry.facts.shown = shown.length;
-  entry.facts.withheld = page.objects.length - shown.length;
+  const page = await visiblePage(parts, {
+    principal,
+    cursor,
+    limit: parts.options.pageSize ?? defaultPageSize,
+    signal: ctx.mcpReq.signal,
+  });
+  entry.facts.shown = page.objects.length;
+  entry.facts.withheld = page.withheld;
   return {
-    resources: await Promise.all(shown.map((info) => resourceEntry(parts, info, isStreaming))),
+    resources: await Promise.all(
+      page.objects.map((info) => resourceEntry(parts, info, isStreaming)),
+    ),
     ...(page.cursor !== undefined && { nextCursor: page.cursor }),
   };
 }
