@@ -4,6 +4,7 @@ import { listen, type Listening, type ListenRequest } from "./listen.ts";
 import { endSession, redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
+import type { RpcFault } from "./rpc-fault.ts";
 import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
 import { createSluiceParts } from "./sluice-parts.ts";
 
@@ -26,7 +27,7 @@ export interface Sluice {
    */
   link(uri: string, options: LinkOptions): Promise<ContentBlock[]>;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
-  listen(request: ListenRequest): Promise<Listening>;
+  listen(request: ListenRequest): Promise<Listening | { readonly fault: RpcFault }>;
   /** Answers a GET or HEAD to a download URL. Never rejects. */
   redeem(request: RedeemRequest): Promise<Reply>;
   /** Ends the life of every download URL that is bound to a session of the legacy era. */

@@ -1,7 +1,10 @@
 import { SUBSCRIPTION_ID_META_KEY } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
+import { reasonOf } from "./access.ts";
 import type { Caller } from "./principal.ts";
-import type { SluiceParts } from "./sluice-parts.ts";
+import { formatChallenge } from "./redeem.ts";
+import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
+import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { createSubscriber, subscribable, type Subscriber } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
@@ -23,48 +26,85 @@ export interface Listening {
 }
 
 /**
- * Takes the part of a `subscriptions/listen` request that concerns resources of this Sluice. What is hidden,
- * denied or missing is left out of the filter alike, and so is what is more than 1,000 resources.
+ * Takes the part of a `subscriptions/listen` request that concerns resources of this Sluice. What is
+ * hidden, denied or missing is left out of the filter alike, and so is what is above 1,000 resources.
+ * Never rejects.
  */
 export async function listen(
   parts: SluiceParts,
-  { id, params, caller, signal }: ListenRequest,
-): Promise<Listening> {
+  request: ListenRequest,
+): Promise<Listening | { readonly fault: RpcFault }> {
+  try {
+    return await beginListening(parts, request);
+  } catch (error) {
+    const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
+    const challenge = formatChallenge(parts.options.resourceMetadataUrl);
+    if (isAnonymous) return { fault: rpcFault("forbidden", "modern", { status: 401, challenge }) };
+    const fault = faultOf(error, "modern");
+    if (fault.data.reason === "internal" && !request.signal?.aborted) parts.onError(error);
+    return { fault };
+  }
+}
+
+async function beginListening(parts: SluiceParts, request: ListenRequest): Promise<Listening> {
+  const { id, params } = request;
   const filter = params?.["notifications"];
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
-  const { baseUri } = parts.mapper;
-  const ours = uris.filter((uri) => uri.startsWith(baseUri));
+  const isOurs = (uri: string): boolean => uri.startsWith(parts.mapper.baseUri);
+  const ours = [...new Set(uris.filter(isOurs))];
   if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
 
-  const { principal } = await parts.identify({ ...caller, sessionId: undefined });
+  // the modern era has no sessions, whatever the header says
+  const caller = { ...request.caller, sessionId: undefined };
+  const { principal } = await parts.identify(caller);
+  await parts.usage.admit(tagOf(principal), "request");
   const subscriber = createSubscriber(parts, principal);
+  const follow = (uri: string): Promise<boolean> =>
+    followOne(parts, { ...request, caller, uri, principal, subscriber });
   const followed = new Set<string>();
-  const follow = async (uri: string): Promise<void> => {
-    try {
-      const info = await subscribable(parts, { uri, principal, ...(signal && { signal }) });
-      await ensureScopes(parts, { uri, id, caller });
-      subscriber.follow(uri, info);
-      followed.add(uri);
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-    }
-  };
   try {
-    for (let at = 0; at < ours.length; at += together)
-      await Promise.all(ours.slice(at, at + together).map(follow));
+    for (let at = 0; at < ours.length; at += together) {
+      const some = ours.slice(at, at + together);
+      const results = await Promise.all(some.map(follow));
+      for (const [n, uri] of some.entries()) if (results[n]) followed.add(uri);
+    }
   } catch (error) {
     subscriber.close();
     throw error;
   }
   if (resourcesListChanged === true) subscriber.hearLists();
   else if (followed.size === 0) subscriber.close();
-  const kept = uris.filter((uri) => !uri.startsWith(baseUri) || followed.has(uri));
+  const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
   return {
     params: { ...params, notifications: { ...filter, resourceSubscriptions: kept } },
     next: () => stamped(subscriber, id),
     close: () => subscriber.close(),
   };
+}
+
+interface FollowRequest extends ListenRequest {
+  readonly uri: string;
+  readonly principal: Principal | undefined;
+  readonly subscriber: Subscriber;
+}
+
+/** Subscribes to one resource, with one record; false when it may not be. */
+async function followOne(parts: SluiceParts, request: FollowRequest): Promise<boolean> {
+  const { uri, principal, subscriber, signal } = request;
+  const facts = { action: "subscribe", era: "modern", uri, principal: tagOf(principal) } as const;
+  const entry = parts.beginAudit(facts);
+  try {
+    const info = await subscribable(parts, { uri, principal, ...(signal && { signal }) });
+    await ensureScopes(parts, request);
+    await entry.conclude("complete");
+    subscriber.follow(uri, info);
+    return true;
+  } catch (error) {
+    entry.end(signal?.aborted ? "aborted" : outcomeOf(error), { reason: reasonOf(error) });
+    if (isRefusal(error)) return false;
+    throw error;
+  }
 }
 
 /** Resources that are looked at together. */
@@ -73,7 +113,7 @@ const together = 16;
 /** The SDK asks for the scopes of a resource when it is read; to hear of it takes the same. */
 async function ensureScopes(
   { options }: SluiceParts,
-  { uri, id, caller: { authInfo } }: { uri: string; id: string | number; caller: Caller },
+  { uri, id, caller: { authInfo } }: FollowRequest,
 ): Promise<void> {
   const challenge = await options.scopeChallenge?.({
     request: { jsonrpc: "2.0", id, method: "resources/read", params: { uri } },

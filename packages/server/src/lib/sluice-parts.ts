@@ -78,6 +78,8 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   } = options;
   const endpoint = readEndpoint(options.endpoint);
   ensureGrant(grant.ttlMs);
+  ensureCount("pageSize", options.pageSize, 1);
+  ensureCount("cacheTtlMs", options.cacheTtlMs, 0);
   if (options.access && !options.principal)
     onWarning(
       "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
@@ -193,6 +195,11 @@ function ensureGrant(ttlMs: number | undefined): void {
   const { maxTtlMs } = tokenLifetimes.download.bound;
   if (ttlMs !== undefined && !(ttlMs >= 1_000 && ttlMs <= maxTtlMs))
     throw new RangeError(`createSluice: grant.ttlMs must be from 1000 to ${maxTtlMs}`);
+}
+
+function ensureCount(name: string, value: number | undefined, least: number): void {
+  if (value !== undefined && !(Number.isSafeInteger(value) && value >= least))
+    throw new RangeError(`createSluice: ${name} must be a whole number from ${least}`);
 }
 
 /** For outcomes of the audit trail. */

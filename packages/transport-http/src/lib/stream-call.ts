@@ -2,6 +2,9 @@ import { isJsonContentType, readRequestBody } from "@modelcontextprotocol/server
 import { parseResourceUri } from "@sluice/core";
 import { NAME_HEADER, STREAM_METHOD } from "@sluice/core/wire";
 
+/** Method with which a client of the modern era hears of changes (MCP 2026-07-28). */
+export const LISTEN_METHOD = "subscriptions/listen";
+
 /** A single JSON-RPC request out of a body. */
 export interface RpcCall {
   readonly jsonrpc: "2.0";
@@ -11,7 +14,7 @@ export interface RpcCall {
 }
 
 /** The requests that the wrapper must see. */
-const methods: readonly string[] = [STREAM_METHOD, "initialize"];
+const methods: readonly string[] = [STREAM_METHOD, LISTEN_METHOD, "initialize"];
 
 /**
  * The call in a POST when it is one of ours, out of a body that middleware parsed or out of a

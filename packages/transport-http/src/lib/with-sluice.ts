@@ -12,7 +12,8 @@ import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { createDownloadRoute, type DownloadRoute } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
-import { callIn, isMisnamed, type RpcCall } from "./stream-call.ts";
+import { mergeEvents } from "./merge-events.ts";
+import { callIn, isMisnamed, LISTEN_METHOD, type RpcCall } from "./stream-call.ts";
 import { toResponse } from "./web-response.ts";
 
 /** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
@@ -36,7 +37,8 @@ export interface SluiceHandler extends McpFetchHandler {
 
 /**
  * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, and
- * `<endpoint>/streams/<token>` serves downloads. Every other request goes to `handler` untouched.
+ * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
+ * request goes to `handler` untouched.
  * `Host` and `Origin` are checked on the two of Sluice; the rest of the endpoint keeps the checks
  * that it has.
  */
@@ -83,6 +85,38 @@ export function withSluice(
     }
   }
 
+  /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
+  async function listen(
+    request: Request,
+    call: RpcCall,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    const listening = await sluice.listen({
+      id: call.id,
+      params: call.params,
+      caller: { authInfo: mcpOptions?.authInfo, header: headerReader(request) },
+      signal: request.signal,
+    });
+    if ("fault" in listening) return faultResponse(listening.fault, call, {});
+    try {
+      const { params } = listening;
+      const response = await handler.fetch(request, {
+        ...mcpOptions,
+        parsedBody: params ? { ...call, params } : call,
+      });
+      const type = response.headers.get("content-type") ?? "";
+      if (response.ok && response.body && type.startsWith("text/event-stream")) {
+        const { status, headers } = response;
+        return new Response(mergeEvents(response.body, listening), { status, headers });
+      }
+      listening.close();
+      return response;
+    } catch (error) {
+      listening.close();
+      throw error;
+    }
+  }
+
   return {
     download,
     async fetch(request, mcpOptions) {
@@ -97,6 +131,7 @@ export function withSluice(
       if (downloaded) return toResponse(await downloaded);
       const call = await callIn(request, mcpOptions?.parsedBody, maxRequestBodySize);
       if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
+      if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
       const response = await handler.fetch(request, mcpOptions);
       if (call) sessions.remember(call, response.headers.get("mcp-session-id"));
       const sessionId = request.headers.get("mcp-session-id");

@@ -1,0 +1,236 @@
+import { InMemoryTransport, McpServer, requireScopes } from "@modelcontextprotocol/server";
+import type { AccessDecision, SluiceOptions } from "@sluice/server";
+import { createMemoryBackend, type MemoryBackend, wrap } from "@sluice/storage";
+import { expect, test, vi } from "vitest";
+import { alice, createHouse } from "./redeeming.ts";
+import { eras, talkTo } from "./talking.ts";
+
+/** A session of the legacy era over a lasting connection. */
+async function connect(
+  options: Partial<SluiceOptions> = {},
+  register: (mcp: McpServer) => void = () => {},
+) {
+  const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
+  let open = 0;
+  const storage = wrap(memory, {
+    watch: (watch) =>
+      async function* (watchOptions) {
+        open++;
+        try {
+          yield* watch(watchOptions);
+        } finally {
+          open--;
+        }
+      },
+  });
+  const house = createHouse({ principal: () => alice, storage, ...options });
+  const mcp = new McpServer({ name: "test", version: "1.0.0" });
+  register(mcp);
+  house.sluice.attach(mcp);
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const notifications: { method: string; params?: { uri?: string } }[] = [];
+  const answers = new Map<number, (message: any) => void>();
+  near.onmessage = (message: any) => {
+    if (message.method) notifications.push(message);
+    else answers.get(message.id)?.(message);
+  };
+  await mcp.connect(far);
+  await near.start();
+  let id = 0;
+  const call = async (method: string, params: object = {}): Promise<any> => {
+    const mine = ++id;
+    const answer = new Promise((resolve) => answers.set(mine, resolve));
+    await near.send({ jsonrpc: "2.0", id: mine, method, params } as never);
+    return answer;
+  };
+  await call("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "raw", version: "1" },
+  });
+  await near.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  return {
+    ...house,
+    memory,
+    call,
+    notifications,
+    watches: () => open,
+    subscribe: (name: string) => call("resources/subscribe", { uri: `files://demo/${name}` }),
+    unsubscribe: (name: string) => call("resources/unsubscribe", { uri: `files://demo/${name}` }),
+    close: () => near.close(),
+  };
+}
+
+type Session = Awaited<ReturnType<typeof connect>>;
+
+const updated = (name: string) => ({
+  jsonrpc: "2.0",
+  method: "notifications/resources/updated",
+  params: { uri: `files://demo/${name}` },
+});
+const listChanged = { jsonrpc: "2.0", method: "notifications/resources/list_changed" };
+
+/** Changes until it is heard: what was changed before a watch was armed need not be. */
+async function heard(session: Session, change: (memory: MemoryBackend) => void): Promise<void> {
+  session.notifications.length = 0;
+  await vi.waitFor(() => expect(session.watches()).toBe(1));
+  change(session.memory);
+  await vi.waitFor(() => expect(session.notifications).not.toEqual([]), { timeout: 5_000 });
+}
+
+test("a change is told to who subscribed, and no more after unsubscribing [MCP/subscriptions/must-notify-subscribed] [ARTICLE/5.2/subscribe] [ARTICLE/5.2/unsubscribe]", async () => {
+  const session = await connect();
+  expect(await session.subscribe("a.txt")).toMatchObject({ result: {} });
+  await session.subscribe("b.txt");
+  await heard(session, (memory) => {
+    memory.put("a.txt", "2");
+    memory.put("hidden.txt", "2");
+  });
+  expect(session.notifications).toEqual([updated("a.txt")]);
+  await session.unsubscribe("a.txt");
+  await heard(session, (memory) => {
+    memory.put("a.txt", "3");
+    memory.put("b.txt", "3");
+  });
+  expect(session.notifications).toEqual([updated("b.txt")]);
+  await session.unsubscribe("b.txt");
+  await vi.waitFor(() => expect(session.watches()).toBe(0));
+  await session.close();
+});
+
+test("a client knows a resource by the URI that it sent", async () => {
+  const session = await connect();
+  await session.subscribe("%61.txt");
+  await heard(session, (memory) => memory.put("a.txt", "2"));
+  expect(session.notifications).toEqual([updated("%61.txt")]);
+  await session.close();
+});
+
+test("who was given a list hears that it changed, unless all of the change is hidden [MCP/list-changed/should-notify] [ARTICLE/5.2/list-changed]", async () => {
+  const session = await connect({
+    access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),
+  });
+  await session.call("resources/list");
+  await heard(session, (memory) => {
+    memory.remove("hidden.txt");
+    memory.put("new.txt", "1");
+  });
+  expect(session.notifications).toEqual([listChanged]);
+  await session.subscribe("b.txt");
+  await heard(session, (memory) => {
+    memory.put("hidden-2.txt", "1");
+    memory.put("b.txt", "2");
+  });
+  expect(session.notifications).toEqual([updated("b.txt")]);
+  await session.close();
+});
+
+test("a missing and a hidden resource are refused alike [MCP/security/should-check-permissions]", async () => {
+  const session = await connect({
+    access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),
+  });
+  const answers = [await session.subscribe("hidden.txt"), await session.subscribe("missin.txt")];
+  const [hidden, missing] = answers.map(({ error }) =>
+    JSON.stringify(error).replaceAll(/hidden|missin/g, "x"),
+  );
+  expect(hidden).toBe(missing);
+  // the SDK makes -32602 of -32002, in both eras
+  expect(answers[0].error).toMatchObject({ code: -32602, data: { reason: "not_found" } });
+  expect(session.watches()).toBe(0);
+  expect(session.records).toMatchObject([
+    { action: "subscribe", outcome: "denied", reason: "hidden" },
+    { action: "subscribe", outcome: "denied", reason: "not_found" },
+  ]);
+  await session.close();
+});
+
+test("access is asked again before each notification", async () => {
+  let decision: AccessDecision = "allow";
+  const session = await connect({
+    access: (_who, uri, action) =>
+      action === "subscribe" && uri.includes("a.txt") ? decision : "allow",
+  });
+  await session.subscribe("a.txt");
+  await session.subscribe("b.txt");
+  decision = "hide";
+  await heard(session, (memory) => {
+    memory.put("a.txt", "2");
+    memory.put("b.txt", "2");
+  });
+  expect(session.notifications).toEqual([updated("b.txt")]);
+  await session.close();
+});
+
+test("the 1,001st subscription of a session is refused for now", async () => {
+  const storage = createMemoryBackend(
+    Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [String(n), ""])),
+  );
+  const session = await connect({ storage });
+  for (let n = 0; n < 1_000; n++)
+    expect(await session.subscribe(String(n))).toHaveProperty("result");
+  // the same once more is nothing new
+  expect(await session.subscribe("0")).toHaveProperty("result");
+  expect((await session.subscribe("1000")).error.data.reason).toBe("busy");
+  await session.unsubscribe("0");
+  expect(await session.subscribe("1000")).toHaveProperty("result");
+  await session.close();
+});
+
+test("nothing is left when the client goes", async () => {
+  const session = await connect();
+  await session.call("resources/list");
+  await session.subscribe("a.txt");
+  await vi.waitFor(() => expect(session.watches()).toBe(1));
+  await session.close();
+  await vi.waitFor(() => expect(session.watches()).toBe(0));
+});
+
+test("scopes that reading needs are needed to subscribe", async () => {
+  const session = await connect({
+    scopeChallenge: ({ authInfo }) =>
+      requireScopes("files:read")({
+        request: { jsonrpc: "2.0", id: 1, method: "resources/read" },
+        authInfo: authInfo ?? { token: "t", clientId: "c", scopes: [] },
+      }),
+  });
+  expect((await session.subscribe("a.txt")).error.data.reason).toBe("forbidden");
+  await session.close();
+});
+
+test("what the author subscribes to stays the author's", async () => {
+  const seen: string[] = [];
+  const session = await connect({}, (mcp) => {
+    mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));
+    for (const method of ["resources/subscribe", "resources/unsubscribe"] as const)
+      mcp.server.setRequestHandler(method, ({ params }) => {
+        seen.push(`${method} ${params.uri}`);
+        return {};
+      });
+  });
+  for (const uri of ["app://config", "files://demo/own.txt"]) {
+    expect(await session.call("resources/subscribe", { uri })).toMatchObject({ result: {} });
+    expect(await session.call("resources/unsubscribe", { uri })).toMatchObject({ result: {} });
+  }
+  expect(seen).toEqual([
+    "resources/subscribe app://config",
+    "resources/unsubscribe app://config",
+    "resources/subscribe files://demo/own.txt",
+    "resources/unsubscribe files://demo/own.txt",
+  ]);
+  await session.close();
+});
+
+test("a server without sessions says that it cannot, in the legacy era", async () => {
+  const talk = talkTo(createHouse({ principal: () => alice }).sluice);
+  const params = { uri: "files://demo/a.bin" };
+  const { error } = (await talk("legacy", "resources/subscribe", { params })).message;
+  expect(error!.code).toBe(-32601);
+});
+
+test.each(eras)("a %s server declares what it can tell [ARTICLE/3/capabilities]", () => {
+  const mcp = createHouse().sluice.attach(new McpServer({ name: "x", version: "1" }));
+  expect(mcp.server.getCapabilities()).toMatchObject({
+    resources: { subscribe: true, listChanged: true },
+    completions: {},
+  });
+});

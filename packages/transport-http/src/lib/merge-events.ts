@@ -1,0 +1,121 @@
+/** Where further messages come from. */
+export interface MessageSource {
+  /** The next message; `undefined` when there will be none. Called again only after it settled. */
+  next(): Promise<object | undefined>;
+  /** Called once, when the stream ends, however it does. */
+  close(): void;
+}
+
+/**
+ * A stream of server-sent events with further JSON-RPC messages in it. They come after the first event,
+ * between events and never inside one; nothing is taken from either side before the reader wants it.
+ */
+export function mergeEvents(
+  body: ReadableStream<Uint8Array>,
+  source: MessageSource,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  const tail = createTail();
+  const events = createInlet(() => reader.read());
+  const messages = createInlet(() => source.next());
+  let waiting: object | undefined;
+
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    for (;;) {
+      if (waiting && tail.isBetween()) {
+        controller.enqueue(encodeEvent(waiting));
+        waiting = undefined;
+        return;
+      }
+      const event = events.take();
+      if (event?.done) {
+        source.close();
+        return controller.close();
+      }
+      if (event) {
+        tail.add(event.value);
+        return controller.enqueue(event.value);
+      }
+      const message = waiting ? undefined : messages.take();
+      if (message) waiting = message;
+      else
+        await new Promise<void>((resolve) => {
+          events.onArrival = resolve;
+          messages.onArrival = resolve;
+        });
+    }
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          await pull(controller);
+        } catch (error) {
+          source.close();
+          reader.cancel(error).catch(() => {});
+          throw error;
+        }
+      },
+      async cancel(reason) {
+        source.close();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/**
+ * Asks for one thing at a time and keeps it until it is taken. Racing the two promises instead would leave
+ * something behind at each event, for as long as no message comes.
+ */
+function createInlet<Value>(ask: () => Promise<Value>) {
+  let isAsked = false;
+  let arrived: { readonly value: Value } | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  const inlet = {
+    onArrival: (): void => {},
+    /** What has come; `undefined` when nothing has. */
+    take(): Value | undefined {
+      if (failure) throw failure.error;
+      if (arrived) {
+        const { value } = arrived;
+        arrived = undefined;
+        // the end stays the end
+        isAsked = value === undefined;
+        return value;
+      }
+      if (isAsked) return undefined;
+      isAsked = true;
+      ask().then(
+        (value) => {
+          arrived = { value };
+          inlet.onArrival();
+          return undefined;
+        },
+        (error: unknown) => {
+          failure = { error };
+          inlet.onArrival();
+        },
+      );
+      return undefined;
+    },
+  };
+  return inlet;
+}
+
+function encodeEvent(message: object): Uint8Array {
+  return new TextEncoder().encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+}
+
+/** Knows whether an event has just ended: an empty line, whatever ends lines here. */
+function createTail() {
+  let last = "";
+  return {
+    add(chunk: Uint8Array) {
+      last = (last + new TextDecoder("latin1").decode(chunk.subarray(-4))).slice(-4);
+    },
+    isBetween: () => /(?:\n\n|\r\n\r\n|\r\r)$/.test(last),
+  };
+}
