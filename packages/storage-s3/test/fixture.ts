@@ -34,6 +34,11 @@ export async function createFixture(): Promise<Fixture> {
       partBytes: 8 * 1024 * 1024,
       credentialsExpireAt: new Date(Date.now() + 3_600_000),
     },
+    why: {
+      alias: "a key has one spelling",
+      overwrite: "objects are replaced, never changed",
+      overrun: "HTTP ends a body at its promised length",
+    },
     async put(key, content) {
       contents.set(key, content.slice());
       standIn.put(nameOf(key), content.slice(), checksums(content));

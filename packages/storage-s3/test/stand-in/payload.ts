@@ -4,6 +4,8 @@ import { checksumOf } from "./checksum.ts";
 import type { Deviation } from "./options.ts";
 import { Refusal } from "./refusal.ts";
 
+const minChunkBytes = 8192;
+
 /** What a request brought, after its framing was taken off and its checksums were found right. */
 export interface Payload {
   readonly bytes: Buffer;
@@ -58,6 +60,8 @@ function takeOffFraming(raw: Buffer): { bytes: Buffer; trailers: Record<string, 
     const length = Number.parseInt(raw.toString("latin1", position, lineEnd), 16);
     position = lineEnd + 2;
     if (length === 0) break;
+    if ((chunks.at(-1)?.length ?? minChunkBytes) < minChunkBytes)
+      throw new Refusal(403, "InvalidChunkSizeError");
     chunks.push(raw.subarray(position, position + length));
     position += length + 2;
   }
