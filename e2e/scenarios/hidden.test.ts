@@ -1,0 +1,116 @@
+import { createKeyRing, createSealer, generateKey } from "@sluice/core";
+import type { AccessRule } from "@sluice/server";
+import { expect, test } from "vitest";
+import { call, send, type RawAnswer } from "../bed/raw.ts";
+import { startSite, type Site } from "../bed/site.ts";
+
+const samples = 10_000;
+const warmUp = 500;
+const hidden = "reports/secret.bin";
+const missing = "reports/absent.bin";
+const token = "alice-token";
+const headers = { authorization: `Bearer ${token}` };
+
+const hides: AccessRule = (_principal, uri) => (uri.endsWith(hidden) ? "hide" : "allow");
+
+async function start(): Promise<{ site: Site; urlOf: (key: string) => string }> {
+  const keys = createKeyRing([generateKey()]);
+  const site = await startSite({
+    files: { [hidden]: "secret", "reports/open.bin": "open" },
+    accounts: { [token]: { subject: "alice" } },
+    sluice: { keys, access: hides },
+  });
+  const sealer = createSealer({ keys, audience: site.url });
+  const principal = { issuer: "https://issuer.example", subject: "alice", clientId: "test" };
+  return {
+    site,
+    urlOf(key) {
+      const sealed = sealer.seal("download", {
+        handle: key,
+        use: "window",
+        ttlMs: 3_600_000,
+        principal,
+      });
+      return `${site.url}/streams/${sealed.token}`;
+    },
+  };
+}
+
+type Ask = (key: string) => Promise<RawAnswer>;
+
+/** Every way to ask for a resource that has an answer of its own. */
+function waysOf(site: Site, urlOf: (key: string) => string): Record<string, Ask> {
+  const calls = (["legacy", "modern"] as const).flatMap((era) =>
+    ["resources/read", "resources/stream"].map((method): [string, Ask] => [
+      `${method}, ${era}`,
+      (key) => {
+        const uri = `files://site/${key}`;
+        const named = era === "modern" ? { "mcp-name": uri } : {};
+        return call(site.url, method, { uri }, { era, token, streaming: {}, headers: named });
+      },
+    ]),
+  );
+  const urls = new Map([hidden, missing].map((key) => [key, urlOf(key)]));
+  return {
+    ...Object.fromEntries(calls),
+    download: (key) => send("GET", urls.get(key)!, { headers }),
+    "download of a range": (key) =>
+      send("GET", urls.get(key)!, { headers: { ...headers, range: "bytes=1-" } }),
+    HEAD: (key) => send("HEAD", urls.get(key)!, { headers }),
+  };
+}
+
+/** An answer as it came, but for the clock and the name that was asked for. */
+function asSeen(
+  { status, headers: { date: _date, ...rest }, bytes }: RawAnswer,
+  key: string,
+): string {
+  const text = bytes.toString("latin1").replaceAll(key, "…");
+  return JSON.stringify({ status, rest, text });
+}
+
+test("over HTTP, what is hidden is answered like what is missing, to the byte, however it is asked for", async () => {
+  const { site, urlOf } = await start();
+  await using _site = site;
+  for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
+    const answer = await ask(hidden);
+    expect(asSeen(answer, hidden), way).toBe(asSeen(await ask(missing), missing));
+    if (answer.message) expect(answer.message.error?.data?.reason, way).toBe("not_found");
+    else expect(answer.status, way).toBe(404);
+  }
+});
+
+function medianOf(values: Float64Array): number {
+  const sorted = values.toSorted();
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+}
+
+if (!process.env["SLUICE_DEEP"])
+  console.log(`hidden: ${samples} timed samples of each kind are for SLUICE_DEEP=1`);
+test.runIf(process.env["SLUICE_DEEP"])(
+  "the median time of an answer tells what is hidden from what is missing by less than 5 %",
+  { timeout: 3_600_000 },
+  async () => {
+    const { site, urlOf } = await start();
+    await using _site = site;
+    for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
+      const ofHidden = new Float64Array(samples);
+      const ofMissing = new Float64Array(samples);
+      for (let n = -warmUp; n < samples; n++) {
+        // whoever is second profits from what the first left warm
+        const order = Math.random() < 0.5 ? [hidden, missing] : [missing, hidden];
+        for (const key of order) {
+          const begun = performance.now();
+          await ask(key);
+          if (n >= 0) (key === hidden ? ofHidden : ofMissing)[n] = performance.now() - begun;
+        }
+      }
+      const [one, other] = [medianOf(ofHidden), medianOf(ofMissing)];
+      const difference = one / other - 1;
+      console.log(
+        `${way}: hidden ${one.toFixed(4)} ms, missing ${other.toFixed(4)} ms, ${(difference * 100).toFixed(2)} %`,
+      );
+      expect(Math.abs(difference), way).toBeLessThan(0.05);
+    }
+  },
+);

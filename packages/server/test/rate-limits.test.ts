@@ -1,0 +1,187 @@
+import { createMemoryBackend, wrap } from "@sluice/storage";
+import type { RateLimiter, SluiceOptions } from "@sluice/server";
+import {
+  RateLimiterMemory,
+  RateLimiterPostgres,
+  RateLimiterRedis,
+  RateLimiterValkey,
+} from "rate-limiter-flexible";
+import { describe, expect, expectTypeOf, test, vi } from "vitest";
+import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
+import { eras, talkTo } from "./talking.ts";
+
+const bob = { ...alice, subject: "bob" };
+const limiter = (points: number): RateLimiterMemory =>
+  new RateLimiterMemory({ points, duration: 60 });
+const uri = "files://demo/a.bin";
+const methods = ["resources/list", "resources/read", "resources/stream"];
+
+function createTalk(limits: SluiceOptions["limits"], more: Partial<SluiceOptions> = {}) {
+  const house = createHouse({ limits: limits!, anonymous: true, ...more });
+  return { house, talk: talkTo(house.sluice) };
+}
+
+const tokenOf = (house: House, principal = alice, handle = "a.bin"): string =>
+  house.seal("download", { handle, principal }).token;
+
+test("the limiters of the library are limiters, whatever keeps their counters", () => {
+  expectTypeOf<RateLimiterMemory>().toExtend<RateLimiter>();
+  expectTypeOf<RateLimiterRedis>().toExtend<RateLimiter>();
+  expectTypeOf<RateLimiterValkey>().toExtend<RateLimiter>();
+  expectTypeOf<RateLimiterPostgres>().toExtend<RateLimiter>();
+  expect(typeof limiter(1).consume).toBe("function");
+});
+
+describe.each(eras)("%s era", (era) => {
+  test.each(methods)(
+    "%s over the limit is busy, with the time to wait, for that principal alone",
+    async (method) => {
+      const { talk, house } = createTalk({ requests: { perPrincipal: limiter(2) } });
+      const ask = async (headers: Record<string, string>) => {
+        const { message, slot } = await talk(era, method, { params: { uri }, headers });
+        slot.reply?.transfer?.end({ outcome: "complete", bytes: 10 });
+        return message.error;
+      };
+      expect(await ask(as(alice))).toBeUndefined();
+      expect(await ask(as(alice))).toBeUndefined();
+      const error = await ask(as(alice));
+      expect(error?.code).toBe(era === "legacy" ? -32603 : -25326);
+      expect(error?.data.reason).toBe("busy");
+      expect(error?.data.retryAfterMs).toBeGreaterThan(50_000);
+      expect(error?.data.retryAfterMs).toBeLessThanOrEqual(60_000);
+      expect(await ask(as(bob))).toBeUndefined();
+      expect(house.records.at(-2)).toMatchObject({ outcome: "denied", reason: "throttled" });
+    },
+  );
+
+  test("the limit for all counts everybody, the anonymous too", async () => {
+    const { talk } = createTalk(
+      { requests: { global: limiter(3) } },
+      { principal: () => undefined },
+    );
+    const ask = async () => (await talk(era, "resources/list")).message.error?.data.reason;
+    expect([await ask(), await ask(), await ask(), await ask()]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      "busy",
+    ]);
+  });
+
+  test("bytes that were read count; what follows waits for the next window", async () => {
+    const { talk } = createTalk({ bytes: { perPrincipal: limiter(15) } });
+    const read = async (headers: Record<string, string>) =>
+      (await talk(era, "resources/read", { params: { uri }, headers })).message.error?.data.reason;
+    expect(await read(as(alice))).toBeUndefined();
+    expect(await read(as(alice))).toBeUndefined();
+    expect(await read(as(alice))).toBe("busy");
+    expect(await read(as(bob))).toBeUndefined();
+    const { message } = await talk(era, "resources/list", { headers: as(alice) });
+    expect(message.error).toBeUndefined();
+  });
+});
+
+test("a redemption over the limit is 429 with Retry-After, and leaves the grant alone", async () => {
+  const requests = limiter(1);
+  const { house } = createTalk({ requests: { perPrincipal: requests } });
+  const { token } = house.seal("download", { handle: "a.bin", principal: alice, use: "once" });
+  await bodyOf(await house.redeem(tokenOf(house), { headers: as(alice) }));
+  const refused = await house.redeem(token, { headers: as(alice) });
+  expect([refused.status, JSON.parse(refused.text!).reason]).toEqual([429, "rate"]);
+  const seconds = Number(headerOf(refused, "retry-after"));
+  expect(seconds).toBeGreaterThan(50);
+  expect(seconds).toBeLessThanOrEqual(60);
+  await requests.delete(house.records[0]!.principal!);
+  expect(await bodyOf(await house.redeem(token, { headers: as(alice) }))).toBe("0123456789");
+});
+
+test("delivered bytes count, not promised ones, and HEAD costs none", async () => {
+  const bytes = limiter(25);
+  const { house } = createTalk({ bytes: { perPrincipal: bytes } });
+  const start = () => house.redeem(tokenOf(house), { headers: as(alice) });
+  const first = await start();
+  first.transfer!.end({ outcome: "aborted", bytes: 4 });
+  const tag = house.records[0]!.principal!;
+  expect((await bytes.get(tag))?.consumedPoints).toBe(1 + 4);
+  const head = await house.redeem(tokenOf(house), { method: "HEAD", headers: as(alice) });
+  expect(head.status).toBe(200);
+  expect((await bytes.get(tag))?.consumedPoints).toBe(5);
+  await bodyOf(await start());
+  await bodyOf(await start());
+  expect((await start()).status).toBe(429);
+});
+
+test("who invents tokens uses up nobody's window", async () => {
+  const { house } = createTalk({ requests: { global: limiter(1), perPrincipal: limiter(1) } });
+  for (let n = 0; n < 5; n++)
+    expect((await house.redeem("nonsense", { headers: as(alice) })).status).toBe(404);
+  expect((await house.redeem(tokenOf(house), { headers: as(alice) })).status).toBe(200);
+});
+
+test("what is hidden is counted as what is missing", async () => {
+  const requests = limiter(10);
+  const { house, talk } = createTalk(
+    { requests: { perPrincipal: requests } },
+    { access: (_principal, asked) => (asked === uri ? "hide" : "allow") },
+  );
+  const used: number[] = [];
+  for (const name of ["a.bin", "gone.bin"]) {
+    const params = { uri: `files://demo/${name}` };
+    for (const method of ["resources/read", "resources/stream"])
+      await talk("modern", method, { params, headers: as(alice) });
+    await house.redeem(tokenOf(house, alice, name), { headers: as(alice) });
+    const { principal } = house.records[0]!;
+    used.push((await requests.get(principal!))!.consumedPoints);
+  }
+  expect(used).toEqual([3, 6]);
+});
+
+describe("a limiter that does not answer", () => {
+  const failing: RateLimiter = { consume: () => Promise.reject(new Error("redis: away")) };
+  const silent: RateLimiter = { consume: () => new Promise(() => {}) };
+
+  test("means 503 and busy, never bytes", async () => {
+    let opened = 0;
+    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+      open: (open) => (key, options) => {
+        opened += 1;
+        return open(key, options);
+      },
+    });
+    const { house, talk } = createTalk({ requests: { perPrincipal: failing } }, { storage });
+    const reply = await house.redeem(tokenOf(house), { headers: as(alice) });
+    expect([reply.status, headerOf(reply, "retry-after")]).toEqual([503, "1"]);
+    const { message } = await talk("modern", "resources/read", {
+      params: { uri },
+      headers: as(alice),
+    });
+    expect(message.error?.data.reason).toBe("busy");
+    expect(opened).toBe(0);
+  });
+
+  test("is waited for 5 s", async () => {
+    const { house } = createTalk({ requests: { global: silent } });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const asked = house.redeem(tokenOf(house), { headers: as(alice) });
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect((await asked).status).toBe(503);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("when bytes are counted afterwards is a fault on our side only", async () => {
+    let calls = 0;
+    const bytes: RateLimiter = {
+      consume: async () => {
+        if ((calls += 1) > 1) throw new Error("redis: away");
+      },
+    };
+    const { house } = createTalk({ bytes: { perPrincipal: bytes } });
+    expect(await bodyOf(await house.redeem(tokenOf(house), { headers: as(alice) }))).toBe(
+      "0123456789",
+    );
+    await vi.waitFor(() => expect(house.errors).toHaveLength(1));
+  });
+});
