@@ -32,6 +32,7 @@ const portableEntries = [
   "server/src/telemetry.ts",
   "transport-http/src/index.ts",
   "client/src/index.ts",
+  "transport-ws/src/client.ts",
 ];
 
 const importStatement =

@@ -27,6 +27,7 @@ interface Setup {
 async function connect({ library, downloadUrl, auth = "bound", side, silent }: Setup) {
   const [near, far] = InMemoryTransport.createLinkedPair();
   const calls: Sent[] = [];
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
   far.onmessage = (message) => {
     const { id, method, params } = message as unknown as Sent;
     if (method === "initialize")

@@ -1,0 +1,56 @@
+import { withDownloads } from "@sluice/client/node";
+import { authorizationOf, readClientEndpoint, type Secret } from "./lib/client-endpoint.ts";
+import { WebSocketClientTransport, type ClientTransportOptions } from "./lib/client-transport.ts";
+import { openNodeSocket } from "./lib/node-socket.ts";
+
+export type { ReconnectOptions } from "./lib/backoff.ts";
+export type { Secret } from "./lib/client-endpoint.ts";
+export { type ClientTransportOptions, type WebSocketClientTransport };
+export { isConnectionLost } from "./lib/pending-requests.ts";
+
+/** Options of {@link createWebSocketTransport}. */
+export interface WebSocketTransportOptions extends ClientTransportOptions {
+  /** Bearer token, for each connection and for downloads that are bound to it. */
+  readonly token?: Secret;
+  /** Further headers of the upgrade request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Base URL of the server's HTTP side, where its downloads are: bytes are taken from its origin, and `token`
+   * goes there. Default: the origin of `url`, as `https:` for `wss:`.
+   */
+  readonly downloads?: string;
+  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 16 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Milliseconds between pings; a server that says nothing in between is gone. Default 30,000. */
+  readonly pingIntervalMs?: number;
+}
+
+/**
+ * A transport for the `Client` of the MCP SDK, version 1 or 2, over `ws`. `streamResource` of
+ * `@sluice/client/node` works over it.
+ */
+export function createWebSocketTransport(
+  url: string | URL,
+  options: WebSocketTransportOptions = {},
+): WebSocketClientTransport {
+  const { token, headers, downloads, maxMessageBytes = 2 ** 24, pingIntervalMs = 30_000 } = options;
+  const endpoint = readClientEndpoint(url, { downloads, hasSecret: token !== undefined });
+  const open = openNodeSocket(endpoint.url, {
+    maxMessageBytes,
+    pingIntervalMs,
+    headers: async () => {
+      const authorization = await authorizationOf(token);
+      return { ...headers, ...(authorization !== undefined && { authorization }) };
+    },
+  });
+  const transport = new WebSocketClientTransport(open, options);
+  return withDownloads(transport, async () => {
+    const authorization = await authorizationOf(token);
+    const { address } = transport;
+    return {
+      origin: endpoint.downloads,
+      ...(authorization !== undefined && { authorization }),
+      ...(address !== undefined && { address }),
+    };
+  });
+}

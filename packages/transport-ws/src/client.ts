@@ -1,0 +1,45 @@
+import { withDownloads } from "@sluice/client";
+import {
+  authorizationOf,
+  readClientEndpoint,
+  valueOf,
+  type Secret,
+} from "./lib/client-endpoint.ts";
+import { WebSocketClientTransport, type ClientTransportOptions } from "./lib/client-transport.ts";
+import { openWebSocket } from "./lib/web-socket.ts";
+
+export type { ReconnectOptions } from "./lib/backoff.ts";
+export type { Secret } from "./lib/client-endpoint.ts";
+export { type ClientTransportOptions, type WebSocketClientTransport };
+export { isConnectionLost } from "./lib/pending-requests.ts";
+
+/** Options of {@link createWebSocketTransport}. */
+export interface WebSocketTransportOptions extends ClientTransportOptions {
+  /** Gets a ticket from your server, before each connection: browsers can send no token with it. */
+  readonly ticket?: Secret;
+  /** Bearer token for downloads that are bound to it. It never goes over the WebSocket. */
+  readonly token?: Secret;
+  /**
+   * Base URL of the server's HTTP side, where its downloads are: bytes are taken from its origin, and `token`
+   * goes there. Default: the origin of `url`, as `https:` for `wss:`.
+   */
+  readonly downloads?: string;
+}
+
+/**
+ * A transport for the `Client` of the MCP SDK, version 1 or 2, over the WebSocket that browsers, Deno,
+ * Bun and Workers have built in. `streamResource` of `@sluice/client` works over it.
+ */
+export function createWebSocketTransport(
+  url: string | URL,
+  options: WebSocketTransportOptions = {},
+): WebSocketClientTransport {
+  const { ticket, token, downloads } = options;
+  const hasSecret = ticket !== undefined || token !== undefined;
+  const endpoint = readClientEndpoint(url, { downloads, hasSecret });
+  const open = openWebSocket(endpoint.url, () => valueOf(ticket));
+  return withDownloads(new WebSocketClientTransport(open, options), async () => {
+    const authorization = await authorizationOf(token);
+    return { origin: endpoint.downloads, ...(authorization !== undefined && { authorization }) };
+  });
+}

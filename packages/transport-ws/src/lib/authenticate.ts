@@ -1,0 +1,72 @@
+import {
+  bearerAuthChallengeResponse,
+  verifyBearerToken,
+  type AuthInfo,
+  type VerifyBearerTokenOptions,
+} from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { problem, type Reply } from "@sluice/server";
+import type { Tickets } from "./tickets.ts";
+
+/** Who may connect. */
+export interface AuthenticationOptions {
+  /** How bearer tokens of the upgrade request are verified: options of the SDK's `verifyBearerToken`. */
+  readonly bearer?: VerifyBearerTokenOptions;
+  /** Tickets for browsers; see {@link createTickets}. */
+  readonly tickets?: Tickets;
+  /**
+   * Let in whoever brings no credentials. Default: on a loopback `url` without `bearer` and
+   * `tickets`. Credentials that are wrong are refused all the same.
+   */
+  readonly anonymous?: boolean;
+}
+
+/** Credentials of an upgrade request. */
+export interface Credentials {
+  readonly authorization: string | undefined;
+  readonly ticket: string | undefined;
+}
+
+/** Somebody, nobody in particular, or a refusal. */
+export type Authentication =
+  | { readonly authInfo: AuthInfo | undefined; readonly refusal?: never }
+  | { readonly refusal: Reply; readonly authInfo?: never };
+
+/** Makes the check of credentials; a `TypeError` when nobody could ever connect. */
+export function createAuthenticate(
+  { bearer, tickets, anonymous }: AuthenticationOptions,
+  { isLoopback, onError }: { isLoopback: boolean; onError: (error: unknown) => void },
+): (credentials: Credentials) => Promise<Authentication> {
+  const isOpen = anonymous ?? (isLoopback && !bearer && !tickets);
+  if (!isOpen && !bearer && !tickets)
+    throw new TypeError("createWebSocketHandler: pass bearer or tickets, or anonymous: true");
+  const challenge: Reply = problem(401, { headers: ["WWW-Authenticate", challengeOf(bearer)] });
+
+  return async ({ authorization, ticket }) => {
+    try {
+      if (ticket !== undefined)
+        return tickets ? { authInfo: await tickets.take(ticket) } : { refusal: challenge };
+      if (authorization !== undefined && bearer)
+        return { authInfo: await verifyBearerToken(authorization, bearer) };
+      return isOpen ? { authInfo: undefined } : { refusal: challenge };
+    } catch (error) {
+      if (SluiceError.is(error) && error.code === "unauthenticated") return { refusal: challenge };
+      const response = bearerAuthChallengeResponse(error, bearer);
+      if (response.status >= 500) onError(error);
+      const header = response.headers.get("www-authenticate");
+      return {
+        refusal: problem(
+          response.status,
+          header === null ? {} : { headers: ["WWW-Authenticate", header] },
+        ),
+      };
+    }
+  };
+}
+
+function challengeOf(bearer: VerifyBearerTokenOptions | undefined): string {
+  const metadataUrl = bearer?.resourceMetadataUrl;
+  return metadataUrl === undefined
+    ? "Bearer"
+    : `Bearer resource_metadata="${encodeURI(metadataUrl)}"`;
+}

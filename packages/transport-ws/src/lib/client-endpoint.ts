@@ -1,0 +1,42 @@
+/** A credential, or what gets one: it is asked before each connection and each download. */
+export type Secret = string | (() => string | Promise<string>);
+
+/** What is known of a server before anything is sent to it. */
+export interface ClientEndpoint {
+  readonly url: URL;
+  /** Origin of its HTTP side. */
+  readonly downloads: URL;
+}
+
+/**
+ * Reads the address of a server and of its downloads. A `TypeError` for what is no WebSocket URL, and for
+ * secrets that would go over a network in the clear.
+ */
+export function readClientEndpoint(
+  url: string | URL,
+  { downloads, hasSecret }: { downloads: string | undefined; hasSecret: boolean },
+): ClientEndpoint {
+  const socketUrl = new URL(url);
+  if (!/^wss?:$/.test(socketUrl.protocol) || socketUrl.hash)
+    throw new TypeError("ws: url must begin with wss: or ws:, and have no fragment");
+  const httpUrl = new URL(downloads ?? socketUrl.href.replace(/^ws/, "http"));
+  for (const { protocol, hostname } of [socketUrl, httpUrl])
+    if (hasSecret && /^(?:ws|http):$/.test(protocol) && !loopback.test(hostname))
+      throw new TypeError(
+        `ws: credentials do not go to ${hostname} in the clear; use wss: and https:`,
+      );
+  return { url: socketUrl, downloads: new URL(httpUrl.origin) };
+}
+
+const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** The secret of the moment. */
+export async function valueOf(secret: Secret | undefined): Promise<string | undefined> {
+  return typeof secret === "function" ? secret() : secret;
+}
+
+/** As an `Authorization` header. */
+export async function authorizationOf(token: Secret | undefined): Promise<string | undefined> {
+  const value = await valueOf(token);
+  return value === undefined ? undefined : `Bearer ${value}`;
+}

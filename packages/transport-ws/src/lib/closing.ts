@@ -1,0 +1,21 @@
+/** Why a connection is ended: a close code (RFC 6455 §7.4.1) and a few words for the peer's log. */
+export interface Closing {
+  readonly code: number;
+  readonly reason: string;
+}
+
+/**
+ * Every close that is ours to say. `ws` itself says 1002 (frames against RFC 6455), 1007 (text that
+ * is not UTF-8) and 1009 (a message over the limit).
+ */
+export const closings = {
+  done: { code: 1000, reason: "" },
+  goingAway: { code: 1001, reason: "server is going away" },
+  binary: { code: 1003, reason: "binary frames were not negotiated" },
+  notJson: { code: 1007, reason: "not JSON" },
+  notJsonRpc: { code: 1008, reason: "not a JSON-RPC message" },
+  expired: { code: 1008, reason: "access token expired" },
+  fault: { code: 1011, reason: "internal error" },
+  restart: { code: 1012, reason: "server restarts" },
+  slow: { code: 1013, reason: "messages are not taken" },
+} as const satisfies Record<string, Closing>;

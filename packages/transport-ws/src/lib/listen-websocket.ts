@@ -1,0 +1,73 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { problem } from "@sluice/server";
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import type { CloseOptions } from "./connections.ts";
+import { refuseUpgrade } from "./refuse-upgrade.ts";
+import { createWebSocketHandler, type WebSocketHandlerOptions } from "./websocket-handler.ts";
+
+/** Options of {@link listenWebSocket}. */
+export interface ListenWebSocketOptions extends Omit<WebSocketHandlerOptions, "url"> {
+  /** 0, the default, takes a free one. */
+  readonly port?: number;
+  /** Address to listen at. Default `127.0.0.1`: a proxy with TLS in front is what makes it public. */
+  readonly host?: string;
+  /** Public URL of the endpoint. Default: `ws://<host>:<port>/mcp`. */
+  readonly url?: string;
+  /** Answers plain HTTP requests, such as those of a sidecar for downloads. Default: 404. */
+  readonly requests?: RequestListener;
+}
+
+/** A server that listens. */
+export interface ListeningWebSocket {
+  readonly url: string;
+  readonly port: number;
+  readonly connections: number;
+  /** Stops listening, and closes connections as the handler's `close` does. */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** Serves MCP over WebSocket on a port of its own. Rejects when it cannot listen there. */
+export async function listenWebSocket(
+  factory: McpServerFactory,
+  options: ListenWebSocketOptions = {},
+): Promise<ListeningWebSocket> {
+  const { port: wanted = 0, host = "127.0.0.1", requests = answerNotFound } = options;
+  const server = createServer({ connectionsCheckingInterval: 5_000 }, requests);
+  server.headersTimeout = 15_000;
+  server.requestTimeout = 30_000;
+  server.maxHeadersCount = 64;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(wanted, host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = options.url ?? `ws://${host.includes(":") ? `[${host}]` : host}:${port}/mcp`;
+  try {
+    const handler = createWebSocketHandler(factory, { ...options, url });
+    server.on("upgrade", (request, socket, head) => {
+      if (!handler.upgrade(request, socket, head)) refuseUpgrade(socket, problem(404));
+    });
+    return {
+      url,
+      port,
+      get connections() {
+        return handler.connections;
+      },
+      async close(closeOptions) {
+        const closed = new Promise((resolve) => server.close(resolve));
+        await handler.close(closeOptions);
+        server.closeAllConnections();
+        await closed;
+      },
+    };
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+}
+
+const answerNotFound: RequestListener = (_request, response) => {
+  const { status, headers, text } = problem(404);
+  response.writeHead(status, [...headers]).end(text);
+};

@@ -1,0 +1,111 @@
+import type { IncomingMessage } from "node:http";
+import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { WebSocket } from "ws";
+import type { OpenSocket } from "./socket-port.ts";
+import { SUBPROTOCOL } from "./subprotocol.ts";
+
+/** How a socket of Node is opened and kept. */
+export interface NodeSocketOptions {
+  readonly headers: () => Promise<Record<string, string>>;
+  readonly maxMessageBytes: number;
+  readonly pingIntervalMs: number;
+}
+
+/** Opens a socket of `ws`. It follows no redirects, unpacks nothing, and finds out when its server is gone. */
+export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket {
+  const { headers, maxMessageBytes, pingIntervalMs } = options;
+  return async (events, signal) => {
+    signal.throwIfAborted();
+    const fields = await headers();
+    signal.throwIfAborted();
+    const socket = new WebSocket(url, SUBPROTOCOL, {
+      headers: fields,
+      maxPayload: maxMessageBytes,
+      perMessageDeflate: false,
+      followRedirects: false,
+      ...closeTimeout,
+    });
+    let address: string | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        reject(signal.reason as Error);
+        socket.terminate();
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      socket.on("upgrade", (response) => {
+        address = response.socket.remoteAddress;
+      });
+      socket.on("unexpected-response", (_request, response) => {
+        reject(refusedBy(url, response));
+        response.destroy();
+        socket.terminate();
+      });
+      // after the opening, "close" with its code is what counts
+      socket.on("error", (cause) => reject(unreachable(url, cause)));
+      socket.on("open", () => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      });
+      socket.on("close", () => signal.removeEventListener("abort", stop));
+    });
+    socket.on("message", (data, isBinary) => {
+      if (isBinary) events.binary();
+      else events.text((data as Buffer).toString());
+    });
+    const heartbeat = keepAlive(socket, pingIntervalMs);
+    socket.on("close", (code, reason) => {
+      clearInterval(heartbeat);
+      events.closed(code, reason.toString());
+    });
+    return {
+      send: (text) => socket.send(text),
+      close: (code, reason) => socket.close(code, reason),
+      get bufferedAmount() {
+        return socket.bufferedAmount;
+      },
+      ...(address !== undefined && { address }),
+    };
+  };
+}
+
+/** How long a server may take to answer a close; the types of ws do not know it yet. */
+const closeTimeout = { closeTimeout: 5_000 };
+
+/** Ends a connection that says nothing between two pings. */
+function keepAlive(socket: WebSocket, intervalMs: number): NodeJS.Timeout {
+  let isSilent = false;
+  const heard = (): void => {
+    isSilent = false;
+  };
+  socket.on("message", heard);
+  socket.on("ping", heard);
+  socket.on("pong", heard);
+  return setInterval(() => {
+    if (isSilent) return socket.terminate();
+    isSilent = true;
+    socket.ping();
+  }, intervalMs).unref();
+}
+
+const codes: Readonly<Record<number, SluiceErrorCode>> = {
+  401: "unauthenticated",
+  403: "permission_denied",
+  404: "not_found",
+  429: "throttled",
+};
+
+function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): SluiceError {
+  const code = codes[statusCode] ?? (statusCode >= 500 ? "unavailable" : "protocol");
+  const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
+  return new SluiceError(code, `ws: ${url.host} refused the connection with ${statusCode}`, {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+function unreachable(url: URL, cause: Error): SluiceError {
+  // ws has no codes for answers that are none of a WebSocket server
+  const isAnswered = !("code" in cause);
+  return isAnswered
+    ? new SluiceError("protocol", `ws: ${url.host} does not speak MCP over WebSocket`, { cause })
+    : new SluiceError("unavailable", `ws: ${url.host} could not be reached`, { cause });
+}

@@ -1,0 +1,58 @@
+import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
+
+/** `error.data.reason` of a request whose answer was lost with its connection. */
+const lostReason = "connection_lost";
+
+/** What was asked on one connection and not answered yet, in both directions. */
+export interface PendingRequests {
+  sent(message: JSONRPCMessage): void;
+  received(message: JSONRPCMessage): void;
+  /** False for an answer to a request that came on an earlier connection: nobody there waits for it. */
+  mayAnswer(message: JSONRPCMessage): boolean;
+  /** Forgets everything; gives an error for each request of ours. */
+  lose(): JSONRPCMessage[];
+}
+
+/** Makes an empty list. */
+export function createPendingRequests(): PendingRequests {
+  const ours = new Set<RequestId>();
+  const theirs = new Set<RequestId>();
+
+  return {
+    sent: (message) => note(message, ours, theirs),
+    received: (message) => note(message, theirs, ours),
+    mayAnswer: (message) => "method" in message || theirs.has(message.id!),
+    lose() {
+      const lost = [...ours];
+      ours.clear();
+      theirs.clear();
+      return lost.map((id) => ({
+        jsonrpc: "2.0",
+        id,
+        error: {
+          code: -32_000,
+          message:
+            "Connection lost before the answer; the request may or may not have been carried out",
+          data: { reason: lostReason },
+        },
+      }));
+    },
+  };
+}
+
+function note(message: JSONRPCMessage, asked: Set<RequestId>, answered: Set<RequestId>): void {
+  if (!("method" in message)) answered.delete(message.id!);
+  else if ("id" in message) asked.add(message.id);
+  else if (message.method === "notifications/cancelled")
+    // SDKs answer no request that was cancelled
+    asked.delete(message.params?.["requestId"] as RequestId);
+}
+
+/**
+ * True for what an SDK client rejects with when the connection broke before the answer came. The
+ * transport never sends a request twice: whether to ask again is for whoever knows what it does.
+ */
+export function isConnectionLost(error: unknown): boolean {
+  const { data } = (error ?? {}) as { data?: { reason?: unknown } };
+  return data?.reason === lostReason;
+}

@@ -1,0 +1,24 @@
+/** An open WebSocket, whatever implements it. */
+export interface SocketPort {
+  send(text: string): void;
+  /** Ends the connection. `closed` follows in any case, soon. */
+  close(code: number, reason: string): void;
+  /** Bytes that were not handed to the network yet. */
+  readonly bufferedAmount: number;
+  /** IP address of the peer, where the platform tells. */
+  readonly address?: string;
+}
+
+/** What a connection tells. */
+export interface SocketEvents {
+  text(data: string): void;
+  binary(): void;
+  /** The end; nothing follows. */
+  closed(code: number, reason: string): void;
+}
+
+/**
+ * Opens a WebSocket with the `mcp` subprotocol. Rejects with `unauthenticated`, `permission_denied`,
+ * `throttled`, `unavailable`, `not_found`, `protocol`, or with `signal.reason`. After that there are no events.
+ */
+export type OpenSocket = (events: SocketEvents, signal: AbortSignal) => Promise<SocketPort>;

@@ -1,0 +1,23 @@
+/** Name of the subprotocol (RFC 6455 §1.9): JSON-RPC messages of MCP, each a text frame. */
+export const SUBPROTOCOL = "mcp";
+
+/** Browsers can set no header but this one: a ticket comes as a second subprotocol that nobody selects. */
+const ticketPrefix = "mcp.ticket.";
+
+/** What a client offers. */
+export function offeredProtocols(ticket: string | undefined): string[] {
+  return ticket === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${ticketPrefix}${ticket}`];
+}
+
+/** What a client offered: whether it speaks MCP, and its ticket. */
+export function readProtocols(header: string | undefined): {
+  readonly isMcp: boolean;
+  readonly ticket?: string;
+} {
+  const offered = (header ?? "").split(",").map((each) => each.trim());
+  const ticket = offered.find((each) => each.startsWith(ticketPrefix));
+  return {
+    isMcp: offered.includes(SUBPROTOCOL),
+    ...(ticket !== undefined && { ticket: ticket.slice(ticketPrefix.length) }),
+  };
+}

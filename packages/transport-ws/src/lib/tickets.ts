@@ -1,0 +1,81 @@
+import { createKeyRing, createSealer, createTextSealer, SluiceError } from "@sluice/core";
+import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+
+/** Options of {@link createTickets}. */
+export interface TicketsOptions {
+  /** The ring of the server, or its keys. Every process that issues or takes tickets has the same. */
+  readonly keys: KeyRing | KeyRingInput;
+  /** Where each ticket is taken once. Shared by all processes that issue or take tickets. */
+  readonly state: StateStore;
+  /** Public URL of the WebSocket endpoint: a ticket is good for it alone. */
+  readonly url: string;
+  /** Life of a ticket in milliseconds, 1,000 to 60,000. Default 30,000. */
+  readonly ttlMs?: number;
+}
+
+/** Single-use tickets for browsers, which cannot send a bearer token when they open a WebSocket. */
+export interface Tickets {
+  /**
+   * A ticket for whoever holds this access token, verified by you on an ordinary HTTP request. Send it in
+   * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws.
+   */
+  issue(authInfo: AuthInfo): Promise<{ readonly ticket: string; readonly expiresAt: number }>;
+  /** Takes a ticket, once. Rejects with `unauthenticated` for one that is forged, over, or taken. */
+  take(ticket: string): Promise<AuthInfo>;
+}
+
+/**
+ * Makes tickets: sealed tokens of a purpose of their own. What a ticket stands for is sealed in the
+ * state store, so that neither a ticket nor the store alone tells an access token.
+ */
+export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tickets {
+  const ring = typeof keys === "object" && "derive" in keys ? keys : createKeyRing(keys);
+  const sealer = createSealer({ keys: ring, audience: url });
+  const records = createTextSealer({ keys: ring, purpose: "ticket", maxLength: 131_072 });
+
+  return {
+    async issue(authInfo) {
+      const now = Date.now();
+      const { token, id, expiresAt } = sealer.seal("connect", {
+        handle: "websocket",
+        use: "once",
+        now,
+        ...(ttlMs !== undefined && { ttlMs }),
+      });
+      const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
+      await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000 });
+      return { ticket: token, expiresAt };
+    },
+
+    async take(ticket) {
+      const now = Date.now();
+      const id = opened(ticket, now);
+      const record = await state.take(recordOf(id), now);
+      if (!record) throw refusal();
+      const authInfo = JSON.parse(records.unseal(decoder.decode(record), [id])) as AuthInfo;
+      const { resource } = authInfo;
+      return { ...authInfo, ...(resource && { resource: new URL(resource) }) };
+    },
+  };
+
+  function opened(ticket: string, now: number): string {
+    try {
+      return sealer.unseal("connect", ticket, { now }).id;
+    } catch (cause) {
+      throw refusal(cause);
+    }
+  }
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function recordOf(id: string): string {
+  return `ticket ${id}`;
+}
+
+function refusal(cause?: unknown): SluiceError {
+  const message = "ws: the ticket is not good any more; ask for a new one";
+  return new SluiceError("unauthenticated", message, { cause });
+}

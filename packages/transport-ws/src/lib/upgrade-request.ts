@@ -1,0 +1,45 @@
+import type { IncomingMessage } from "node:http";
+import { isLoopbackHost } from "@sluice/server";
+
+/** The public URL of a WebSocket endpoint, read. */
+export interface WebSocketEndpoint {
+  readonly path: string;
+  /** The same URL with the scheme of HTTP, whose origins browsers speak of. */
+  readonly httpUrl: string;
+  readonly isLoopback: boolean;
+}
+
+/** Reads `url`; a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, and nothing but a place. */
+export function readEndpoint(url: string): WebSocketEndpoint {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const isLoopback = parsed !== undefined && isLoopbackHost(parsed.hostname);
+  const isSafe = parsed?.protocol === "wss:" || (parsed?.protocol === "ws:" && isLoopback);
+  if (!isSafe || parsed.username || parsed.password || parsed.search || parsed.hash)
+    throw new TypeError(
+      "createWebSocketHandler: url must be wss:, or ws: on a loopback address, without credentials, query and fragment",
+    );
+  return { path: parsed.pathname, httpUrl: parsed.href.replace(/^ws/, "http"), isLoopback };
+}
+
+/** Headers that are of the connection, and the one that may hold a ticket. */
+const hidden: ReadonlySet<string> = new Set([
+  "connection",
+  "upgrade",
+  "sec-websocket-protocol",
+  "sec-websocket-key",
+]);
+
+/**
+ * The upgrade as the web request that handlers know from HTTP. `signal` aborts when the connection
+ * is over.
+ */
+export function upgradeRequest(
+  headers: IncomingMessage["headers"],
+  url: string,
+  signal: AbortSignal,
+): Request {
+  const fields = new Headers();
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value === "string" && !hidden.has(name)) fields.set(name, value);
+  return new Request(url, { headers: fields, signal });
+}

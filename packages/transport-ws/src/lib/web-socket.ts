@@ -1,0 +1,67 @@
+import { SluiceError } from "@sluice/core";
+import type { OpenSocket } from "./socket-port.ts";
+import { offeredProtocols, SUBPROTOCOL } from "./subprotocol.ts";
+
+/** What is needed of the WebSocket that browsers, Deno, Bun, Workers and newer Nodes have built in. */
+interface WebSocketLike {
+  readonly protocol: string;
+  readonly bufferedAmount: number;
+  binaryType: string;
+  send(data: string): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: string, listener: (event: never) => void): void;
+}
+
+/** Opens a socket of the platform. Why it fails, browsers tell nobody: it is `unavailable` for every cause. */
+export function openWebSocket(url: URL, ticket: () => Promise<string | undefined>): OpenSocket {
+  return async (events, signal) => {
+    signal.throwIfAborted();
+    const { WebSocket } = globalThis as unknown as {
+      WebSocket?: new (url: string, protocols: string[]) => WebSocketLike;
+    };
+    if (!WebSocket)
+      throw new SluiceError(
+        "unsupported",
+        "ws: no WebSocket here; take @sluice/transport-ws/client/node",
+      );
+    const protocols = offeredProtocols(await ticket());
+    signal.throwIfAborted();
+    const socket = new WebSocket(url.href, protocols);
+    socket.binaryType = "arraybuffer";
+    let isOpen = false;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        socket.close();
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      socket.addEventListener("open", () => {
+        signal.removeEventListener("abort", stop);
+        isOpen = true;
+        resolve();
+      });
+      socket.addEventListener("close", ({ code, reason }: { code: number; reason: string }) => {
+        signal.removeEventListener("abort", stop);
+        if (isOpen) events.closed(code, reason);
+        else reject(new SluiceError("unavailable", `ws: ${url.host} could not be reached`));
+      });
+      socket.addEventListener("message", ({ data }: { data: unknown }) => {
+        if (typeof data === "string") events.text(data);
+        else events.binary();
+      });
+    });
+    if (socket.protocol !== SUBPROTOCOL) {
+      isOpen = false;
+      socket.close();
+      throw new SluiceError("protocol", `ws: ${url.host} does not speak the subprotocol mcp`);
+    }
+    return {
+      send: (text) => socket.send(text),
+      // browsers let a page say no other code than 1000 and those from 3000
+      close: () => socket.close(1000),
+      get bufferedAmount() {
+        return socket.bufferedAmount;
+      },
+    };
+  };
+}

@@ -1,0 +1,227 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { principalTag, resourceTag } from "@sluice/core";
+import {
+  createOriginGate,
+  problem,
+  type OriginGateOptions,
+  type PrincipalResolver,
+  type Reply,
+} from "@sluice/server";
+import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
+import { WebSocketServer, type WebSocket } from "ws";
+import {
+  createAuthenticate,
+  type Authentication,
+  type AuthenticationOptions,
+} from "./authenticate.ts";
+import { closings } from "./closing.ts";
+import { createConnections, type CloseOptions } from "./connections.ts";
+import { withinMs } from "./deadline.ts";
+import { ensureRate, type MessageRate } from "./message-rate.ts";
+import { createPlaces, type ConnectionLimits, type Place } from "./places.ts";
+import { refuseUpgrade } from "./refuse-upgrade.ts";
+import { serveChannel } from "./serve-channel.ts";
+import { ServerChannel } from "./server-channel.ts";
+import { readProtocols, SUBPROTOCOL } from "./subprotocol.ts";
+import { readEndpoint, upgradeRequest } from "./upgrade-request.ts";
+
+/** Options of {@link createWebSocketHandler}. */
+export interface WebSocketHandlerOptions
+  extends AuthenticationOptions, ConnectionLimits, OriginGateOptions {
+  /**
+   * Public URL of the endpoint, such as `wss://api.example.com/mcp`: it says which `Host` and, for
+   * browsers, which `Origin` may connect. Taken from here, never from a header. `ws:` on a loopback address only.
+   */
+  readonly url: string;
+  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `url`. */
+  readonly path?: string;
+  /** Who shares `maxConnectionsPerPrincipal`. Default: whoever has the same access token. */
+  readonly principal?: PrincipalResolver;
+  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
+  /**
+   * Bytes of messages that may wait for a peer that does not read; the next message then closes with
+   * 1013. One message may be larger. Default 16 MiB.
+   */
+  readonly maxBufferedBytes?: number;
+  /**
+   * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
+   * second, and 200 at once.
+   */
+  readonly messageRate?: MessageRate;
+  /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
+  readonly pingIntervalMs?: number;
+  /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** MCP over WebSocket for any `node:http` server. */
+export interface WebSocketHandler {
+  /** Open connections. */
+  readonly connections: number;
+  /**
+   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
+   * path is not that of the endpoint; the socket is then still yours.
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+  /**
+   * Refuses new connections with 503, lets requests under way end, and closes with 1001 or 1012.
+   * Resolves when the last connection is gone.
+   */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/**
+ * Serves MCP over WebSocket in both protocol eras: each connection gets a server of the factory when
+ * its first message says which era it is. Order at the upgrade: path → draining → Host and Origin
+ * → subprotocol → room → credentials → room for the principal. Throws a `TypeError` or `RangeError`
+ * for options that cannot work.
+ */
+export function createWebSocketHandler(
+  factory: McpServerFactory,
+  options: WebSocketHandlerOptions,
+): WebSocketHandler {
+  const {
+    principal: resolve,
+    maxMessageBytes = 2 ** 22,
+    maxBufferedBytes = 2 ** 24,
+    messageRate = { perSecond: 100, burst: 200 },
+    pingIntervalMs = 30_000,
+    // oxlint-disable-next-line no-console -- the documented default
+    onError = (error) => console.error("sluice:", error),
+  } = options;
+  ensureRate(messageRate);
+  const endpoint = readEndpoint(options.url);
+  const path = options.path ?? endpoint.path;
+  const gate = createOriginGate(endpoint.httpUrl, options);
+  const authenticate = createAuthenticate(options, { ...endpoint, onError });
+  const takePlace = createPlaces(options);
+  const connections = createConnections(pingIntervalMs);
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: maxMessageBytes,
+    handleProtocols: () => SUBPROTOCOL,
+    ...closeTimeout,
+  });
+  let draining = false;
+
+  /** What is wrong before anybody is asked who it is. */
+  function refuse(request: IncomingMessage): Reply | undefined {
+    const refused = gate.refuse({ header: (name) => headerOf(request, name) });
+    if (refused) return refused;
+    if (draining) return busy(503);
+    const isMcp = readProtocols(request.headers["sec-websocket-protocol"]).isMcp;
+    return isMcp ? undefined : problem(400);
+  }
+
+  async function admit(request: IncomingMessage, place: Place): Promise<Authentication> {
+    const { authorization } = request.headers;
+    const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
+    const somebody = await authenticate({ authorization, ticket });
+    if (somebody.refusal) return somebody;
+    const share = await shareOf(request, somebody.authInfo);
+    if (draining) return { refusal: busy(503) };
+    return place.claim(share) ? somebody : { refusal: busy(429) };
+  }
+
+  /** Whose connections are counted together. */
+  async function shareOf(
+    request: IncomingMessage,
+    authInfo: AuthInfo | undefined,
+  ): Promise<string | undefined> {
+    const principal = await resolve?.({
+      authInfo,
+      sessionId: undefined,
+      header: (name) => headerOf(request, name),
+    });
+    if (principal) return principalTag(principal);
+    return authInfo && resourceTag(authInfo.token);
+  }
+
+  async function take(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    place: Place,
+  ): Promise<void> {
+    const admitted = await withinMs(handshakeMs, admit(request, place)).catch((error: unknown) => {
+      onError(error);
+      return { refusal: problem(500), authInfo: undefined };
+    });
+    if (socket.destroyed) return;
+    if (admitted.refusal) return refuseUpgrade(socket, admitted.refusal);
+    server.handleUpgrade(request, socket, head, (webSocket) =>
+      connect(webSocket, request, admitted.authInfo),
+    );
+  }
+
+  function connect(
+    socket: WebSocket,
+    { headers }: IncomingMessage,
+    authInfo: AuthInfo | undefined,
+  ): void {
+    const channel = new ServerChannel(socket, { maxBufferedBytes, messageRate });
+    const gone = new AbortController();
+    const expiry = authInfo?.expiresAt;
+    const expired =
+      expiry === undefined
+        ? undefined
+        : setTimeout(
+            () => channel.end(closings.expired),
+            Math.min(Math.max(0, expiry * 1_000 - Date.now()), longestTimerMs),
+          ).unref();
+    // frames against the protocol; ws has closed with the right code by now
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(expired);
+      gone.abort();
+    });
+    connections.add({ socket, channel });
+    serveChannel(channel, factory, {
+      authInfo,
+      request: () => upgradeRequest(headers, endpoint.httpUrl, gone.signal),
+      onError,
+    });
+  }
+
+  return {
+    get connections() {
+      return connections.size;
+    },
+    upgrade(request, socket, head) {
+      const [target] = (request.url ?? "/").split("?", 1);
+      if (target !== path) return false;
+      // until ws takes it over, nobody else would hear of a connection that breaks
+      socket.on("error", () => {});
+      const refused = refuse(request);
+      const place = refused ? undefined : takePlace();
+      if (!place) {
+        refuseUpgrade(socket, refused ?? busy(503));
+        return true;
+      }
+      socket.once("close", () => place.release());
+      void take(request, socket, head, place);
+      return true;
+    },
+    close(closeOptions = {}) {
+      draining = true;
+      return connections.drain(closeOptions);
+    },
+  };
+}
+
+const handshakeMs = 10_000;
+/** How long a peer may take to answer a close; the types of ws do not know it yet. */
+const closeTimeout = { closeTimeout: 5_000 };
+const longestTimerMs = 2 ** 31 - 1;
+
+function busy(status: 429 | 503): Reply {
+  return problem(status, { headers: ["Retry-After", "1"] });
+}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
+}

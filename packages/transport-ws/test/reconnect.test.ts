@@ -1,0 +1,370 @@
+import { createServer } from "node:http";
+import type { Duplex } from "node:stream";
+import type { AddressInfo } from "node:net";
+import { Client } from "@modelcontextprotocol/client";
+import { isConnectionLost } from "@sluice/transport-ws/client";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { streamResource } from "@sluice/client/node";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { WebSocketServer, type WebSocket } from "ws";
+import { deferred } from "./deferred.ts";
+import { connect, sdkNames } from "./connect.ts";
+import { bytes, serve, uri } from "./serve.ts";
+
+const quick = { baseMs: 5, maxMs: 20 };
+
+/** A WebSocket server that does what the test wants, and its connections. */
+async function rawServer(
+  onConnection: (socket: WebSocket, number: number) => void,
+): Promise<{ url: string; sockets: WebSocket[]; server: WebSocketServer }> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  const sockets: WebSocket[] = [];
+  server.on("connection", (socket) => {
+    sockets.push(socket);
+    onConnection(socket, sockets.length);
+  });
+  await new Promise((resolve) => server.once("listening", resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.terminate();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, sockets, server };
+}
+
+interface Message {
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: Record<string, unknown>;
+}
+
+/** Answers the handshake of the legacy era and pings. */
+function answer(socket: WebSocket, { id, method }: Message): void {
+  if (id === undefined) return;
+  if (method === "initialize") {
+    const serverInfo = { name: "raw", version: "1" };
+    const result = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo };
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  } else if (method === "ping") socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: {} }));
+}
+
+const parse = (data: unknown): Message => JSON.parse(String(data)) as Message;
+
+describe.each(sdkNames)("%s, when the connection breaks", (sdk) => {
+  test("rejects what is pending at once and by name, never sends it again, and goes on", async () => {
+    let calls = 0;
+    const running = deferred();
+    const { url, http, handler } = await serve({
+      register: (mcp) =>
+        void mcp.registerTool("hang", {}, async () => {
+          calls += 1;
+          running.resolve();
+          await new Promise(() => {});
+          return { content: [] };
+        }),
+    });
+    const upgraded: Duplex[] = [];
+    http.on("upgrade", (_request, socket) => upgraded.push(socket));
+    const again = deferred();
+    const { client } = await connect(sdk, url, { reconnect: quick, onReconnect: again.resolve });
+    const pending = client.callTool({ name: "hang" }).catch((error: unknown) => error);
+    await running.promise;
+    upgraded[0]!.destroy();
+    const error = await pending;
+    expect(isConnectionLost(error)).toBe(true);
+    // asked for while there is no connection: sent on the next one
+    expect((await client.listResources()).resources).toHaveLength(1);
+    await again.promise;
+    expect([calls, handler.connections]).toEqual([1, 1]);
+    const stream = await streamResource(client, uri);
+    expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
+  });
+});
+
+describe("the transport", () => {
+  test("repeats the legacy handshake on a new connection, and nothing else", async () => {
+    const heard: Message[][] = [];
+    const { url, sockets: open } = await rawServer((socket, number) => {
+      heard.push([]);
+      socket.on("message", (data) => {
+        heard[number - 1]!.push(parse(data));
+        answer(socket, parse(data));
+      });
+    });
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const lost = client.callTool({ name: "x" }).catch((error: unknown) => error);
+    await expect.poll(() => heard[0]!.length).toBe(3);
+    open[0]!.terminate();
+    expect(isConnectionLost(await lost)).toBe(true);
+    await client.ping();
+    expect(heard[1]!.map(({ method }) => method)).toEqual([
+      "initialize",
+      "notifications/initialized",
+      "ping",
+    ]);
+    expect(heard[1]![0]!.params).toEqual(heard[0]![0]!.params);
+  });
+
+  test("closes when the server speaks another revision after it came back", async () => {
+    const { url, sockets: open } = await rawServer((socket, number) =>
+      socket.on("message", (data) => {
+        const { id, method } = parse(data);
+        if (number === 1 || method !== "initialize") return answer(socket, parse(data));
+        const result = {
+          protocolVersion: "2025-03-26",
+          capabilities: {},
+          serverInfo: { name: "", version: "" },
+        };
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      }),
+    );
+    const { client, transport } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const closed = deferred();
+    Object.assign(client, { onclose: closed.resolve });
+    open[0]!.terminate();
+    await closed.promise;
+    await expect(transport.send({ jsonrpc: "2.0", method: "x" })).rejects.toMatchObject({
+      code: "unavailable",
+    });
+  });
+
+  test.each([1001, 1006, 1008, 1009, 1011, 1012, 1013])("comes back after %i", async (code) => {
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => answer(socket, parse(data))),
+    );
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    if (code === 1006) open[0]!.terminate();
+    else open[0]!.close(code, "bye");
+    await expect.poll(() => open.length).toBe(2);
+    await client.ping();
+  });
+
+  test.each([1000, 1002, 1003, 1007])("stays away after %i", async (code) => {
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => answer(socket, parse(data))),
+    );
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const closed = deferred();
+    Object.assign(client, { onclose: closed.resolve });
+    const pending = client.callTool({ name: "x" }).catch((error: unknown) => error);
+    open[0]!.close(code);
+    await closed.promise;
+    expect(await pending).toBeInstanceOf(Error);
+    expect(open).toHaveLength(1);
+  });
+
+  test.each([
+    ["a binary frame", Buffer.from([1]), 1003],
+    ["text that is not JSON", "{", 1007],
+    ["a batch", "[]", 1008],
+  ])("closes on %s of the server, with its code and an error", async (_name, sent, code) => {
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => answer(socket, parse(data))),
+    );
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const errors: unknown[] = [];
+    Object.assign(client, { onerror: (error: unknown) => errors.push(error) });
+    const closed = new Promise((resolve) => open[0]!.once("close", resolve));
+    open[0]!.send(sent);
+    expect(await closed).toBe(code);
+    expect(errors).toEqual([expect.objectContaining({ code: "protocol" })]);
+    expect(open).toHaveLength(1);
+  });
+
+  test("gives up after its tries, tells why, and does not ask who refused it", async () => {
+    const {
+      url,
+      sockets: open,
+      server,
+    } = await rawServer((socket) => socket.on("message", (data) => answer(socket, parse(data))));
+    let refusals = 0;
+    const { client } = await connect("SDK v2, legacy", url, {
+      reconnect: { ...quick, maxTries: 3 },
+    });
+    const errors: unknown[] = [];
+    Object.assign(client, { onerror: (error: unknown) => errors.push(error) });
+    const closed = deferred();
+    Object.assign(client, { onclose: closed.resolve });
+    server.options.verifyClient = (_info, callback: (ok: boolean, status: number) => void) => {
+      refusals += 1;
+      callback(false, 503);
+    };
+    open[0]!.terminate();
+    await closed.promise;
+    expect(refusals).toBe(3);
+    expect(errors).toEqual([expect.objectContaining({ code: "unavailable" })]);
+  });
+
+  test("does not try again where its credentials were refused", async () => {
+    const {
+      url,
+      sockets: open,
+      server,
+    } = await rawServer((socket) => socket.on("message", (data) => answer(socket, parse(data))));
+    let refusals = 0;
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const closed = deferred();
+    Object.assign(client, { onclose: closed.resolve });
+    server.options.verifyClient = (_info, callback: (ok: boolean, status: number) => void) => {
+      refusals += 1;
+      callback(false, 401);
+    };
+    open[0]!.terminate();
+    await closed.promise;
+    expect(refusals).toBe(1);
+  });
+
+  test("does not answer on a new connection what was asked on the old one", async () => {
+    const heard: Message[] = [];
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => {
+        heard.push(parse(data));
+        answer(socket, parse(data));
+      }),
+    );
+    const reply = deferred();
+    const transport = createWebSocketTransport(url, { reconnect: quick });
+    const client = new Client({ name: "t", version: "1" }, { capabilities: { roots: {} } });
+    const asked = new Promise<void>((resolve) => {
+      client.setRequestHandler("roots/list", async () => {
+        resolve();
+        await reply.promise;
+        return { roots: [] };
+      });
+    });
+    await client.connect(transport);
+    onTestFinished(() => client.close());
+    open[0]!.send(JSON.stringify({ jsonrpc: "2.0", id: "theirs", method: "roots/list" }));
+    await asked;
+    open[0]!.terminate();
+    await expect.poll(() => open.length).toBe(2);
+    reply.resolve();
+    await client.ping();
+    expect(heard.filter(({ id }) => id === "theirs")).toEqual([]);
+  });
+
+  test("refuses more messages than it holds while there is no connection", async () => {
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => answer(socket, parse(data))),
+    );
+    const reconnect = { baseMs: 3_600_000, maxMs: 3_600_000 };
+    const { client, transport } = await connect("SDK v2, legacy", url, { reconnect });
+    open[0]!.terminate();
+    const message = { jsonrpc: "2.0", method: "notifications/x" } as const;
+    const outcomes: unknown[] = [];
+    await expect
+      .poll(
+        async () => {
+          const sent = transport
+            .send(message)
+            .catch((error: { code: string }) => outcomes.push(error.code));
+          await Promise.race([sent, new Promise((resolve) => setImmediate(resolve))]);
+          return outcomes[0];
+        },
+        { interval: 0 },
+      )
+      .toBe("throttled");
+    await client.close();
+    await expect.poll(() => outcomes.length).toBeGreaterThan(200);
+    expect(new Set(outcomes)).toEqual(new Set(["throttled", "unavailable"]));
+  });
+});
+
+describe("a first connection", () => {
+  test.each([
+    [401, "unauthenticated"],
+    [403, "permission_denied"],
+    [404, "not_found"],
+    [429, "throttled"],
+    [503, "unavailable"],
+    [302, "protocol"],
+    [200, "protocol"],
+  ])("that is answered with %i is rejected as %s, at once", async (status, code) => {
+    let asked = 0;
+    const http = createServer();
+    http.on("upgrade", (_request, socket) => {
+      asked += 1;
+      socket.end(
+        `HTTP/1.1 ${status} Anything\r\nLocation: ws://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n`,
+      );
+    });
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void http.close());
+    const { port } = http.address() as AddressInfo;
+    await expect(connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`)).rejects.toMatchObject({
+      code,
+    });
+    expect(asked).toBe(1);
+  });
+
+  test("to nobody, and to somebody who does not answer, is rejected in time", async () => {
+    await expect(connect("SDK v2, legacy", "ws://127.0.0.1:1/mcp")).rejects.toMatchObject({
+      code: "unavailable",
+    });
+    const http = createServer();
+    const held: Duplex[] = [];
+    http.on("upgrade", (_request, socket) => held.push(socket));
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      for (const socket of held) socket.destroy();
+      http.close();
+    });
+    const { port } = http.address() as AddressInfo;
+    await expect(
+      connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`, { connectMs: 50 }),
+    ).rejects.toMatchObject({ code: "timeout" });
+    const stuck = { connectMs: 50, token: () => new Promise<string>(() => {}) };
+    await expect(
+      connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`, stuck),
+    ).rejects.toMatchObject({ code: "timeout" });
+  });
+
+  test("without the subprotocol is none", async () => {
+    const { url } = await rawServer(() => {});
+    const server = new WebSocketServer({
+      port: 0,
+      host: "127.0.0.1",
+      handleProtocols: () => false,
+    });
+    await new Promise((resolve) => server.once("listening", resolve));
+    onTestFinished(() => server.close());
+    const other = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    await expect(connect("SDK v2, legacy", other)).rejects.toMatchObject({ code: "protocol" });
+    expect(url).not.toBe(other);
+  });
+
+  test("to a server that is silent when asked for its era falls back to the legacy handshake", async () => {
+    const heard: Message[] = [];
+    const { url } = await rawServer((socket) =>
+      socket.on("message", (data) => {
+        heard.push(parse(data));
+        answer(socket, parse(data));
+      }),
+    );
+    const client = new Client(
+      { name: "t", version: "1" },
+      { versionNegotiation: { mode: "auto", probe: { timeoutMs: 100 } } },
+    );
+    await client.connect(createWebSocketTransport(url));
+    onTestFinished(() => client.close());
+    expect(heard.map(({ method }) => method).slice(0, 2)).toEqual([
+      "server/discover",
+      "initialize",
+    ]);
+    await client.ping();
+  });
+
+  test("that is cancelled leaves nothing", async () => {
+    const { url, sockets: open } = await rawServer((socket) =>
+      socket.on("message", (data) => answer(socket, parse(data))),
+    );
+    const { client } = await connect("SDK v2, legacy", url);
+    const stopped = new AbortController();
+    const call = client
+      .callTool({ name: "x" }, { signal: stopped.signal })
+      .catch(() => "cancelled");
+    stopped.abort();
+    expect(await call).toBe("cancelled");
+    await client.close();
+    await expect.poll(() => open[0]!.readyState).toBe(3);
+  });
+});

@@ -1,0 +1,253 @@
+import { connect as connectSocket } from "node:net";
+import { createMemoryStateStore, createSealer, createKeyRing, generateKey } from "@sluice/core";
+import { createTickets, createWebSocketHandler, listenWebSocket } from "@sluice/transport-ws";
+import { McpServer } from "@modelcontextprotocol/server";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connect } from "./connect.ts";
+import { deferred } from "./deferred.ts";
+import { initialize, rawSocket, upgradeText } from "./raw-socket.ts";
+import { bearer, principal, serve } from "./serve.ts";
+
+const factory = (): McpServer => new McpServer({ name: "test", version: "1" });
+
+describe("an upgrade", () => {
+  test.each([
+    ["addressed to another host", { host: "evil.example.com" }, 421],
+    ["without a host", { host: undefined }, 421],
+    ["from a page of another origin", { origin: "https://evil.example.com" }, 403],
+    ["from a page without an origin", { origin: "null" }, 403],
+    ["without the subprotocol", { "sec-websocket-protocol": undefined }, 400],
+    ["with another subprotocol", { "sec-websocket-protocol": "graphql-ws, mcp2" }, 400],
+    ["of another version", { "sec-websocket-version": "99" }, 400],
+    ["without a key", { "sec-websocket-key": undefined }, 400],
+    ["with a ticket where there are none", { "sec-websocket-protocol": "mcp, mcp.ticket.v1" }, 401],
+  ])("%s is refused before there is a connection", async (_name, headers, status) => {
+    const { port, handler } = await serve();
+    const refused = await rawSocket(port, { headers });
+    expect(refused.status).toBe(status);
+    expect(handler.connections).toBe(0);
+    const served = await rawSocket(port, { headers: { origin: `http://127.0.0.1:${port}` } });
+    expect([served.status, served.head]).toEqual([
+      101,
+      expect.stringMatching(/^sec-websocket-protocol: mcp$/im),
+    ]);
+  });
+
+  test("to another path is left to others; a server of its own says 404", async () => {
+    const server = await listenWebSocket(factory);
+    onTestFinished(() => server.close({ deadlineMs: 0 }));
+    for (const path of ["/", "/mcp/", "//", "/mcp/x", "http://[", "/%6dcp"])
+      expect((await rawSocket(server.port, { path })).status).toBe(404);
+    expect((await rawSocket(server.port, { path: "/mcp?a=b" })).status).toBe(101);
+    expect((await fetch(`http://127.0.0.1:${server.port}/mcp`)).status).toBe(404);
+  });
+
+  test("with a page's origin that is listed is served", async () => {
+    const origin = "https://app.example.com";
+    const { port } = await serve({ ws: { origins: [origin] } });
+    expect((await rawSocket(port, { headers: { origin } })).status).toBe(101);
+  });
+
+  test.each([
+    ["no token", undefined, 401],
+    ["a token that is not good", "Bearer wrong", 401],
+    ["another scheme", "Basic YTpi", 401],
+  ])("with %s is refused with a challenge", async (_name, authorization, status) => {
+    const { port } = await serve({
+      ws: { bearer: { ...bearer, resourceMetadataUrl: "https://a.example/meta" } },
+    });
+    const refused = await rawSocket(port, { headers: { authorization } });
+    expect([refused.status, refused.head]).toEqual([
+      status,
+      expect.stringMatching(
+        /^www-authenticate: bearer .*resource_metadata="https:\/\/a\.example\/meta"/im,
+      ),
+    ]);
+  });
+
+  test("that lacks a scope is 403, and a verifier that breaks is 500 and heard of", async () => {
+    const scoped = await serve({ ws: { bearer: { ...bearer, requiredScopes: ["files"] } } });
+    const headers = { authorization: "Bearer ann" };
+    expect((await rawSocket(scoped.port, { headers })).status).toBe(403);
+    const verifier = { verifyAccessToken: () => Promise.reject(new Error("database is down")) };
+    const broken = await serve({ ws: { bearer: { verifier } } });
+    const refused = await rawSocket(broken.port, { headers });
+    expect([refused.status, refused.body]).toEqual([500, expect.not.stringContaining("database")]);
+    expect(broken.errors).toHaveLength(1);
+  });
+
+  test("beyond the room of the process is 503, beyond that of a principal 429; places come back", async () => {
+    const { port, handler } = await serve({
+      ws: { bearer, principal, maxConnections: 3, maxConnectionsPerPrincipal: 2 },
+    });
+    const open = (name: string) =>
+      rawSocket(port, { headers: { authorization: `Bearer ${name}` } });
+    const anns = [await open("ann"), await open("ann")];
+    expect(anns.map(({ status }) => status)).toEqual([101, 101]);
+    const third = await open("ann");
+    expect([third.status, third.head]).toEqual([429, expect.stringMatching(/^retry-after: 1$/im)]);
+    const bob = await open("bob");
+    expect(bob.status).toBe(101);
+    expect((await open("eve")).status).toBe(503);
+    anns[0]!.socket.destroy();
+    await expect.poll(() => handler.connections).toBe(2);
+    expect((await open("ann")).status).toBe(101);
+  });
+
+  test("whose client goes away while it is being verified leaves no place taken", async () => {
+    const verifying = deferred();
+    const held = deferred();
+    const verifier = {
+      async verifyAccessToken(token: string) {
+        verifying.resolve();
+        await held.promise;
+        return bearer.verifier.verifyAccessToken(token);
+      },
+    };
+    const { port } = await serve({ ws: { maxConnections: 1, bearer: { verifier } } });
+    const headers = { authorization: "Bearer ann" };
+    const gone = connectSocket(port, "127.0.0.1");
+    gone.write(upgradeText(port, { headers }));
+    await verifying.promise;
+    expect((await rawSocket(port, { headers })).status).toBe(503);
+    gone.destroy();
+    held.resolve();
+    await expect.poll(async () => (await rawSocket(port, { headers })).status).toBe(101);
+  });
+
+  test.each([
+    [{ url: "http://a.example/mcp" }],
+    [{ url: "ws://a.example/mcp" }],
+    [{ url: "wss://u:p@a.example/mcp" }],
+    [{ url: "wss://a.example/mcp?token=1" }],
+    [{ url: "wss://a.example/mcp" }],
+    [{ url: "ws://localhost/mcp", maxConnections: 0 }],
+    [{ url: "ws://localhost/mcp", messageRate: { perSecond: 0, burst: 1 } }],
+  ])("handler of %j is refused at the start", (options) => {
+    expect(() => createWebSocketHandler(factory, options)).toThrow(/url|bearer|limit|Rate/);
+  });
+});
+
+describe("a ticket", () => {
+  const keys = [generateKey()];
+  const url = "ws://127.0.0.1/mcp";
+  const authInfo = {
+    token: "ann",
+    clientId: "app",
+    scopes: ["files"],
+    expiresAt: Math.floor(Date.now() / 1_000) + 60,
+    resource: new URL("https://a.example/mcp"),
+    extra: { sub: "ann" },
+  };
+
+  test("opens one connection, whichever process issued it, as who it was issued to", async () => {
+    const state = createMemoryStateStore();
+    const issuing = createTickets({ keys, state, url });
+    const { port } = await serve({
+      ws: { tickets: createTickets({ keys, state, url }) },
+      register: (mcp) =>
+        void mcp.registerTool("who", {}, (ctx) => ({
+          content: [
+            {
+              type: "text",
+              text: JSON.stringify([
+                ctx.http?.authInfo,
+                ctx.http?.req?.headers.get("sec-websocket-protocol"),
+              ]),
+            },
+          ],
+        })),
+    });
+    const { ticket, expiresAt } = await issuing.issue(authInfo);
+    expect(expiresAt - Date.now()).toBeLessThanOrEqual(30_000);
+    const headers = { "sec-websocket-protocol": `mcp, mcp.ticket.${ticket}` };
+    const socket = await rawSocket(port, { headers });
+    expect([socket.status, socket.head]).toEqual([101, expect.not.stringContaining(ticket)]);
+    socket.text(initialize);
+    await socket.json();
+    socket.text({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who" } });
+    const { result } = (await socket.json()) as { result: { content: [{ text: string }] } };
+    expect(JSON.parse(result.content[0].text)).toEqual([
+      { ...authInfo, resource: authInfo.resource.href },
+      null,
+    ]);
+    expect((await rawSocket(port, { headers })).status).toBe(401);
+  });
+
+  test("of a hundred that come at once exactly one is taken", async () => {
+    const tickets = createTickets({ keys, state: createMemoryStateStore(), url });
+    const { ticket } = await tickets.issue(authInfo);
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 100 }, () => tickets.take(ticket)),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await tickets.take(ticket).catch((error: unknown) => error)).toMatchObject({
+      code: "unauthenticated",
+    });
+  });
+
+  test("of another endpoint, other keys, another purpose or an end that has passed is none", async () => {
+    const state = createMemoryStateStore();
+    const tickets = createTickets({ keys, state, url });
+    const refused = { code: "unauthenticated" };
+    const { ticket: elsewhere } = await createTickets({ keys, state, url: `${url}2` }).issue(
+      authInfo,
+    );
+    const { ticket: foreign } = await createTickets({ keys: [generateKey()], state, url }).issue(
+      authInfo,
+    );
+    const { token: download } = createSealer({ keys: createKeyRing(keys), audience: url }).seal(
+      "download",
+      { handle: "websocket" },
+    );
+    const { ticket } = await tickets.issue(authInfo);
+    for (const wrong of [
+      elsewhere,
+      foreign,
+      download,
+      "",
+      "v1",
+      `${ticket}a`,
+      ticket.toUpperCase(),
+    ])
+      await expect(tickets.take(wrong)).rejects.toMatchObject(refused);
+    expect((await tickets.take(ticket)).token).toBe("ann");
+    await expect(
+      createTickets({ keys, state, url, ttlMs: 60_001 }).issue(authInfo),
+    ).rejects.toThrow(RangeError);
+  });
+
+  test("and its record tell no access token: neither alone opens the other", async () => {
+    const records: Uint8Array[] = [];
+    const state = createMemoryStateStore();
+    const spying = {
+      ...state,
+      put: (...args: Parameters<typeof state.put>) => {
+        records.push(args[1]);
+        return state.put(...args);
+      },
+    };
+    const secret = "a-very-secret-access-token";
+    const { ticket } = await createTickets({ keys, state: spying, url }).issue({
+      ...authInfo,
+      token: secret,
+    });
+    const stored = Buffer.from(records[0]!).toString("latin1");
+    for (const text of [ticket, stored])
+      for (const encoding of ["utf8", "base64", "base64url", "hex"] as const)
+        expect(text).not.toContain(Buffer.from(secret).toString(encoding).slice(0, 20));
+  });
+
+  test("comes from the client's own callback, for every connection a new one", async () => {
+    const { createWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+    expect(() => createWebSocketTransport("ws://a.example/mcp", { token: "t" })).toThrow(
+      "in the clear",
+    );
+    const { url: served } = await serve({ ws: { bearer } });
+    let asked = 0;
+    const token = (): string => `ann${(asked += 1)}`;
+    await connect("SDK v2, legacy", served, { token });
+    await connect("SDK v2, legacy", served, { token });
+    expect(asked).toBe(2);
+  });
+});
