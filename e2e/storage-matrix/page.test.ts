@@ -5,7 +5,7 @@ import { type Row, toPage } from "./page.ts";
 /** A backend that keeps every rule but some. */
 function rowWith(change: (id: string) => Partial<Finding> = () => ({})): Row {
   const findings = rules.map((rule) => ({ rule, outcome: "kept", ...change(rule.id) }) as Finding);
-  return { name: "some", package: "storage", operations: ["describe"], findings };
+  return { name: "some", folder: "storage", on: "itself", operations: ["describe"], findings };
 }
 
 test("what is kept is counted, and what is absent is named with its reason", () => {

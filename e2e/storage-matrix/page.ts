@@ -5,8 +5,10 @@ import { type Finding, rules } from "@sluice/storage/conformance";
 export interface Row {
   /** What the page calls it: "fs". */
   readonly name: string;
-  /** Its package: "storage-fs". */
-  readonly package: string;
+  /** Of its package: "storage-fs". */
+  readonly folder: string;
+  /** What the kit ran on. */
+  readonly on: string;
   readonly operations: readonly string[];
   readonly findings: readonly Finding[];
 }
@@ -35,10 +37,13 @@ export function toPage(rows: readonly Row[]): string {
     "",
     table(
       ["", ...rows.map(toLink)],
-      operations.map((name) => [
-        `\`${name}\``,
-        ...rows.map((row) => (row.operations.includes(name) ? "✓" : "–")),
-      ]),
+      [
+        ...operations.map((name) => [
+          `\`${name}\``,
+          ...rows.map((row) => (row.operations.includes(name) ? "✓" : "–")),
+        ]),
+        ["checked on", ...rows.map(({ on }) => on)],
+      ],
     ),
     "",
     "## Rules",
@@ -65,7 +70,7 @@ export function toPage(rows: readonly Row[]): string {
 }
 
 function toLink(row: Row): string {
-  return `[${row.name}](../packages/${row.package})`;
+  return `[${row.name}](../packages/${row.folder})`;
 }
 
 function toCount(findings: readonly Finding[]): string {

@@ -37,6 +37,11 @@ export async function createFixture(): Promise<Fixture> {
       refuses: (key) => /\.(?:\/|$)/.test(key),
       partBytes: 8 * 1024 * 1024,
     },
+    why: {
+      alias: "a key has one spelling",
+      overwrite: "objects are replaced, never changed",
+      overrun: "HTTP ends a body at its promised length",
+    },
     async put(key, content) {
       if (!key.startsWith("burst/")) return put(key, content);
       // a thousand of them would be seconds of Azurite's time

@@ -40,7 +40,7 @@ export async function createFixture(
       partBytes: 5 * 1024 * 1024,
       urlLifeMs: linkTtlMs,
     },
-    // no putTyped: Graph decides the type by itself, and keeps no coding
+    why: { putTyped: "Graph decides the type by itself, and keeps no coding" },
     put: async (key, content) => void drive.put(inRoot(key), content),
     remove: async (key) => drive.remove(inRoot(key)),
     async putLarge(key, size, tail) {
