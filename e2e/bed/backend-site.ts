@@ -4,7 +4,7 @@ import { streamResource, type StreamOptions } from "@sluice/client/node";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { StorageBackend } from "@sluice/storage";
 import { services, type Service, type ServiceName } from "./backends.ts";
-import { connect } from "./clients.ts";
+import { connect, type SdkName } from "./clients.ts";
 import { createMeddler, type Meddler } from "./meddler.ts";
 import { baseUri, startSite } from "./site.ts";
 
@@ -24,10 +24,17 @@ export interface BackendSite extends AsyncDisposable {
 
 export const token = "alice-token";
 
-/** Starts a site. `storage` puts something between the server and the service. */
+/** What a test wants to be different. */
+export interface BackendSiteOptions {
+  /** Puts something between the server and the service. */
+  readonly storage?: (backend: StorageBackend, service: Service) => StorageBackend;
+  /** With this client; the legacy ones get a session. "SDK v2, modern" unless told. */
+  readonly sdk?: SdkName;
+}
+
 export async function startBackendSite(
   name: ServiceName,
-  storage: (backend: StorageBackend) => StorageBackend = (backend) => backend,
+  { storage = (backend) => backend, sdk = "SDK v2, modern" }: BackendSiteOptions = {},
 ): Promise<BackendSite> {
   const service = await services[name]();
   let line: Meddler | undefined;
@@ -36,7 +43,8 @@ export async function startBackendSite(
   const site = await startSite({
     accounts: { [token]: { subject: "alice" } },
     front: async (target) => (line = await createMeddler(target)),
-    storage: () => storage(service.backend),
+    sessions: true,
+    storage: () => storage(service.backend, service),
     sluice: {
       delivery: () => result.mode,
       redirectOrigins: [service.store.origin],
@@ -52,7 +60,7 @@ export async function startBackendSite(
     mode: "direct",
     said,
     async download(resource, options = {}) {
-      const client = await connect("SDK v2, modern", site.url, { token });
+      const client = await connect(sdk, site.url, { token });
       try {
         const stream = await streamResource(client, baseUri + resource, {
           timeouts: { pauseScale: 0 },
