@@ -1,0 +1,172 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { createMemoryBackend, wrap } from "@sluice/storage";
+import {
+  checkBackend,
+  checkRule,
+  createLargeContent,
+  defineBackendTests,
+  type Finding,
+  type Fixture,
+  formatReport,
+  type Rule,
+  rules,
+} from "@sluice/storage/conformance";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createFixture } from "./fixture.ts";
+
+// a rejection that nobody handles is the subject of one test; the runner need not see it
+let others: NodeJS.UnhandledRejectionListener[];
+beforeEach(() => {
+  others = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+});
+afterEach(() => {
+  for (const listener of others) process.on("unhandledRejection", listener);
+  vi.restoreAllMocks();
+});
+
+/** A rule of our own, to see what the kit makes of its check. */
+function ruleOf(check: Rule["check"], needs: Rule["needs"] = []): Rule {
+  return { id: "kit-test", sentence: "a rule for this test", needs, check };
+}
+
+function reasonOf(finding: Finding): unknown {
+  if (finding.outcome === "broken") return (finding.error as Error).message;
+  return finding.outcome === "absent" ? finding.reason : undefined;
+}
+
+test("a rule whose operation, hook or fault is not there is absent, and says so", async () => {
+  const { why: _, ...fixture } = createFixture();
+  const outcomes = [];
+  for (const need of ["backend.presign", "fixture.alias", "fault.reset"] as const)
+    outcomes.push(
+      reasonOf(
+        await checkRule(
+          ruleOf(async () => {}, [need]),
+          () => fixture,
+        ),
+      ),
+    );
+  expect(outcomes).toEqual([
+    "the backend has no presign",
+    "the fixture has no alias",
+    'the fixture cannot cause "reset"',
+  ]);
+});
+
+test("a fixture can give the reason itself, for one fault or for all", async () => {
+  const why = { alias: "one name", faults: "no network", deny: "no permissions" };
+  const fixture = (): Fixture => ({ ...createFixture(), why });
+  const outcomes = [];
+  for (const need of ["fixture.alias", "fault.reset", "fault.deny"] as const)
+    outcomes.push(
+      reasonOf(
+        await checkRule(
+          ruleOf(async () => {}, [need]),
+          fixture,
+        ),
+      ),
+    );
+  expect(outcomes).toEqual(["one name", "no network", "no permissions"]);
+});
+
+test("a rule is broken by a handle that stays open", async () => {
+  let handles = 0;
+  const finding = await checkRule(
+    ruleOf(async () => void handles++),
+    () => ({ ...createFixture(), countHandles: () => handles }),
+  );
+  expect(reasonOf(finding)).toBe("1 handles are still open after the rule");
+});
+
+test("a rule is broken by a rejection that nobody handles", async () => {
+  const finding = await checkRule(
+    ruleOf(async () => {
+      void Promise.reject(new Error("nobody cares"));
+      await wait(1);
+    }),
+    createFixture,
+  );
+  expect(reasonOf(finding)).toBe("a rejection went unhandled: Error: nobody cares");
+});
+
+test("a rule is broken by its deadline, and its fixture is disposed of", async () => {
+  const dispose = vi.fn<() => Promise<void>>(async () => {});
+  const finding = await checkRule(
+    ruleOf(() => new Promise(() => {})),
+    () => ({ ...createFixture(), dispose }),
+    { deadlineMs: 10 },
+  );
+  expect(reasonOf(finding)).toBe("it was not done within 10 ms");
+  expect(dispose).toHaveBeenCalledOnce();
+});
+
+test("rules are chosen by name or by the beginning of their names, and an unknown one is an error", async () => {
+  const findings = await checkBackend(createFixture, { only: ["list-limit", "describe"] });
+  const ids = findings.map(({ rule }) => rule.id);
+  expect(ids).toEqual([
+    ...rules.filter(({ id }) => id.startsWith("describe-")).map(({ id }) => id),
+    "list-limit",
+    "list-limit-malformed",
+  ]);
+  await expect(checkBackend(createFixture, { only: ["descr"] })).rejects.toThrow(TypeError);
+});
+
+test("an abort ends the check with the signal's reason", async () => {
+  const reason = new Error("enough");
+  const signal = AbortSignal.abort(reason);
+  await expect(checkBackend(createFixture, { signal })).rejects.toBe(reason);
+});
+
+test("a report has a line for every rule, the reason below, and a count", async () => {
+  const backend = wrap(createMemoryBackend(), {
+    describe: (describe) => async (key) => ({
+      ...(await describe(key)),
+      lastModified: new Date(0),
+    }),
+  });
+  const { put: _, ...fixture } = createFixture();
+  const findings = await checkBackend(() => ({ ...fixture, backend, put: async () => {} }), {
+    only: ["describe-facts", "list-empty", "presign-get"],
+  });
+  expect(formatReport(findings).split("\n")).toEqual([
+    "✗ describe-facts: describe gives the key, the size and the time of the last change",
+    expect.stringMatching(/^ {4}broken: /),
+    "✓ list-empty: an empty store is no objects and no cursor in the end",
+    "– presign-get: a GET of the URL gives the bytes without credentials",
+    "    absent: the backend has no presign",
+    "",
+    "1 kept · 1 broken · 1 absent",
+  ]);
+});
+
+test("as tests, a broken rule fails and an absent one is printed and skipped", async () => {
+  const printed = vi.spyOn(console, "info").mockImplementation(() => {});
+  const tests = new Map<string, (context: { skip?(reason?: string): unknown }) => Promise<void>>();
+  defineBackendTests((name, run) => tests.set(name.split(":")[0] ?? "", run), createFixture);
+  expect([...tests.keys()]).toEqual(rules.map(({ id }) => id));
+  const skip = vi.fn<(reason?: string) => void>();
+  await tests.get("open-bytes")?.({ skip });
+  expect(skip).not.toHaveBeenCalled();
+  await tests.get("presign-get")?.({ skip });
+  expect(skip).toHaveBeenCalledWith("the backend has no presign");
+  expect(printed).toHaveBeenCalledWith("absent: presign-get: the backend has no presign");
+
+  defineBackendTests(
+    (name, run) => tests.set(name.split(":")[0] ?? "", run),
+    () => {
+      const fixture = createFixture();
+      return { ...fixture, backend: { ...fixture.backend, name: "other" } };
+    },
+  );
+  await expect(tests.get("failure-message")?.({ skip })).rejects.toThrow("does not say who");
+});
+
+test("large content is zeros, with the tail at its very end", () => {
+  const content = createLargeContent(2 ** 40, new Uint8Array([1, 2, 3]));
+  const { size } = content;
+  expect(size).toBe(2 ** 40);
+  expect(content.read(size - 5, size)).toEqual(new Uint8Array([0, 0, 1, 2, 3]));
+  expect(content.read(size - 2, size - 1)).toEqual(new Uint8Array([2]));
+  expect(content.read(0, 2)).toEqual(new Uint8Array(2));
+});
