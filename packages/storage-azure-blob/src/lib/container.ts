@@ -91,7 +91,7 @@ function createContainerClient(location: AzureContainer): ContainerClient {
   }
   const { url, credential } = location;
   if (!URL.canParse(url) || new URL(url).pathname.length < 2)
-    throw refusal("the URL is not one of a container (https://account.blob.core.windows.net/name)");
+    throw refusal("the URL is not one of a container (the account's URL, a slash, the name)");
   return new ContainerClient(url, newPipeline(credential, withoutRetries));
 }
 

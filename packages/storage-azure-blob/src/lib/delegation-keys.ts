@@ -31,15 +31,17 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
   const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
   const service = new BlobServiceClient(accountUrl, pipelineOf(container));
   let key: Promise<Key> | undefined;
-  let renewAt = 0;
+  let renewAt = Infinity;
 
   const fetchKey = async (now: number): Promise<Key> => {
     const startsOn = new Date(now - backdatedMs);
     const expiresOn = new Date(startsOn.getTime() + longestMs);
     try {
-      return await request(who, AbortSignal.timeout(timeoutMs), (abortSignal) =>
+      const fresh = await request(who, AbortSignal.timeout(timeoutMs), (abortSignal) =>
         service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
+      renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
+      return fresh;
     } catch (error) {
       key = undefined;
       if (SluiceError.is(error) && error.code !== "permission_denied") throw error;
@@ -54,8 +56,8 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
   return {
     async get(now) {
       if (key === undefined || now >= renewAt) {
+        renewAt = Infinity;
         key = fetchKey(now);
-        renewAt = now + longestMs / 2;
       }
       return key;
     },

@@ -1,0 +1,242 @@
+import { inspect } from "node:util";
+import { ContainerClient, newPipeline } from "@azure/storage-blob";
+import { SluiceError } from "@sluice/core";
+import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
+import { describe, expect, test } from "vitest";
+import { account, key as accountKey } from "./azurite.ts";
+import { refuse } from "./http-service.ts";
+import { startScriptedService } from "./scripted-service.ts";
+
+const failure = async (call: Promise<unknown>): Promise<SluiceError> => {
+  const error: unknown = await call.then(
+    () => expect.unreachable("it resolved"),
+    (reason: unknown) => reason,
+  );
+  if (!SluiceError.is(error)) throw error;
+  return error;
+};
+
+describe("what the service says", () => {
+  test.each([
+    [404, "BlobNotFound", "not_found"],
+    [404, "ContainerNotFound", "not_found"],
+    [403, "AuthorizationPermissionMismatch", "permission_denied"],
+    [403, "AuthenticationFailed", "unauthenticated"],
+    [401, "NoAuthenticationInformation", "unauthenticated"],
+    [400, "InvalidAuthenticationInfo", "unauthenticated"],
+    [400, "InvalidResourceName", "invalid_argument"],
+    [400, "InvalidUri", "invalid_argument"],
+    [409, "BlobArchived", "unsupported"],
+    [409, "BlobAlreadyExists", "precondition_failed"],
+    [409, "ContainerBeingDeleted", "unavailable"],
+    [409, "LeaseAlreadyPresent", "unsupported"],
+    [412, "ConditionNotMet", "precondition_failed"],
+    [413, "RequestBodyTooLarge", "too_large"],
+    [429, undefined, "throttled"],
+    [503, "ServerBusy", "throttled"],
+    [503, undefined, "unavailable"],
+    [500, "OperationTimedOut", "unavailable"],
+    [500, "InternalError", "unavailable"],
+    [502, undefined, "unavailable"],
+  ])("%i %s is %s, with and without a body", async (status, code, expected) => {
+    await using service = await startScriptedService((request, response) =>
+      refuse(request, response, status, code),
+    );
+    const backend = createAzureBlobBackend({ client: service.container });
+    // A5: an answer to HEAD has no body, so its code is in a header only
+    for (const call of [() => backend.describe("x"), () => backend.open("x"), () => backend.list()])
+      expect((await failure(call())).code).toBe(expected);
+  });
+
+  test("nobody answers: unavailable", async () => {
+    const service = await startScriptedService(() => {});
+    const { container } = service;
+    await service[Symbol.asyncDispose]();
+    const error = await failure(createAzureBlobBackend({ client: container }).describe("x"));
+    expect([error.code, error.message]).toEqual([
+      "unavailable",
+      'azure-blob: describe "x": the service could not be reached (ECONNREFUSED)',
+    ]);
+  });
+});
+
+describe("throttling", () => {
+  const backendOf = (container: ContainerClient) => createAzureBlobBackend({ client: container });
+  const throttled = (status: number, retryAfter: string) =>
+    startScriptedService((request, response) =>
+      refuse(request, response, status, undefined, { "retry-after": retryAfter }),
+    );
+
+  test.each([429, 503])(
+    "A19 %i with seconds is told on at once, and asked once",
+    async (status) => {
+      await using service = await throttled(status, "120");
+      const error = await failure(backendOf(service.container).open("x"));
+      expect([error.code, error.retryAfterMs]).toEqual(["throttled", 120_000]);
+      expect(service.requests).toHaveLength(1);
+    },
+  );
+
+  test.each([429, 503])("A19 %i with a date, too", async (status) => {
+    await using service = await throttled(status, new Date(Date.now() + 60_000).toUTCString());
+    const { code, retryAfterMs = 0 } = await failure(backendOf(service.container).describe("x"));
+    expect(code).toBe("throttled");
+    expect(retryAfterMs).toBeGreaterThan(50_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(60_000);
+  });
+
+  test("A19 a client that came with retries has none here, and keeps its transport", async () => {
+    await using service = await throttled(503, "1");
+    const agents: (string | null | undefined)[] = [];
+    await using watched = await startScriptedService((request, response) => {
+      agents.push(request.headers["user-agent"]);
+      refuse(request, response, 503, "ServerBusy");
+    });
+    const { credential } = service.container;
+    const client = new ContainerClient(
+      watched.container.url,
+      newPipeline(credential, {
+        retryOptions: { maxTries: 5, retryDelayInMs: 1 },
+        userAgentOptions: { userAgentPrefix: "contoso" },
+      }),
+    );
+    await client.getProperties().catch(() => {});
+    const withRetries = agents.splice(0);
+    expect(withRetries).toHaveLength(5);
+    await failure(backendOf(client).describe("x"));
+    expect(agents).toHaveLength(1);
+    expect(agents[0]).toMatch(/^contoso /);
+  });
+});
+
+describe("aborts", () => {
+  const reason = new Error("the caller's reason");
+
+  test.each(["describe", "open", "list", "write"] as const)(
+    "%s ends with the reason while the service is silent, and the connection is let go",
+    async (operation) => {
+      await using service = await startScriptedService(() => {});
+      const backend = createAzureBlobBackend({ client: service.container, writable: true });
+      const caller = new AbortController();
+      const { signal } = caller;
+      const call = {
+        describe: () => backend.describe("x", { signal }),
+        open: () => backend.open("x", { signal }),
+        list: () => backend.list({ signal }),
+        write: () => backend.write!("x", { ifAbsent: true, signal }),
+      }[operation]();
+      await expect.poll(() => service.countOpen()).toBe(1);
+      const abortedAt = performance.now();
+      caller.abort(reason);
+      await expect(call).rejects.toBe(reason);
+      expect(performance.now() - abortedAt).toBeLessThan(100);
+      await expect.poll(() => service.countOpen()).toBe(0);
+    },
+  );
+
+  test("a credential that does not listen holds nobody up", async () => {
+    const client = new ContainerClient("https://account.blob.core.windows.net/docs", {
+      getToken: () => new Promise<null>(() => {}),
+    });
+    const backend = createAzureBlobBackend({ client });
+    for (const call of [
+      (signal: AbortSignal) => backend.describe("x", { signal }),
+      (signal: AbortSignal) => backend.presign!("x", { expiresInMs: 1000, signal }),
+    ]) {
+      const caller = new AbortController();
+      const calling = call(caller.signal);
+      caller.abort(reason);
+      await expect(calling).rejects.toBe(reason);
+    }
+  });
+
+  test("a cancelled body closes the connection, so that no bytes come for nobody", async () => {
+    await using service = await startScriptedService((_, response) => {
+      response.writeHead(200, { "content-length": 1e9, etag: '"0x1"' });
+      response.write(Buffer.alloc(100_000));
+    });
+    const backend = createAzureBlobBackend({ client: service.container });
+    const { body } = await backend.open("x");
+    const reader = body.getReader();
+    await reader.read();
+    expect(service.countOpen()).toBe(1);
+    await reader.cancel();
+    await expect.poll(() => service.countOpen()).toBe(0);
+  });
+});
+
+describe("secrets", () => {
+  const sas = "sv=2026-04-06&sp=r&sig=c2VjcmV0LXNpZ25hdHVyZQ%3D%3D";
+  const secrets = [accountKey, "c2VjcmV0LXNpZ25hdHVyZQ", "sig=", "://"];
+  const expectClean = (error: unknown): void => {
+    // everything that a log could print of it, with all causes
+    const printed = inspect(error, { depth: 10, showHidden: true });
+    for (const secret of secrets) expect(printed.replaceAll("file://", "")).not.toContain(secret);
+  };
+
+  test("no key and no signature is in an error or its causes, whatever the service writes", async () => {
+    await using service = await startScriptedService((request, response) => {
+      const told = `The MAC signature found in the request ${request.url} is not the computed one: ${accountKey}`;
+      response.writeHead(403, { "x-ms-error-code": "AuthenticationFailed" });
+      response.end(`<Error><Code>AuthenticationFailed</Code><Message>${told}</Message></Error>`);
+    });
+    const { container } = service;
+    const withSas = createAzureBlobBackend({ url: `${container.url}?${sas}`, writable: true });
+    const withKey = createAzureBlobBackend({ client: container, writable: true });
+    for (const backend of [withSas, withKey])
+      for (const call of [
+        () => backend.describe("x"),
+        () => backend.open("x"),
+        () => backend.open("x", { range: { start: 5 } }),
+        () => backend.list(),
+        async () => (await backend.write!("x")).commit(),
+      ])
+        expectClean(await failure(call()));
+    // the twin: what the SDK throws has it
+    const raw = await new ContainerClient(`${container.url}?${sas}`)
+      .getProperties()
+      .catch((e) => e);
+    expect(inspect(raw, { depth: 10, customInspect: false })).toContain("c2VjcmV0LXNpZ25hdHVyZQ");
+  });
+
+  test("nor when nobody answers, or a body breaks off", async () => {
+    const service = await startScriptedService((_, response) => {
+      response.writeHead(200, { "content-length": 100, etag: '"0x1"' }).write("x");
+      setImmediate(() => response.destroy());
+    });
+    const url = `${service.container.url}?${sas}`;
+    const { body } = await createAzureBlobBackend({ url }).open("x");
+    expectClean(await failure(new Response(body).text()));
+    await service[Symbol.asyncDispose]();
+    expectClean(await failure(createAzureBlobBackend({ url }).open("x")));
+  });
+
+  test.each([
+    ["a connection string", { connectionString: `AccountKey=${accountKey}`, container: "docs" }],
+    ["a container name", { connectionString: "UseDevelopmentStorage=true", container: "../x" }],
+    ["a URL", { url: `//blob?${sas}` }],
+    ["the URL of an account", { url: `https://account.blob.core.windows.net/?${sas}` }],
+  ])("%s that is none is refused without repeating it", (_, options) => {
+    const create = () => createAzureBlobBackend(options);
+    expect(create).toThrow(expect.objectContaining({ code: "invalid_argument" }));
+    try {
+      create();
+    } catch (error) {
+      expectClean(error);
+    }
+  });
+});
+
+test("a connection string is enough", async () => {
+  await using service = await startScriptedService((_, response) => {
+    response.writeHead(200, { "content-length": 7, etag: '"0x1"' }).end();
+  });
+  const connectionString = `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};BlobEndpoint=${service.url}/${account};`;
+  const backend = createAzureBlobBackend({ connectionString, container: "docs" });
+  expect((await backend.describe("x")).size).toBe(7);
+  expect(service.requests).toEqual([`HEAD /${account}/docs/x`]);
+  for (const prefix of ["..", "a//b", "a/../b"])
+    expect(() => createAzureBlobBackend({ connectionString, container: "docs", prefix })).toThrow(
+      expect.objectContaining({ code: "invalid_argument" }),
+    );
+});
