@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { streamResource, type StreamOptions } from "@sluice/client/node";
+import type { StreamOptions } from "@sluice/client";
+import { streamResource } from "@sluice/client/node";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { StorageBackend } from "@sluice/storage";
 import { services, type Service, type ServiceName } from "./backends.ts";

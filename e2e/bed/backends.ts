@@ -145,7 +145,7 @@ function withBackend(
     close,
     ...service
   }: Omit<Service, "backend" | "open" | typeof Symbol.asyncDispose> & {
-    close(): Promise<void>;
+    readonly close: () => Promise<void>;
   },
 ): Service {
   const backend = open();

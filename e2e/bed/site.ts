@@ -5,7 +5,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
+import {
+  createSluice,
+  type AttachOptions,
+  type PrincipalResolver,
+  type Sluice,
+  type SluiceOptions,
+} from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
@@ -35,7 +41,8 @@ export interface SiteOptions {
   readonly front?: (target: () => number) => Promise<Listening>;
   readonly storage?: (files: StorageBackend) => StorageBackend | Promise<StorageBackend>;
   /** What the author of the server registers beside Sluice. */
-  readonly author?: (mcp: McpServer) => void;
+  readonly author?: (mcp: McpServer, sluice: Sluice) => void;
+  readonly attach?: AttachOptions;
   /** Legacy clients get a session. */
   readonly sessions?: boolean;
   readonly sluice?: Partial<SluiceOptions> | (() => Partial<SluiceOptions>);
@@ -99,8 +106,8 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
   });
   const factory = () => {
     const mcp = new McpServer({ name: "site", version: "1.0.0" });
-    options.author?.(mcp);
-    return sluice.attach(mcp);
+    options.author?.(mcp, sluice);
+    return sluice.attach(mcp, options.attach);
   };
   const mcp = options.sessions ? createSessionfulHandler(factory) : createMcpHandler(factory);
   const handle = toNodeHandler(withSluice(mcp, sluice));

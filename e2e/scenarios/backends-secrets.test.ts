@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import type { StreamOptions } from "@sluice/client/node";
+import type { StreamOptions } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { protect, type StorageBackend } from "@sluice/storage";
