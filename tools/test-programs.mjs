@@ -19,6 +19,7 @@ const sources = [
   "packages/client/test/reading-process.ts",
   "packages/client/test/saving-process.ts",
   "packages/storage-azure-blob/test/memory-process.ts",
+  "packages/transport-ws/test/serving-process.ts",
 ];
 
 /** Called by vitest before the first test; `inject("programs")` gives the path of each program by its source. */
