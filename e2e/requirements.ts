@@ -1,9 +1,11 @@
 /**
  * Every MUST, SHOULD and MAY of SEP-2532 (draft of 2026-04-07) as data, one entry for each place
- * where the text uses the key word, in the order of the text. Tests cite an id in square brackets
- * in their title; `requirement-gate.ts` holds the two sides together.
+ * where the text uses the key word, in the order of the text, and after them what
+ * `resource-requirements.ts` has. Tests cite an id in square brackets in their title;
+ * `requirement-gate.ts` holds the two sides together.
  * @module
  */
+import { resourceRequirements } from "./resource-requirements.ts";
 
 /** Key words of BCP 14, plus `STATED` for tables and sentences that bind without one. */
 export type Level = "MUST" | "MUST NOT" | "SHOULD" | "SHOULD NOT" | "MAY" | "STATED";
@@ -59,7 +61,7 @@ const loopback = "plain http is taken when endpoint and URL are both on the loop
 const readLimit =
   "above maxReadBytes (8 MiB unless configured) the answer is the error too_large: base64 of it would fill the memory of both ends";
 
-export const requirements: readonly Requirement[] = [
+const streaming: readonly Requirement[] = [
   // 1. Capability declaration
   must(
     "1.capability/must-declare-stream",
@@ -301,3 +303,6 @@ export const requirements: readonly Requirement[] = [
   should("questions/should-support-ranges", "server", "range requests are answered"),
   should("questions/should-accept-anything", "client", "Accept has */* beside application/json"),
 ];
+
+/** Every requirement. */
+export const requirements: readonly Requirement[] = [...streaming, ...resourceRequirements];

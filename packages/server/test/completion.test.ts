@@ -39,7 +39,7 @@ function completing(
 }
 
 describe.each(eras)("completion in the %s era", (era) => {
-  test("goes one step at a time, and what is hidden is not suggested", async () => {
+  test("goes one step at a time, and what is hidden is not suggested [MCP/completion/must-not-disclose] [MCP/completion/must-validate] [MCP/completion/should-sort]", async () => {
     const complete = completing();
     const values = async (value: string) => (await complete(era, value)).result.completion.values;
     expect(await values("rep")).toEqual(["reports/"]);
@@ -96,8 +96,40 @@ describe.each(eras)("completion in the %s era", (era) => {
       },
     });
     const within = (await completing(deep)(era, "")).result.completion;
-    expect(within).toMatchObject({ values: ["d/"], hasMore: true });
+    // whether the rest is hidden is nobody's business
+    expect(within).toEqual({ values: ["d/"] });
     expect(asked).toBe(1_000);
+    const talk = talkTo(createHouse({ ...open, storage: deep }).sluice);
+    const params = {
+      ref: { type: "ref/resource", uri: template },
+      argument: { name: "key", value: "" },
+    };
+    const { result } = (await talk(era, "completion/complete", { params })).message;
+    expect(result.completion).toEqual({ values: ["d/"], hasMore: true });
+  });
+
+  test("counts as a request of its principal [MCP/completion/must-limit-rate] [ARTICLE/9.2/rate-limit]", async () => {
+    let left = 2;
+    const limiter = {
+      consume: async () => {
+        if (left-- === 0) throw Object.assign(new Error("over"), { msBeforeNext: 1_000 });
+      },
+    };
+    const { sluice } = createHouse({ ...open, limits: { requests: { perPrincipal: limiter } } });
+    const talk = talkTo(sluice);
+    const complete = {
+      ref: { type: "ref/resource", uri: template },
+      argument: { name: "key", value: "" },
+    };
+    const read = { uri: "files://demo/a.bin" };
+    expect(
+      (await talk(era, "completion/complete", { params: complete })).message.error,
+    ).toBeUndefined();
+    expect((await talk(era, "resources/read", { params: read })).message.error).toBeUndefined();
+    for (const [method, params] of [["completion/complete", complete]] as const) {
+      const { error } = (await talk(era, method, { params })).message;
+      expect(error!.data).toMatchObject({ reason: "busy", retryAfterMs: 1_000 });
+    }
   });
 
   test("what the author completes stays the author's, registered before or after", async () => {

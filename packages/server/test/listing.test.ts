@@ -17,7 +17,7 @@ function setUp(options: Partial<SluiceOptions> = {}) {
 describe.each(eras)("resources/list in the %s era", (era) => {
   const headers = as(alice);
 
-  test("pages go on from each other and give every resource once [MCP/resources/may-paginate]", async () => {
+  test("pages go on from each other and give every resource once [MCP/resources/may-paginate] [MCP/pagination/should-stable-cursors]", async () => {
     const { talk } = setUp();
     const walked: string[] = [];
     let cursor: string | undefined;
@@ -110,7 +110,7 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     }
   });
 
-  test("a list is on record with what it showed and what it kept back", async () => {
+  test("a list is on record with what it showed and what it kept back [ARTICLE/8/audit]", async () => {
     const { talk, records } = setUp({
       access: (_who, uri) => (uri.includes("secret-1") ? "hide" : "allow"),
     });
@@ -122,6 +122,6 @@ describe.each(eras)("resources/list in the %s era", (era) => {
 });
 
 test.each([{ pageSize: 0 }, { pageSize: 1.5 }, { cacheTtlMs: -1 }, { cacheTtlMs: NaN }])(
-  "%o is refused when the server starts",
+  "%o is refused when the server starts [MCP/caching/must-not-negative]",
   (options) => expect(() => createHouse(options)).toThrow(RangeError),
 );

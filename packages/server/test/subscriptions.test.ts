@@ -227,10 +227,13 @@ test("a server without sessions says that it cannot, in the legacy era", async (
   expect(error!.code).toBe(-32601);
 });
 
-test.each(eras)("a %s server declares what it can tell [ARTICLE/3/capabilities]", () => {
-  const mcp = createHouse().sluice.attach(new McpServer({ name: "x", version: "1" }));
-  expect(mcp.server.getCapabilities()).toMatchObject({
-    resources: { subscribe: true, listChanged: true },
-    completions: {},
-  });
-});
+test.each(eras)(
+  "a %s server declares what it can tell [ARTICLE/3/capabilities] [MCP/resources/must-declare] [MCP/completion/must-declare]",
+  () => {
+    const mcp = createHouse().sluice.attach(new McpServer({ name: "x", version: "1" }));
+    expect(mcp.server.getCapabilities()).toMatchObject({
+      resources: { subscribe: true, listChanged: true },
+      completions: {},
+    });
+  },
+);

@@ -151,7 +151,7 @@ test.each(["cancel", "abort"] as const)(
   },
 );
 
-test("nothing is left when the handler closes, and the stream ends as the SDK ends it", async () => {
+test("nothing is left when the handler closes, and the stream ends as the SDK ends it [MCP/listen/must-close]", async () => {
   const { mcp, listen, isWatched, watches } = house();
   const { next } = await listen({ resourceSubscriptions: uris });
   await next();

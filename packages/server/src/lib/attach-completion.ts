@@ -2,7 +2,7 @@ import type { CompleteResult, McpServer, ServerContext } from "@modelcontextprot
 import type { Principal } from "@sluice/core";
 import { allowedUris } from "./allowed-uris.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
-import { callerOf, type SluiceParts } from "./sluice-parts.ts";
+import { callerOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
@@ -31,6 +31,7 @@ export function attachCompletion(parts: SluiceParts, mcp: McpServer): void {
           ctx,
         )) as CompleteResult;
       const { principal } = await parts.identify(callerOf(ctx, mcp));
+      await parts.usage.admit(tagOf(principal), "request");
       const { value } = argument;
       return { completion: await completeKey(parts, { value, principal, ctx }) };
     }),
@@ -45,7 +46,7 @@ interface KeyStart {
 
 /**
  * What may follow, one step at a time as in a shell: names of files, and of folders with a `/` at the
- * end. Only the first 1,000 objects are looked at; `hasMore` says that there were more.
+ * end. Only the first 1,000 objects are looked at.
  */
 async function completeKey(
   parts: SluiceParts,
@@ -75,7 +76,9 @@ async function completeKey(
     }
     ({ cursor } = page);
   } while (cursor !== undefined && left > 0);
-  return { values: [...values], hasMore: cursor !== undefined };
+  // with access rules nobody knows whether the rest has anything for this principal
+  const isOpen = cursor !== undefined && parts.access.hasRules;
+  return { values: [...values], ...(!isOpen && { hasMore: cursor !== undefined }) };
 }
 
 /** A key up to the end of the segment that `from` is in. */

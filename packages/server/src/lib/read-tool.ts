@@ -1,7 +1,6 @@
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { z } from "zod";
-import { adviceOf } from "./advice.ts";
 import { answerCall } from "./call.ts";
 import { partMeta } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
@@ -9,6 +8,7 @@ import { contentOf, readAs } from "./read-resource.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import type { StreamCall } from "./stream-resource.ts";
+import { toolFault } from "./tool-fault.ts";
 
 /** What one call of the tool gives at most. */
 const mostBytes = 64 * 1024;
@@ -87,20 +87,7 @@ function refusalOf(
   parts: SluiceParts,
   { error, uri, ctx }: { error: unknown; uri: string; ctx: ServerContext },
 ): CallToolResult {
-  const code = SluiceError.is(error) ? error.code : "internal";
-  const isOwnFault = !(code in sentences) && adviceOf(error) === undefined;
-  if (isOwnFault && !ctx.mcpReq.signal.aborted) parts.onError(error);
-  const text = adviceOf(error) ?? sentences[code] ?? "Cannot be read now: try again later";
+  const { text, isOurs } = toolFault(error);
+  if (isOurs && !ctx.mcpReq.signal.aborted) parts.onError(error);
   return { isError: true, content: [{ type: "text", text: `${uri}: ${text}` }] };
 }
-
-const sentences: Readonly<Record<string, string>> = {
-  not_found: "No such resource",
-  invalid_argument: "Not a URI of a resource",
-  permission_denied: "Not permitted",
-  unauthenticated: "Not permitted",
-  unsupported: "Not a file",
-  throttled: "Too many requests: try again later",
-  unavailable: "Cannot be read now: try again later",
-  timeout: "Cannot be read now: try again later",
-};

@@ -1,10 +1,12 @@
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { answerCall } from "./call.ts";
 import { partMeta, readPart } from "./read-part.ts";
 import { resourceEntry } from "./resource-entry.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
+import { toolFault } from "./tool-fault.ts";
 
 /** For whom a link is made, and how much of the content comes with it. */
 export interface LinkOptions {
@@ -17,9 +19,25 @@ export interface LinkOptions {
 
 /**
  * Makes the content of a tool's result: a `resource_link` and, for text, the beginning of the resource. Both
- * are of one version, whose etag is in the link.
+ * are of one version, whose etag is in the link. What it throws has a message that a tool may let through.
  */
 export async function linkTo(
+  parts: SluiceParts,
+  uri: string,
+  options: LinkOptions,
+): Promise<ContentBlock[]> {
+  try {
+    return await makeLink(parts, uri, options);
+  } catch (error) {
+    const { signal } = options.ctx.mcpReq;
+    signal.throwIfAborted();
+    const { code, text, isOurs } = toolFault(error);
+    if (isOurs) parts.onError(error);
+    throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
+  }
+}
+
+function makeLink(
   parts: SluiceParts,
   uri: string,
   { mcp, ctx, previewBytes = 2_048 }: LinkOptions,

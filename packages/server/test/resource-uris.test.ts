@@ -1,0 +1,82 @@
+import { createMemoryBackend } from "@sluice/storage";
+import { describe, expect, test } from "vitest";
+import { createHouse } from "./redeeming.ts";
+import { eras, talkTo } from "./talking.ts";
+
+const open = { principal: () => ({ issuer: "i", subject: "s", clientId: "c" }) };
+
+describe.each(eras)("a URI in the %s era", (era) => {
+  test.each([
+    "files://demo/x%2f..%2fa.bin",
+    "files://demo/%00",
+    "files://demo/x%2fa.bin",
+    "files://demo/a.bin?x",
+    "files://demo/a.bin#x",
+    "files://demo//a.bin",
+    "files://demo/a\\b",
+    "files://demo/%zz",
+    "files://demo",
+    "files://other/a.bin",
+    "a.bin",
+    "",
+  ])(
+    "%j leads nowhere [MCP/security/must-validate-uris] [ARTICLE/12.2/must-validate-uris]",
+    async (uri) => {
+      const asked: string[] = [];
+      const memory = createMemoryBackend({ "a.bin": "secret" });
+      const storage = {
+        ...memory,
+        open: (key: string) => {
+          asked.push(key);
+          return memory.open(key);
+        },
+      };
+      const talk = talkTo(createHouse({ ...open, storage }).sluice);
+      const { message } = await talk(era, "resources/read", { params: { uri } });
+      expect(message.result).toBeUndefined();
+      expect(message.error!.code).toBeLessThan(0);
+      expect(asked.filter((key) => key !== "a.bin")).toEqual([]);
+      expect(JSON.stringify(message)).not.toContain("secret");
+    },
+  );
+
+  test.each(["files://demo/../a.bin", "files://demo/%2e%2e/a.bin", "files://demo/x/%2E%2E/a.bin"])(
+    "%j is what every URL parser makes of it, below the base [MCP/security/must-validate-uris]",
+    async (uri) => {
+      const talk = talkTo(createHouse(open).sluice);
+      const { result } = (await talk(era, "resources/read", { params: { uri } })).message;
+      expect(result.contents[0].uri).toBe("files://demo/a.bin");
+    },
+  );
+
+  test("what is missing is -32602, whatever the tables say, with its reason and URI [MCP/errors/should-codes] [ARTICLE/4.3/codes]", async () => {
+    const talk = talkTo(createHouse(open).sluice);
+    const uri = "files://demo/none";
+    const { error } = (await talk(era, "resources/read", { params: { uri } })).message;
+    expect(error).toMatchObject({ code: -32602, data: { reason: "not_found", uri } });
+  });
+
+  test("what is too large for JSON is refused before it is read [ARTICLE/11.2/no-token-stuffing]", async () => {
+    const talk = talkTo(createHouse({ ...open, maxReadBytes: 9 }).sluice);
+    const { error } = (await talk(era, "resources/read", { params: { uri: "files://demo/a.bin" } }))
+      .message;
+    expect(error!.data).toMatchObject({
+      reason: "too_large",
+      suggestion: "Use resources/stream for this resource",
+    });
+  });
+
+  test("of any name is one of RFC 3986 [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]", async () => {
+    const names = ["a b.txt", "ü.txt", "100%.txt", "[x](y).txt", "a?b#c.txt", "it's.txt"];
+    const storage = createMemoryBackend(Object.fromEntries(names.map((name) => [name, name])));
+    const talk = talkTo(createHouse({ ...open, storage }).sluice);
+    const { resources } = (await talk(era, "resources/list")).message.result;
+    expect(resources).toHaveLength(names.length);
+    for (const { uri, name } of resources) {
+      // unreserved characters and encodings only, behind the base
+      expect(uri).toMatch(/^files:\/\/demo\/(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+$/);
+      const { result } = (await talk(era, "resources/read", { params: { uri } })).message;
+      expect(result.contents[0].text).toBe(name);
+    }
+  });
+});
