@@ -1,4 +1,4 @@
 export { streamingCapabilities } from "./lib/streaming-capabilities.ts";
-export { streamResource, type SavableStream } from "./lib/node-stream.ts";
+export { createResourceCache, streamResource, type SavableStream } from "./lib/node-stream.ts";
 export { withDownloads, withStreaming } from "./lib/node-streaming.ts";
 export type { SavedFile, SaveOptions } from "./lib/save-resource.ts";

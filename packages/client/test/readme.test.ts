@@ -72,3 +72,37 @@ test("the trust of the README", async () => {
   expect(stream.vouched).toBe(true);
   await stream.body.cancel();
 });
+
+test("the consent of the README", async () => {
+  const asked: string[] = [];
+  const confirm = async (question: string): Promise<boolean> => asked.push(question) > 0;
+  const downloads = `${directory}/`;
+  // #region consent
+  const { formatScale } = await import("@sluice/client");
+
+  const stream = await streamResource(client, "files://demo/big.iso", {
+    // "1 file, 3.0 MB, to ~/Downloads/, from example.com"
+    consent: (scale) => scale.bytes < 2 ** 20 || confirm(`Download ${formatScale(scale)}?`),
+  });
+  await stream.saveTo(downloads);
+  // #endregion
+  const { host } = new URL(server.url);
+  expect(asked).toEqual([`Download 1 file, 3.0 MB, to ${downloads}, from ${host}?`]);
+});
+
+test("the cache of the README", async () => {
+  server.seen.length = 0;
+  // #region cache
+  const { createResourceCache } = await import("@sluice/client/node");
+
+  const cache = createResourceCache(client, { ttlMs: 5_000, maxResourceBytes: 4 * 2 ** 20 });
+  client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
+    cache.invalidate(params.uri),
+  );
+  const { bytes, facts } = await cache.read("files://demo/big.iso");
+  const { etag } = await cache.describe("files://demo/big.iso");
+  // #endregion
+  expect(Buffer.from(bytes).equals(content)).toBe(true);
+  expect(etag).toBe(facts.etag);
+  expect(server.seen.filter(({ url }) => url.startsWith("/d/"))).toHaveLength(1);
+});

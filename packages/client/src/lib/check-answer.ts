@@ -32,6 +32,8 @@ export interface CheckedAnswer {
   readonly fileNames: readonly string[];
   /** The MCP server said beside the bytes, or on the way to them, that they are this resource. */
   readonly named: boolean;
+  /** Where it came from; absent for bytes on the call's own answer. */
+  readonly origin?: string;
   /** Milliseconds from the request to these headers, where it was a request of its own. */
   readonly latencyMs?: number;
 }
@@ -87,6 +89,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
       digest: digest ?? permit.digest,
       mimeType,
       contentEncoding: isCoded ? contentEncoding : undefined,
+      origin: target?.url.origin,
     }),
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
     named: permit.named || own,

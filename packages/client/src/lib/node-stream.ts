@@ -1,5 +1,6 @@
 import type { StreamingClient } from "./permit.ts";
 import { httpExchange } from "./node-streaming.ts";
+import { createCache, type ResourceCache, type ResourceCacheOptions } from "./resource-cache.ts";
 import { saveResource, type SavedFile, type SaveOptions } from "./save-resource.ts";
 import { settingsOf, type StreamOptions } from "./stream-options.ts";
 import {
@@ -45,4 +46,15 @@ export async function streamResource(
     body: bodyOf(opened),
     saveTo: (path, save = {}) => saveResource(opened, open, path, save),
   };
+}
+
+/**
+ * A cache of small resources and of facts about all of them, over `streamResource` and a client: what it
+ * keeps belongs to that client's principal alone.
+ */
+export function createResourceCache(
+  client: StreamingClient,
+  options: ResourceCacheOptions = {},
+): ResourceCache {
+  return createCache((uri, streamOptions) => streamResource(client, uri, streamOptions), options);
 }

@@ -66,6 +66,7 @@ export async function saveResource(
     const target = await resolveTarget(path, options.name ?? facts.name);
     const { directory } = target;
     await ensureFree(target, overwrite);
+    await opened.agree(path);
     await sweepOrphans(directory, Date.now());
     const kept = join(directory, keptName(facts.uri, directory, target.name));
     claim = resume && version ? await claimKept(kept, version) : undefined;
@@ -160,6 +161,7 @@ async function fetchAll(
     await keeper?.reset();
     await part.restart();
     current.opened = await reopen();
+    await current.opened.agree(part.directory);
     return fetchWhole(filling, current.opened);
   }
 }

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
+import type { Consent } from "./consent.ts";
 
 /** Options of {@link streamResource}. */
 export interface StreamOptions {
@@ -18,6 +19,11 @@ export interface StreamOptions {
   readonly redirects?: "trusted" | "any-public-https";
   /** Refuse a resource without a SHA-256 to check the bytes against. */
   readonly requireDigest?: boolean;
+  /**
+   * Asked before the first byte is read or saved, with the scale of what will happen. Anything but true
+   * ends the transfer as `permission_denied`. A version that is larger than what was agreed to is `too_large`.
+   */
+  readonly consent?: Consent;
   /** Called with the running count at most once a chunk. It must not throw. */
   readonly onProgress?: (progress: TransferCount) => void;
   /** Deadlines other than the defaults of {@link TransferTimeouts}. */
@@ -57,6 +63,7 @@ export interface StreamSettings {
   readonly trustedOrigins: readonly string[];
   readonly redirects: "trusted" | "any-public-https";
   readonly requireDigest: boolean;
+  readonly consent?: Consent;
   readonly onProgress?: (progress: TransferCount) => void;
   readonly timeouts: TransferTimeouts;
 }

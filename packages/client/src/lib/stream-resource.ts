@@ -1,11 +1,13 @@
 import { createSha256, fileNameFromUri, sanitizeFileName, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { CheckedAnswer } from "./check-answer.ts";
+import { ensureConsent, scaleOf } from "./consent.ts";
 import type { ByteFlow, Exchange } from "./exchange.ts";
 import { createFetchExchange } from "./fetch-exchange.ts";
 import { streamOf } from "./flow-stream.ts";
 import type { Permit, StreamingClient } from "./permit.ts";
 import { createReceiver, type Receiver } from "./receiver.ts";
+import { createCache, type ResourceCache, type ResourceCacheOptions } from "./resource-cache.ts";
 import { settingsOf, type StreamOptions, type StreamSettings } from "./stream-options.ts";
 import { createSupply, type Supply } from "./supply.ts";
 
@@ -29,6 +31,8 @@ export interface StreamFacts {
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
   readonly digest?: string;
+  /** Origin that the bytes come from; absent where nobody knows the MCP server's own. */
+  readonly origin?: string;
   /**
    * False when nothing ties the bytes to this resource: they come from another origin, and the MCP
    * server gave neither their length nor a digest.
@@ -64,6 +68,17 @@ export async function streamResource(
   return { ...opened.facts, body: bodyOf(opened) };
 }
 
+/**
+ * A cache of small resources and of facts about all of them, over `streamResource` and a client: what it
+ * keeps belongs to that client's principal alone.
+ */
+export function createResourceCache(
+  client: StreamingClient,
+  options: ResourceCacheOptions = {},
+): ResourceCache {
+  return createCache((uri, streamOptions) => streamResource(client, uri, streamOptions), options);
+}
+
 function isBrowser(): boolean {
   return "document" in globalThis || "WorkerGlobalScope" in globalThis;
 }
@@ -74,6 +89,8 @@ export interface OpenedResource {
   readonly receiver: Receiver;
   readonly supply: Supply;
   readonly settings: StreamSettings;
+  /** Asks whoever must consent, where somebody must. `to` is where the bytes will go, as the caller named it. */
+  readonly agree: (to?: string) => Promise<void>;
   /** Ends everything that belongs to the resource. */
   readonly cancel: (reason: unknown) => void;
 }
@@ -87,7 +104,10 @@ export async function openResource(
 ): Promise<OpenedResource> {
   const stop = new AbortController();
   const signal = AbortSignal.any([wanted.signal, stop.signal]);
-  const settings = { ...wanted, signal };
+  const settings: { -readonly [K in keyof StreamSettings]: StreamSettings[K] } = {
+    ...wanted,
+    signal,
+  };
   const supply = createSupply(client, uri, settings, fallback);
   const receiver = createReceiver(uri, supply, settings);
   try {
@@ -99,7 +119,19 @@ export async function openResource(
         `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
       );
     const cancel = (reason: unknown): void => stop.abort(reason);
-    return { facts, receiver, supply, settings, cancel };
+    const agree = async (to?: string): Promise<void> => {
+      const { consent } = settings;
+      if (!consent) return;
+      try {
+        await ensureConsent(consent, scaleOf([facts], to), signal);
+      } catch (error) {
+        receiver.cancel();
+        throw error;
+      }
+      // a larger version would be another question
+      if (facts.size !== undefined) settings.maxStreamSize = facts.size;
+    };
+    return { facts, receiver, supply, settings, agree, cancel };
   } catch (error) {
     receiver.cancel();
     throw error;
@@ -110,6 +142,7 @@ function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFact
   const { size, etag, digest, contentEncoding, fileNames, named } = answer;
   // downloads are often labelled octet-stream for safety; the JSON has the real type then
   const mimeType = permit.mimeType ?? answer.mimeType ?? "application/octet-stream";
+  const origin = answer.origin ?? permit.credentials?.endpoint.origin;
   return {
     uri,
     mode: permit.mode,
@@ -120,6 +153,7 @@ function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFact
     ...(etag !== undefined && { etag }),
     ...(digest !== undefined && { digest }),
     ...(contentEncoding !== undefined && { contentEncoding }),
+    ...(origin !== undefined && { origin }),
   };
 }
 
@@ -128,10 +162,12 @@ export function bodyOf({
   facts,
   receiver,
   settings,
+  agree,
   cancel,
 }: OpenedResource): ReadableStream<Uint8Array> {
   const flow: ByteFlow = {
     async pump(take, lending) {
+      await agree();
       const { onProgress } = settings;
       const { size, digest, uri } = facts;
       const hash = digest === undefined ? undefined : createSha256();

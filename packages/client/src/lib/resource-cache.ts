@@ -1,0 +1,157 @@
+import { SluiceError } from "@sluice/core";
+import { LRUCache } from "lru-cache";
+import type { StreamOptions } from "./stream-options.ts";
+import type { ResourceStream, StreamFacts } from "./stream-resource.ts";
+
+/** Options of a cache. */
+export interface ResourceCacheOptions {
+  /**
+   * Most bytes that are kept, with 1 KiB for each resource beside its content; 64 MiB. What was not used
+   * for longest goes first.
+   */
+  readonly maxBytes?: number;
+  /** Largest resource whose content is kept; 1 MiB. Of larger ones the facts are. */
+  readonly maxResourceBytes?: number;
+  /** Most resources that anything is kept of; 10,000. */
+  readonly maxResources?: number;
+  /** Milliseconds for which nobody is asked again; 0. After them the server is asked whether it is still the same. */
+  readonly ttlMs?: number;
+}
+
+/** Content of a resource. */
+export interface CachedResource {
+  readonly facts: StreamFacts;
+  /** A copy of your own. */
+  readonly bytes: Uint8Array;
+  /** `kept`: nobody was asked · `revalidated`: the server said that it is still the same · `fetched`. */
+  readonly source: "kept" | "revalidated" | "fetched";
+}
+
+/** Small resources and facts about all of them, for one client and so for one principal. */
+export interface ResourceCache {
+  /** What is known about a resource, without its bytes. Rejects as `streamResource` does. */
+  describe(uri: string, options?: StreamOptions): Promise<StreamFacts>;
+  /**
+   * The content of a resource of at most `maxResourceBytes`; a larger one is `too_large`. What is kept
+   * under a strong entity tag is not fetched again while the server has that very version.
+   */
+  read(uri: string, options?: StreamOptions): Promise<CachedResource>;
+  /** Forgets a resource; call it when `notifications/resources/updated` names one. */
+  invalidate(uri: string): void;
+  /** Forgets everything. */
+  clear(): void;
+}
+
+interface Entry {
+  readonly facts: StreamFacts;
+  readonly bytes?: Uint8Array;
+  readonly freshUntil: number;
+}
+
+/** Bytes that an entry costs beside its content. */
+const entryBytes = 1_024;
+
+/** A cache over the function that asks for a resource. */
+export function createCache(
+  open: (uri: string, options: StreamOptions) => Promise<ResourceStream>,
+  options: ResourceCacheOptions,
+): ResourceCache {
+  const {
+    maxBytes = 64 * 2 ** 20,
+    maxResourceBytes = 2 ** 20,
+    maxResources = 10_000,
+    ttlMs = 0,
+  } = options;
+  const entries = new LRUCache<string, Entry>({
+    max: maxResources,
+    maxSize: maxBytes,
+    sizeCalculation: ({ bytes }) => entryBytes + (bytes?.byteLength ?? 0),
+  });
+  const asking = new Set<Question>();
+
+  /** Asks for a resource; what `invalidate` forgot meanwhile is given out, but not kept. */
+  async function ask<Answer extends CachedFacts>(
+    uri: string,
+    fetch: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const question = { uri, isCurrent: true };
+    asking.add(question);
+    try {
+      const answer = await fetch();
+      const { facts, bytes } = answer;
+      if (question.isCurrent)
+        entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: Date.now() + ttlMs });
+      return answer;
+    } finally {
+      asking.delete(question);
+    }
+  }
+
+  function forget(isForgotten: (question: Question) => boolean): void {
+    for (const question of asking) if (isForgotten(question)) question.isCurrent = false;
+  }
+
+  return {
+    async describe(uri, streamOptions = {}) {
+      const entry = entries.get(uri);
+      if (entry && Date.now() < entry.freshUntil) return entry.facts;
+      const answer = await ask(uri, async () => {
+        const { body, ...facts } = await open(uri, {
+          maxStreamSize: Number.MAX_SAFE_INTEGER,
+          ...streamOptions,
+        });
+        await body.cancel();
+        return { facts, bytes: isSame(entry, facts) ? entry?.bytes : undefined };
+      });
+      return answer.facts;
+    },
+    async read(uri, streamOptions = {}) {
+      const entry = entries.get(uri);
+      if (entry?.bytes && Date.now() < entry.freshUntil)
+        return { facts: entry.facts, bytes: entry.bytes.slice(), source: "kept" };
+      const { maxStreamSize = maxResourceBytes } = streamOptions;
+      const most = Math.min(maxStreamSize, maxResourceBytes);
+      const { facts, bytes, source } = await ask(uri, async () => {
+        const { body, ...found } = await open(uri, { ...streamOptions, maxStreamSize: most });
+        if (entry?.bytes && isSame(entry, found)) {
+          await body.cancel();
+          return { facts: found, bytes: entry.bytes, source: "revalidated" as const };
+        }
+        const content = new Uint8Array(await new Response(body).arrayBuffer());
+        return { facts: found, bytes: content, source: "fetched" as const };
+      }).catch((error: unknown) => {
+        if (!SluiceError.is(error) || error.code !== "too_large") throw error;
+        throw new SluiceError(
+          "too_large",
+          `client: ${JSON.stringify(uri)} is larger than the ${most} bytes that are read at once; use streamResource`,
+          { cause: error, ...(error.size !== undefined && { size: error.size }) },
+        );
+      });
+      return { facts, bytes: bytes.slice(), source };
+    },
+    invalidate(uri) {
+      forget((question) => question.uri === uri);
+      entries.delete(uri);
+    },
+    clear() {
+      forget(() => true);
+      entries.clear();
+    },
+  };
+}
+
+/** Somebody who is being answered. */
+interface Question {
+  readonly uri: string;
+  isCurrent: boolean;
+}
+
+interface CachedFacts {
+  readonly facts: StreamFacts;
+  readonly bytes: Uint8Array | undefined;
+}
+
+/** The same version: only a strong entity tag tells. */
+function isSame(entry: Entry | undefined, { etag, size }: StreamFacts): boolean {
+  return etag !== undefined && entry?.facts.etag === etag && entry.facts.size === size;
+}
