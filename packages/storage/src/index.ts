@@ -37,3 +37,4 @@ export { sealed } from "./lib/sealed.ts";
 export { createUriMapper, type UriMapper } from "./lib/uri-mapper.ts";
 export { verified, type VerifiedOptions } from "./lib/verified.ts";
 export { type Overrides, wrap } from "./lib/wrap.ts";
+export { wrongSize } from "./lib/wrong-size.ts";

@@ -1,7 +1,13 @@
 import { constants } from "node:fs";
 import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, type ObjectWriter, quoteKey, type WriteOptions } from "@sluice/storage";
+import {
+  type ObjectInfo,
+  type ObjectWriter,
+  quoteKey,
+  type WriteOptions,
+  wrongSize,
+} from "@sluice/storage";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { temporaryName } from "./names.ts";
 import { toObjectInfo } from "./object-info.ts";
@@ -193,11 +199,4 @@ async function linkNew(temporary: string, target: string, who: string): Promise<
       });
     throw error;
   }
-}
-
-function wrongSize(who: string, written: number, size: number): SluiceError {
-  return new SluiceError(
-    "invalid_argument",
-    `${who}: ${written} bytes came, ${size} were declared`,
-  );
 }

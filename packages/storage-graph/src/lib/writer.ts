@@ -1,5 +1,11 @@
 import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, type ObjectWriter, quoteKey, type WriteOptions } from "@sluice/storage";
+import {
+  type ObjectInfo,
+  type ObjectWriter,
+  quoteKey,
+  type WriteOptions,
+  wrongSize,
+} from "@sluice/storage";
 import { type Address, ensureGraphKey } from "./address.ts";
 import { canonicalKey, type DriveItem, toObjectInfo } from "./drive-item.ts";
 import type { GraphClient } from "./graph-client.ts";
@@ -85,8 +91,6 @@ export async function createGraphWriter(
     else await release().catch(() => {});
   };
   const onAbort = (): void => void abort();
-  const wrongSize = (written: number): SluiceError =>
-    new SluiceError("invalid_argument", `${who}: ${written} bytes came, ${size} were declared`);
 
   const putWhole = async (): Promise<DriveItem> => {
     const { headers, conflictBehavior } = conditionsOf(options);
@@ -115,7 +119,7 @@ export async function createGraphWriter(
     }
   };
   const publish = async (): Promise<ObjectInfo> => {
-    if (size !== undefined && sent + filled !== size) throw wrongSize(sent + filled);
+    if (size !== undefined && sent + filled !== size) throw wrongSize(who, sent + filled, size);
     if (spool) await sendSpooled(spool);
     if (!session) return infoOf(await putWhole());
     // the condition was compared when the session began, perhaps an hour ago
@@ -154,7 +158,7 @@ export async function createGraphWriter(
       const written = sent + filled + chunk.byteLength;
       if (size !== undefined && written > size) {
         await abort();
-        throw wrongSize(written);
+        throw wrongSize(who, written, size);
       }
       try {
         // a full fragment waits for the next byte: the last one belongs to commit

@@ -1,5 +1,11 @@
 import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, type ObjectWriter, quoteKey, type WriteOptions } from "@sluice/storage";
+import {
+  type ObjectInfo,
+  type ObjectWriter,
+  quoteKey,
+  type WriteOptions,
+  wrongSize,
+} from "@sluice/storage";
 import type { Calls } from "./calls.ts";
 import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";
@@ -181,11 +187,4 @@ async function ensurePrecondition(
     throw new SluiceError("precondition_failed", `${who}: it exists already`);
   if (ifMatch !== undefined && etag !== ifMatch)
     throw new SluiceError("precondition_failed", `${who}: the object has changed`);
-}
-
-function wrongSize(who: string, written: number, size: number): SluiceError {
-  return new SluiceError(
-    "invalid_argument",
-    `${who}: ${written} bytes came, ${size} were declared`,
-  );
 }

@@ -14,6 +14,7 @@ import { createChangeFeed } from "./change-feed.ts";
 import { formatCursor, parseCursor } from "./cursor.ts";
 import { ensureKey, quoteKey } from "./key.ts";
 import { resolveRange } from "./range.ts";
+import { wrongSize } from "./wrong-size.ts";
 
 const chunkBytes = 256 * 1024;
 const pageLimit = 1000;
@@ -238,10 +239,7 @@ function createMemoryWriter(
       discard();
       signal?.throwIfAborted();
       if (size !== undefined && size !== written)
-        throw new SluiceError(
-          "invalid_argument",
-          `memory: commit ${quoteKey(key)}: ${written} bytes were written, ${size} were declared`,
-        );
+        throw wrongSize(`memory: commit ${quoteKey(key)}`, written, size);
       return publish(bytes);
     },
     async abort() {
