@@ -3,6 +3,8 @@
  * Resources below `direct/`, `redirect/` and `downloadUrl/` travel in that mode, others as the client
  * prefers, or directly.
  */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { createSigningStore } from "../signing-store.ts";
 import { startSite } from "../site.ts";
@@ -12,15 +14,24 @@ import { countDescriptors, watchFaults, watchMemory } from "../watch.ts";
 export interface ServeSettings {
   readonly sparse?: Record<string, number>;
   readonly files?: Record<string, string>;
+  /** So many small files with a number as their name. */
+  readonly numbered?: number;
+  readonly sessions?: boolean;
 }
 
-const { sparse = {}, files = {} } = JSON.parse(process.argv[2] ?? "{}") as ServeSettings;
+const {
+  sparse = {},
+  files = {},
+  numbered = 0,
+  sessions = false,
+} = JSON.parse(process.argv[2] ?? "{}") as ServeSettings;
 const modes: readonly string[] = ["direct", "redirect", "downloadUrl"] satisfies DeliveryMode[];
 const redirectOrigins: string[] = [];
 
 const site = await startSite({
   sparse,
-  files,
+  files: { ...files, ...Object.fromEntries(Array.from({ length: numbered }, (_, n) => [n, "1"])) },
+  sessions,
   async storage(backend) {
     const store = await createSigningStore(backend);
     redirectOrigins.push(store.origin);
@@ -36,14 +47,22 @@ const site = await startSite({
   }),
 });
 
+// without a flag on the command line, which would be there for every other use
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
 const memory = watchMemory();
 const faults = watchFaults();
 process.on("message", (question) => {
   if (question === "memory") process.send!(memory());
+  if (question === "settled memory") {
+    collectGarbage();
+    process.send!(memory());
+  }
   if (question === "faults") process.send!(faults());
   if (question === "descriptors") process.send!({ descriptors: countDescriptors() });
 });
 process.on("disconnect", () => {
   void site[Symbol.asyncDispose]().then(() => process.exit(0));
 });
-process.send!({ url: site.url, redirectOrigins });
+process.send!({ url: site.url, root: site.root, redirectOrigins });

@@ -17,6 +17,7 @@ async function linked(
     "t.txt": "grüße\nand more",
     "b.bin": new Uint8Array([1, 2]),
     "none.txt": "",
+    "own.txt": "in storage",
   });
   const house = createHouse({
     ...open,
@@ -26,6 +27,7 @@ async function linked(
   });
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
+    mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));
     mcp.registerTool("link", { inputSchema: z.object({}) }, async (_args, ctx) => ({
       content: await house.sluice.link(`files://demo/${name}`, {
         mcp,
@@ -94,13 +96,15 @@ test("without a preview nothing is opened", async () => {
   expect(content).toHaveLength(1);
 });
 
-test("what the caller may not read is not linked, and looks like what is missing", async () => {
+test("what the caller may not read is not linked, and looks like what is missing; nor is what the author serves", async () => {
   const [hidden, missing] = await Promise.all([linked("hidden.txt"), linked("missin.txt")]);
   expect(hidden.result).toMatchObject({ isError: true });
   const texts = [hidden, missing].map(({ result }) =>
     JSON.stringify(result).replaceAll(/hidden|missin/g, "x"),
   );
   expect(texts[0]).toBe(texts[1]);
+  const own = await linked("own.txt");
+  expect(own.result).toMatchObject({ isError: true });
   const scoped = await linked("t.txt", { scopeChallenge: requireScopes("files:read") });
   expect(scoped.result).toMatchObject({ isError: true });
 });

@@ -15,7 +15,9 @@ import { readResource } from "./read-resource.ts";
 import { streamableMark } from "./resource-entry.ts";
 import { askHandler, findHandler, guarded, handlerOf, toProtocolError } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
-import { streamResource } from "./stream-resource.ts";
+import { streamResource, type StreamCall } from "./stream-resource.ts";
+
+type IsOurs = StreamCall["isOurs"];
 
 /** Options of `attach`. */
 export interface AttachOptions {
@@ -36,7 +38,7 @@ export interface AttachOptions {
  * registry, so reading keeps the SDK's order: resources the author registered come first.
  */
 export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOptions): void {
-  if (attached.get(mcp) === parts) return;
+  if (attached.get(mcp)?.parts === parts) return;
   const { server } = mcp;
   const { stream = true, readTool } = options;
   const { mapper } = parts;
@@ -102,10 +104,22 @@ export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOption
       extensions: { [EXTENSION_ID]: {} },
     });
   }
-  attached.set(mcp, parts);
+  attached.set(mcp, { parts, isOurs });
 }
 
-const attached = new WeakMap<McpServer, SluiceParts>();
+interface Attachment {
+  readonly parts: SluiceParts;
+  readonly isOurs: IsOurs;
+}
+
+const attached = new WeakMap<McpServer, Attachment>();
+
+/** The test for a server of this Sluice; a `TypeError` for any other server. */
+export function isOursOn(parts: SluiceParts, mcp: McpServer): IsOurs {
+  const attachment = attached.get(mcp);
+  if (attachment?.parts === parts) return attachment.isOurs;
+  throw new TypeError("sluice: link: the server has not been given to attach");
+}
 
 /** What our template's read gives when it is only asked whether a URI comes to it. */
 const probed: ReadResourceResult = { contents: [] };

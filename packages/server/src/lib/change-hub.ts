@@ -196,7 +196,8 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   /** The version of an object; `undefined` when nothing can be said. */
   async function look(key: string, signal: AbortSignal): Promise<string | undefined> {
     try {
-      return versionOf(await backend.describe(key, { signal }));
+      // a signal of its own: many that wait for one look like a leak to Node
+      return versionOf(await backend.describe(key, { signal: AbortSignal.any([signal]) }));
     } catch (error) {
       if (SluiceError.is(error) && error.code === "not_found") return "gone";
       if (!signal.aborted && !(SluiceError.is(error) && error.retryable)) onError(error);

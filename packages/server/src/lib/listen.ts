@@ -95,7 +95,9 @@ async function followOne(parts: SluiceParts, request: FollowRequest): Promise<bo
   const facts = { action: "subscribe", era: "modern", uri, principal: tagOf(principal) } as const;
   const entry = parts.beginAudit(facts);
   try {
-    const info = await subscribable(parts, { uri, principal, ...(signal && { signal }) });
+    // a signal of its own: many that wait for one look like a leak to Node
+    const own = signal && { signal: AbortSignal.any([signal]) };
+    const info = await subscribable(parts, { uri, principal, ...own });
     await ensureScopes(parts, request);
     await entry.conclude("complete");
     subscriber.follow(uri, info);

@@ -1,6 +1,7 @@
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
+import { isOursOn } from "./attach.ts";
 import { answerCall } from "./call.ts";
 import { partMeta, readPart } from "./read-part.ts";
 import { resourceEntry } from "./resource-entry.ts";
@@ -45,6 +46,10 @@ function makeLink(
   const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
   return answerCall(parts, call, async ({ principal, entry }) => {
     const key = parts.mapper.toKey(uri);
+    const isOurs = isOursOn(parts, mcp);
+    for (const spelling of new Set([parts.mapper.toUri(key), uri]))
+      if (!(await isOurs(spelling, ctx)))
+        throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
     await ensureReadScopes(mcp, ctx, uri);
     const reach = await parts.reach({ principal, key, action: "read" });
     const { signal } = ctx.mcpReq;
