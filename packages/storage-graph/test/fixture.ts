@@ -1,4 +1,4 @@
-import type { Fixture } from "@sluice/storage/conformance";
+import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { startGraphEmulator } from "@sluice/storage-graph/emulator";
 
@@ -43,18 +43,8 @@ export async function createFixture(
     why: { putTyped: "Graph decides the type by itself, and keeps no coding" },
     put: async (key, content) => void drive.put(inRoot(key), content),
     remove: async (key) => drive.remove(inRoot(key)),
-    async putLarge(key, size, tail) {
-      const tailAt = size - tail.byteLength;
-      drive.put(inRoot(key), {
-        size,
-        read(start, end) {
-          const bytes = new Uint8Array(end - start);
-          const from = Math.max(start, tailAt);
-          if (end > from) bytes.set(tail.subarray(from - tailAt, end - tailAt), from - start);
-          return bytes;
-        },
-      });
-    },
+    putLarge: async (key, size, tail) =>
+      void drive.put(inRoot(key), createLargeContent(size, tail)),
     overwrite: async (key, content) => void drive.put(inRoot(key), content),
     touch: async (key) => drive.touch(inRoot(key)),
     async putFolder() {

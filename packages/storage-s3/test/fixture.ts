@@ -1,4 +1,4 @@
-import type { Fixture } from "@sluice/storage/conformance";
+import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 import { createS3Backend } from "@sluice/storage-s3";
 import { createEventQueue } from "./event-queue.ts";
 import { checksumOf } from "./stand-in/checksum.ts";
@@ -50,17 +50,7 @@ export async function createFixture(): Promise<Fixture> {
       }),
     remove: async (key) => standIn.remove(nameOf(key)),
     putTyped: async (key, content, type) => standIn.put(nameOf(key), content.slice(), type),
-    async putLarge(key, size, tail) {
-      const zeros = new Uint8Array(1024 * 1024);
-      standIn.put(nameOf(key), {
-        size,
-        read(start, end) {
-          const tailStart = size - tail.byteLength;
-          if (start >= tailStart) return tail.subarray(start - tailStart, end - tailStart);
-          return zeros.subarray(0, Math.min(end, tailStart) - start);
-        },
-      });
-    },
+    putLarge: async (key, size, tail) => standIn.put(nameOf(key), createLargeContent(size, tail)),
     async putFolder() {
       standIn.put(nameOf("archived.bin"), new Uint8Array(10), { storageClass: "GLACIER" });
       return "archived.bin";
