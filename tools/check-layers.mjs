@@ -18,7 +18,7 @@ const mayImport = {
   "transport-http": ["core", "storage", "server"],
   client: ["core"],
   "transport-ws": ["core", "server", "client"],
-  cli: ["core", "storage", "storage-fs", "server", "transport-http", "client"],
+  cli: ["core", "storage", "storage-fs", "server", "transport-http", "transport-ws", "client"],
 };
 
 /** Packages whose source may name the MCP SDK at all. */

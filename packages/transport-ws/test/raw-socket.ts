@@ -127,7 +127,8 @@ export async function rawSocket(port: number, options: UpgradeOptions = {}): Pro
     return text;
   });
   const status = Number(head?.split(" ")[1] ?? 0);
-  if (status !== 101) await until(() => undefined);
+  const length = Number(/^content-length: (\d+)$/im.exec(head ?? "")?.[1] ?? Infinity);
+  if (status !== 101) await until(() => (received.length >= length ? received : undefined));
 
   async function next(): Promise<Frame> {
     const taken = await until(takeFrame);

@@ -1,7 +1,12 @@
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { streamingCapabilities } from "@sluice/client";
 import { withStreaming } from "@sluice/client/node";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { version } from "./version.ts";
@@ -17,11 +22,7 @@ export interface ConnectOptions {
 export async function connect(address: string, options: ConnectOptions): Promise<Client> {
   const { token, signal } = options;
   const url = parseAddress(address, token);
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const transport = new StreamableHTTPClientTransport(url, {
-    fetch: withStreaming(),
-    requestInit: { headers },
-  });
+  const transport = transportTo(url, token);
   const client = new Client(
     { name: "sluice", version },
     { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
@@ -30,11 +31,21 @@ export async function connect(address: string, options: ConnectOptions): Promise
   return client;
 }
 
+function transportTo(url: URL, token: string | undefined): Transport {
+  if (url.protocol.startsWith("ws"))
+    return createWebSocketTransport(url, token === undefined ? {} : { token });
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return new StreamableHTTPClientTransport(url, {
+    fetch: withStreaming(),
+    requestInit: { headers },
+  });
+}
+
 function parseAddress(address: string, token: string | undefined): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (
     url === undefined ||
-    !/^https?:$/.test(url.protocol) ||
+    !/^(?:https?|wss?):$/.test(url.protocol) ||
     url.username !== "" ||
     url.password !== ""
   )
@@ -43,11 +54,12 @@ function parseAddress(address: string, token: string | undefined): URL {
       `${JSON.stringify(address)} is no server address`,
       "write it like http://127.0.0.1:2532/mcp",
     );
-  if (token !== undefined && url.protocol === "http:" && !isLoopbackHost(url.hostname))
+  const isClear = url.protocol === "http:" || url.protocol === "ws:";
+  if (token !== undefined && isClear && !isLoopbackHost(url.hostname))
     throw fault(
       "untrusted",
       `the token would travel to ${url.host} in the clear`,
-      "use the server's https address",
+      `use the server's ${url.protocol.replace(":", "s")} address`,
     );
   return url;
 }

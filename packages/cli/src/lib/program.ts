@@ -27,6 +27,7 @@ export function createProgram(signal: AbortSignal): Command {
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
     .option("--allow-anonymous", "let other machines in without a token")
+    .option("--ws", "take WebSockets at the same address, too")
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await import("./serve-command.ts");
       await serveCommand(folder, { ...options, token: readToken(options.token), signal });

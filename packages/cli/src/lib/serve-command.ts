@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
+import type { Duplex } from "node:stream";
 import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
@@ -12,11 +13,13 @@ import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
+import type { WebSocketHandler } from "@sluice/transport-ws";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { note, print } from "./print.ts";
 import { printable } from "./printable.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
+import { createSockets } from "./serve-sockets.ts";
 import { version } from "./version.ts";
 
 /** Options of `sluice serve`. */
@@ -32,6 +35,8 @@ export interface ServeOptions {
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** Take WebSockets at the endpoint, too. */
+  readonly ws?: boolean;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
@@ -51,9 +56,13 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     const message = `${host}:${port} cannot be listened on (${error.code})`;
     throw fault("unavailable", message, "pass another --host or --port");
   });
+  let sockets: WebSocketHandler | undefined;
   try {
     const endpoint = options.publicUrl ?? endpointOf(host, server);
-    server.on("request", createHandler(storage, endpoint, options));
+    const served = createHandlers(storage, endpoint, options);
+    ({ sockets } = served);
+    server.on("request", served.requests);
+    if (sockets) server.on("upgrade", takeUpgrades(sockets));
     await print(endpoint);
     note(`Serving ${printable(resolve(folder))}${token === undefined ? "" : ", token needed"}`);
     note(`  sluice ls ${endpoint}\n  sluice get ${endpoint} ${options.uri}NAME\nCtrl-C ends it.`);
@@ -65,7 +74,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
       throw fault("invalid_argument", error.message, "see `sluice help serve`");
     throw error;
   } finally {
-    await drain(server);
+    await Promise.all([drain(server), sockets?.close({ deadlineMs: drainMs })]);
     await storage.close?.();
   }
 }
@@ -114,25 +123,37 @@ function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-function createHandler(
+/** Upgrades of other paths have nobody who takes them. */
+function takeUpgrades(sockets: WebSocketHandler) {
+  return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (!sockets.upgrade(request, socket, head)) socket.destroy();
+  };
+}
+
+/** What answers requests and, where it is wanted, WebSockets. */
+interface Handlers {
+  readonly requests: RequestListener;
+  readonly sockets?: WebSocketHandler;
+}
+
+function createHandlers(
   storage: StorageBackend,
   endpoint: string,
-  { uri, token, allowAnonymous = false }: ServeOptions,
-): RequestListener {
+  { uri, token, allowAnonymous = false, ws = false }: ServeOptions,
+): Handlers {
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
+  const anonymous = allowAnonymous || isLoopbackHost(new URL(endpoint).hostname);
   const sluice = createSluice({
     storage,
     baseUri: uri,
     endpoint,
     keys: "ephemeral",
     onWarning() {}, // about the ephemeral keys: one process whose URLs may die with it is the point
-    ...(token === undefined
-      ? { anonymous: allowAnonymous || isLoopbackHost(new URL(endpoint).hostname) }
-      : { principal: () => holder }),
+    ...(token === undefined ? { anonymous } : { principal: () => holder }),
     audit: logTransfer,
   });
-  const mcp = createMcpHandler(() => sluice.attach(new McpServer({ name: "sluice", version })));
-  const handle = toNodeHandler(withSluice(mcp, sluice));
+  const create = (): McpServer => sluice.attach(new McpServer({ name: "sluice", version }));
+  const handle = toNodeHandler(withSluice(createMcpHandler(create), sluice));
   const { hostname } = new URL(endpoint);
   const names = isLoopbackHost(hostname)
     ? [hostname, "localhost", "127.0.0.1", "[::1]"]
@@ -140,16 +161,23 @@ function createHandler(
   // a web page on this machine's browser must not reach the folder by DNS rebinding
   const isRightHost = hostHeaderValidation(names);
   const isRightOrigin = originValidation(names);
-  return (request, response) => {
-    if (!isRightHost(request, response) || !isRightOrigin(request, response)) return;
-    if (token === undefined || carries(request, token)) handle(request, response);
-    else response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
+  const isToken = token === undefined ? undefined : tokenCheck(token);
+  return {
+    requests(request, response) {
+      if (!isRightHost(request, response) || !isRightOrigin(request, response)) return;
+      if (!isToken || isToken(bearerIn(request))) handle(request, response);
+      else response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
+    },
+    ...(ws && { sockets: createSockets(create, endpoint, { isToken, anonymous }) }),
   };
 }
 
-function carries(request: IncomingMessage, token: string): boolean {
-  const [, given = ""] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
-  return timingSafeEqual(digestOf(given), digestOf(token));
+function bearerIn(request: IncomingMessage): string {
+  return /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
+}
+
+function tokenCheck(token: string): (given: string) => boolean {
+  return (given) => timingSafeEqual(digestOf(given), digestOf(token));
 }
 
 /** Of equal length whatever the text, as `timingSafeEqual` wants it. */

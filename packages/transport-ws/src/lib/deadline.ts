@@ -15,3 +15,18 @@ export async function withinMs<Value>(ms: number, promise: Promise<Value>): Prom
     clearTimeout(timer);
   }
 }
+
+/** Calls `expired` once at a time in unix seconds, however far away; gives what ends the watch. */
+export function watchExpiry(atSeconds: number | undefined, expired: () => void): () => void {
+  if (atSeconds === undefined) return () => {};
+  let timer: NodeJS.Timeout | undefined;
+  function watch(at: number): void {
+    const leftMs = at * 1_000 - Date.now();
+    if (leftMs <= 0) return expired();
+    timer = setTimeout(() => watch(at), Math.min(leftMs, longestTimerMs)).unref();
+  }
+  watch(atSeconds);
+  return () => clearTimeout(timer);
+}
+
+const longestTimerMs = 2 ** 31 - 1;

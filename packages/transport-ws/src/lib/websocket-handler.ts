@@ -17,7 +17,7 @@ import {
 } from "./authenticate.ts";
 import { closings } from "./closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
-import { withinMs } from "./deadline.ts";
+import { watchExpiry, withinMs } from "./deadline.ts";
 import { ensureRate, type MessageRate } from "./message-rate.ts";
 import { createPlaces, type ConnectionLimits, type Place } from "./places.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
@@ -164,18 +164,11 @@ export function createWebSocketHandler(
   ): void {
     const channel = new ServerChannel(socket, { maxBufferedBytes, messageRate });
     const gone = new AbortController();
-    const expiry = authInfo?.expiresAt;
-    const expired =
-      expiry === undefined
-        ? undefined
-        : setTimeout(
-            () => channel.end(closings.expired),
-            Math.min(Math.max(0, expiry * 1_000 - Date.now()), longestTimerMs),
-          ).unref();
+    const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
     // frames against the protocol; ws has closed with the right code by now
     socket.on("error", () => {});
     socket.on("close", () => {
-      clearTimeout(expired);
+      stopWatching();
       gone.abort();
     });
     connections.add({ socket, channel });
@@ -215,7 +208,6 @@ export function createWebSocketHandler(
 const handshakeMs = 10_000;
 /** How long a peer may take to answer a close; the types of ws do not know it yet. */
 const closeTimeout = { closeTimeout: 5_000 };
-const longestTimerMs = 2 ** 31 - 1;
 
 function busy(status: 429 | 503): Reply {
   return problem(status, { headers: ["Retry-After", "1"] });

@@ -1,0 +1,35 @@
+import {
+  OAuthError,
+  OAuthErrorCode,
+  type AuthInfo,
+  type McpServerFactory,
+} from "@modelcontextprotocol/server";
+import { createWebSocketHandler, type WebSocketHandler } from "@sluice/transport-ws";
+
+/** Who may open a WebSocket. */
+export interface SocketGuard {
+  /** True for the token of this server; absent when there is none. */
+  readonly isToken?: ((token: string) => boolean) | undefined;
+  readonly anonymous: boolean;
+}
+
+/** The server over WebSocket, beside the endpoint that is given by its HTTP URL. */
+export function createSockets(
+  factory: McpServerFactory,
+  endpoint: string,
+  { isToken, anonymous }: SocketGuard,
+): WebSocketHandler {
+  async function verifyAccessToken(token: string): Promise<AuthInfo> {
+    if (!isToken?.(token)) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
+    return { token, clientId: "sluice", scopes: [], expiresAt: endOfTime };
+  }
+  return createWebSocketHandler(factory, {
+    url: endpoint.replace(/^http/, "ws"),
+    // everybody has the same token
+    maxConnectionsPerPrincipal: 2_000,
+    ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
+  });
+}
+
+/** The SDK wants an end of every token: the last one that dates have, in seconds. */
+const endOfTime = 8_640_000_000_000;
