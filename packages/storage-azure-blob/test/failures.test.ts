@@ -16,6 +16,13 @@ const failure = async (call: Promise<unknown>): Promise<SluiceError> => {
   return error;
 };
 
+const backendOf = (container: ContainerClient) => createAzureBlobBackend({ client: container });
+
+const throttled = (status: number, retryAfter: string) =>
+  startScriptedService((request, response) =>
+    refuse(request, response, status, undefined, { "retry-after": retryAfter }),
+  );
+
 describe("what the service says", () => {
   test.each([
     [404, "BlobNotFound", "not_found"],
@@ -61,12 +68,6 @@ describe("what the service says", () => {
 });
 
 describe("throttling", () => {
-  const backendOf = (container: ContainerClient) => createAzureBlobBackend({ client: container });
-  const throttled = (status: number, retryAfter: string) =>
-    startScriptedService((request, response) =>
-      refuse(request, response, status, undefined, { "retry-after": retryAfter }),
-    );
-
   test.each([429, 503])(
     "A19 %i with seconds is told on at once, and asked once",
     async (status) => {
@@ -215,6 +216,7 @@ describe("secrets", () => {
     ["a connection string", { connectionString: `AccountKey=${accountKey}`, container: "docs" }],
     ["a container name", { connectionString: "UseDevelopmentStorage=true", container: "../x" }],
     ["a URL", { url: `//blob?${sas}` }],
+    ["the URL of a blob", { url: `https://account.blob.core.windows.net/docs/a?${sas}` }],
     ["the URL of an account", { url: `https://account.blob.core.windows.net/?${sas}` }],
   ])("%s that is none is refused without repeating it", (_, options) => {
     const create = () => createAzureBlobBackend(options);

@@ -1,10 +1,5 @@
 import { once } from "node:events";
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** A server on a free port of this machine that keeps count. */
@@ -17,15 +12,18 @@ export interface HttpService extends AsyncDisposable {
   countOpen(): number;
 }
 
-/** Starts a server that answers with the listener. */
-export async function startHttpService(listener: RequestListener): Promise<HttpService> {
+/** Answers one request; a rejection destroys the connection. */
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+/** Starts a server on a free port. */
+export async function startHttpService(answer: Answer): Promise<HttpService> {
   const requests: string[] = [];
   let open = 0;
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`);
     open++;
     response.on("close", () => open--);
-    listener(request, response);
+    Promise.resolve(answer(request, response)).catch(() => response.destroy());
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -40,7 +40,7 @@ describe(`${size / mib} MiB leave memory as it was`, () => {
   test.each(["read", "write"] as const)("%s", { timeout: 120_000 }, async (what) => {
     received = 0;
     expect(await growthOf(what, size)).toBeLessThanOrEqual(mostGrowth);
-    if (what === "write") expect(received).toBeGreaterThanOrEqual(size);
+    expect(received).toBeGreaterThanOrEqual(what === "write" ? size : 0);
   });
 
   test("the twin: who keeps the bytes is seen to", { timeout: 60_000 }, async () => {

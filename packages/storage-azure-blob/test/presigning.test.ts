@@ -32,8 +32,10 @@ describe("with the account key", () => {
   test("over HTTPS a URL is for HTTPS alone", async () => {
     const { credential } = await (await sharedAzurite()).createContainer();
     const url = "https://account.blob.core.windows.net/docs";
-    const { presign } = createAzureBlobBackend({ url, credential });
-    expect(paramsOf((await presign!("a", { expiresInMs: minute }))!.url)["spr"]).toBe("https");
+    const backend = createAzureBlobBackend({ url, credential });
+    expect(paramsOf((await backend.presign!("a", { expiresInMs: minute }))!.url)["spr"]).toBe(
+      "https",
+    );
   });
 
   test("a SAS cannot sign, so there is no presign", () => {
@@ -88,9 +90,11 @@ describe("A13 with a token", () => {
   });
 
   test("a key of the service signs, one for all URLs, fetched once for all who wait", async () => {
-    const { presign } = createAzureBlobBackend({ client });
+    const backend = createAzureBlobBackend({ client });
     const urls = await Promise.all(
-      ["a", "b", "c"].map(async (key) => (await presign!(key, { expiresInMs: minute }))!.url),
+      ["a", "b", "c"].map(
+        async (key) => (await backend.presign!(key, { expiresInMs: minute }))!.url,
+      ),
     );
     expect(keys).toHaveLength(1);
     for (const url of urls)
@@ -104,9 +108,9 @@ describe("A13 with a token", () => {
   });
 
   test("the key is asked for with the longest life, from a quarter of an hour ago on", async () => {
-    const { presign } = createAzureBlobBackend({ client });
+    const backend = createAzureBlobBackend({ client });
     const before = Date.now();
-    const { url } = (await presign!("a", { expiresInMs: minute }))!;
+    const { url } = (await backend.presign!("a", { expiresInMs: minute }))!;
     const { start = "", expiry = "" } = keys[0] ?? {};
     expect(Date.parse(expiry) - Date.parse(start)).toBe(7 * day);
     expect(before - Date.parse(start)).toBeGreaterThan(14 * minute);
@@ -115,23 +119,23 @@ describe("A13 with a token", () => {
 
   test("a URL does not outlive its key", async () => {
     keyLifeMs = 10 * minute;
-    const { presign } = createAzureBlobBackend({ client });
-    const { url, expiresAt } = (await presign!("a", { expiresInMs: 60 * minute }))!;
+    const backend = createAzureBlobBackend({ client });
+    const { url, expiresAt } = (await backend.presign!("a", { expiresInMs: 60 * minute }))!;
     expect(expiresAt.getTime()).toBeLessThanOrEqual(Date.now() + 10 * minute);
     expect(paramsOf(url)["se"]).toBe(paramsOf(url)["ske"]);
   });
 
   test("a longer life than a key can have is cut to 7 days", async () => {
-    const { presign } = createAzureBlobBackend({ client });
-    const { expiresAt } = (await presign!("a", { expiresInMs: 30 * day }))!;
+    const backend = createAzureBlobBackend({ client });
+    const { expiresAt } = (await backend.presign!("a", { expiresInMs: 30 * day }))!;
     expect(expiresAt.getTime() - Date.now()).toBeLessThanOrEqual(7 * day);
     expect(expiresAt.getTime() - Date.now()).toBeGreaterThan(6 * day);
   });
 
   test("a new key comes when half of the life of the last one is over, and when that is short", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
-    const { presign } = createAzureBlobBackend({ client });
-    const sign = () => presign!("a", { expiresInMs: minute });
+    const backend = createAzureBlobBackend({ client });
+    const sign = () => backend.presign!("a", { expiresInMs: minute });
     for (const [passedMs, count] of [
       [0, 1],
       [3 * day, 1],
@@ -152,21 +156,21 @@ describe("A13 with a token", () => {
   });
 
   test("who may not get a key is told which role is missing, and asks again the next time", async () => {
-    const { presign } = createAzureBlobBackend({ client });
+    const backend = createAzureBlobBackend({ client });
     refusals = 1;
-    await expect(presign!("a", { expiresInMs: minute })).rejects.toMatchObject({
+    await expect(backend.presign!("a", { expiresInMs: minute })).rejects.toMatchObject({
       code: "unauthenticated",
       message: expect.stringContaining('"Storage Blob Delegator"') as string,
     });
     refusals = 0;
-    expect(await presign!("a", { expiresInMs: minute })).toBeDefined();
+    expect(await backend.presign!("a", { expiresInMs: minute })).toBeDefined();
   });
 
   test("an abort of one caller leaves the key to the others", async () => {
-    const { presign } = createAzureBlobBackend({ client });
+    const backend = createAzureBlobBackend({ client });
     const caller = new AbortController();
-    const first = presign!("a", { expiresInMs: minute, signal: caller.signal });
-    const second = presign!("b", { expiresInMs: minute });
+    const first = backend.presign!("a", { expiresInMs: minute, signal: caller.signal });
+    const second = backend.presign!("b", { expiresInMs: minute });
     const reason = new Error("the caller's reason");
     caller.abort(reason);
     await expect(first).rejects.toBe(reason);

@@ -1,7 +1,7 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ContainerClient } from "@azure/storage-blob";
 import { account, clientFor } from "./azurite.ts";
-import { type HttpService, startHttpService } from "./http-service.ts";
+import { type Answer, type HttpService, startHttpService } from "./http-service.ts";
 
 /** A service whose answers the test gives: for what Azurite cannot do, or does otherwise than Azure. */
 export interface ScriptedService extends HttpService {
@@ -9,8 +9,8 @@ export interface ScriptedService extends HttpService {
   readonly container: ContainerClient;
 }
 
-export async function startScriptedService(listener: RequestListener): Promise<ScriptedService> {
-  const service = await startHttpService(listener);
+export async function startScriptedService(answer: Answer): Promise<ScriptedService> {
+  const service = await startHttpService(answer);
   return { ...service, container: clientFor(`${service.url}/${account}/docs`) };
 }
 

@@ -158,11 +158,14 @@ describe("the queue", () => {
 
   test("that is down for a while loses nothing", async () => {
     let failures = 3;
-    const { receiveMessages } = queue;
-    queue.receiveMessages = async (options) => {
-      if (failures-- > 0)
-        throw Object.assign(new Error("down"), { statusCode: 503, code: "ServerBusy" });
-      return receiveMessages(options);
+    const up = queue;
+    queue = {
+      ...up,
+      async receiveMessages(options) {
+        if (failures-- > 0)
+          throw Object.assign(new Error("down"), { statusCode: 503, code: "ServerBusy" });
+        return up.receiveMessages(options);
+      },
     };
     const batches = await watch();
     queue.put(blobEvent("BlobCreated", "docs", "a"));
@@ -186,11 +189,14 @@ describe("the queue", () => {
   });
 
   test("keeps a message that could not be deleted, which is then told once", async () => {
-    const { deleteMessage } = queue;
+    const willing = queue;
     let refused = 2;
-    queue.deleteMessage = async (id, receipt) => {
-      if (refused-- > 0) throw new Error("PopReceiptMismatch");
-      return deleteMessage(id, receipt);
+    queue = {
+      ...willing,
+      async deleteMessage(id, receipt) {
+        if (refused-- > 0) throw new Error("PopReceiptMismatch");
+        return willing.deleteMessage(id, receipt);
+      },
     };
     const batches = await watch();
     queue.put(blobEvent("BlobCreated", "docs", "a"));

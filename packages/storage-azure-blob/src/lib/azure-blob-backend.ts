@@ -40,7 +40,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
       signal?.throwIfAborted();
       const who = `azure-blob: describe ${quoteKey(key)}`;
       const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: describe"));
-      const facts = await request(who, signal, (abortSignal) =>
+      const facts = await request({ who, signal }, (abortSignal) =>
         blob.getProperties({ abortSignal }),
       );
       ensureReadable(facts, who);

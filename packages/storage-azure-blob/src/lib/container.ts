@@ -79,23 +79,26 @@ function hasTrailingDot(key: string): boolean {
 function createContainerClient(location: AzureContainer): ContainerClient {
   if ("client" in location)
     return new ContainerClient(location.client.url, pipelineOf(location.client));
-  if ("connectionString" in location) {
+  try {
+    if ("url" in location) return fromUrl(location.url, location.credential);
     const { connectionString, container } = location;
-    if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container))
-      throw refusal("the name is not one of a container");
-    try {
-      return new ContainerClient(connectionString, container, withoutRetries);
-    } catch {
-      throw refusal("the connection string is not one of a storage account");
-    }
+    if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
+    return new ContainerClient(connectionString, container, withoutRetries);
+  } catch {
+    // without a cause: what the SDK says of a wrong URL or connection string may repeat it
+    const what = "url" in location ? "URL" : "connection string or name";
+    throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
   }
-  const { url, credential } = location;
-  if (!URL.canParse(url) || new URL(url).pathname.length < 2)
-    throw refusal("the URL is not one of a container (the account's URL, a slash, the name)");
-  return new ContainerClient(url, newPipeline(credential, withoutRetries));
 }
 
-/** Without a cause: what the SDK says of a wrong URL or connection string may repeat it. */
-function refusal(what: string): SluiceError {
-  return new SluiceError("invalid_argument", `azure-blob: ${what}`);
+function fromUrl(
+  given: string,
+  credential: ContainerClient["credential"] | undefined,
+): ContainerClient {
+  const url = new URL(given);
+  url.pathname = url.pathname.replace(/\/$/, "");
+  const client = new ContainerClient(url.href, newPipeline(credential, withoutRetries));
+  // the SDK takes the first folder for the container, whatever follows it
+  if (!url.pathname.endsWith(`/${client.containerName}`)) throw new TypeError("no container URL");
+  return client;
 }

@@ -37,19 +37,20 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
     const startsOn = new Date(now - backdatedMs);
     const expiresOn = new Date(startsOn.getTime() + longestMs);
     try {
-      const fresh = await request(who, AbortSignal.timeout(timeoutMs), (abortSignal) =>
+      const fresh = await request({ who, timeoutMs }, (abortSignal) =>
         service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
       renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
       return fresh;
     } catch (error) {
       key = undefined;
-      if (SluiceError.is(error) && error.code !== "permission_denied") throw error;
-      const reason = SluiceError.is(error)
-        ? 'the credential may not get a key to sign with; give it the role "Storage Blob Delegator"'
-        : `no key to sign with came within ${timeoutMs} ms`;
-      const code = SluiceError.is(error) ? "unauthenticated" : "timeout";
-      throw new SluiceError(code, `${who}: ${reason}`, { cause: error });
+      if (!SluiceError.is(error) || error.code !== "permission_denied") throw error;
+      // the operator has to do something, whoever asked for the URL
+      throw new SluiceError(
+        "unauthenticated",
+        `${who}: the credential may not get a key to sign with; give it the role "Storage Blob Delegator"`,
+        { cause: error.cause },
+      );
     }
   };
 

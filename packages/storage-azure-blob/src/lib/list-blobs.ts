@@ -23,7 +23,7 @@ export async function listBlobs(
     throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
   const scope = `${root.container.containerName}/${root.prefix}${prefix}`;
   const marker = cursor === undefined ? undefined : parseCursor(cursor, who, scope);
-  const page = await request(who, signal, async (abortSignal) => {
+  const page = await request({ who, signal }, async (abortSignal) => {
     const pages = root.container
       // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
       .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })

@@ -1,6 +1,6 @@
+import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
-import type { ByteRange } from "@sluice/core";
-import { parseContentRange, SluiceError } from "@sluice/core";
+import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
 import {
   createBody,
   ensureRange,
@@ -28,7 +28,7 @@ export async function openBlob(
   if (ifMatch !== undefined) ensureEtag(ifMatch, who);
 
   const [offset, count] = toOffsets(range);
-  const answer = await request(who, signal, async (abortSignal) => {
+  const answer = await request({ who, signal }, async (abortSignal) => {
     try {
       return await blob.download(offset, count, {
         abortSignal,
@@ -42,7 +42,7 @@ export async function openBlob(
   const stream = answer.readableStreamBody;
   if (stream === undefined) throw new SluiceError("internal", `${who}: there is no Node stream`);
   // of the two types that the SDK gives, this one is what it makes
-  const body = stream as import("node:stream").Readable;
+  const body = stream as Readable;
   try {
     ensureReadable(answer, who);
     const size = sizeOf(answer, offset, count, who);

@@ -1,4 +1,15 @@
+import { SluiceError } from "@sluice/core";
+import { systemClock, within } from "@sluice/storage";
 import { toSluiceError } from "./azure-error.ts";
+
+/** One call, as it is named in errors and ended. */
+export interface Call {
+  /** How its errors start: `azure-blob: open "a.txt"`. */
+  readonly who: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Longest wait for the head of the answer. 60 s unless told. */
+  readonly timeoutMs?: number;
+}
 
 /**
  * One call of the SDK. It rejects with a `SluiceError`, and after an abort at once with
@@ -6,30 +17,23 @@ import { toSluiceError } from "./azure-error.ts";
  * the signal that it gets to the SDK; what still comes after an abort or a failure is destroyed by it.
  */
 export async function request<T>(
-  who: string,
-  signal: AbortSignal | undefined,
+  { who, signal, timeoutMs = 60_000 }: Call,
   send: (abortSignal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   signal?.throwIfAborted();
   const connection = new AbortController();
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => {
-      connection.abort();
-      reject(signal?.reason);
-    };
-    const stop = (): void => signal?.removeEventListener("abort", onAbort);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    send(connection.signal).then(
-      (value) => {
-        stop();
-        resolve(value);
-        return undefined;
-      },
-      (error: unknown) => {
-        stop();
-        connection.abort();
-        reject(toSluiceError(error, who));
-      },
-    );
-  });
+  const expired = (): SluiceError =>
+    new SluiceError("timeout", `${who}: no answer came for ${timeoutMs} ms`);
+  try {
+    return await within(send(connection.signal), {
+      clock: systemClock,
+      timeoutMs,
+      expired,
+      signal,
+    });
+  } catch (error) {
+    connection.abort();
+    signal?.throwIfAborted();
+    throw toSluiceError(error, who);
+  }
 }

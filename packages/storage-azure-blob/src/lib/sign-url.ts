@@ -38,7 +38,7 @@ export function createUrlSigner(root: Root): SignUrl | undefined {
     const who = "azure-blob: presign";
     const blobName = toBlobName(root, key, who);
     const now = Date.now();
-    const { expiresMs, sign } = await request(who, signal, () => getSigner(now));
+    const { expiresMs, sign } = await request({ who, signal }, () => getSigner(now));
     // a SAS has whole seconds
     const expiresAt = new Date(Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000);
     const sas = sign({

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { SluiceError } from "@sluice/core";
 import { type ChangeBatch, createChangeFeed, type WatchOptions } from "@sluice/storage";
 import { type BlobChange, parseMessage } from "./blob-events.ts";
 import type { Root } from "./container.ts";
@@ -41,14 +42,14 @@ export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Wa
   const feed = createChangeFeed("azure-blob");
   const isNews = createOrder();
   let watches = 0;
-  let reading = new AbortController();
+  let reading: AbortController | undefined;
 
   const tell = (change: BlobChange): void => {
     if (change.kind === "lost") feed.reset();
     else if (isNews(change.key, change.sequencer)) feed.publish(change.key, change.kind);
   };
   const readOnce = async (signal: AbortSignal): Promise<boolean> => {
-    const { receivedMessageItems: messages } = await request(who, signal, (abortSignal) =>
+    const { receivedMessageItems: messages } = await request({ who, signal }, (abortSignal) =>
       queue.receiveMessages({ numberOfMessages: mostMessages, abortSignal }),
     );
     for (const { messageText } of messages)
@@ -61,32 +62,56 @@ export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Wa
   };
   const read = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      const found = await readOnce(signal).catch((error: { retryable?: boolean }) => {
+      let pauseMs = pollMs;
+      try {
+        if (await readOnce(signal)) continue;
+      } catch (error) {
+        if (!SluiceError.is(error) || !error.retryable) throw error;
         // messages wait in the queue meanwhile, so nothing is lost
-        if (error.retryable === true) return false;
-        throw error;
-      });
-      if (!found) await wait(pollMs, undefined, { signal, ref: false });
+        pauseMs = Math.max(pollMs, error.retryAfterMs ?? 0);
+      }
+      await wait(pauseMs, undefined, { signal, ref: false });
     }
   };
   const startReading = (): void => {
-    reading = new AbortController();
-    const { signal } = reading;
+    if (reading !== undefined) return;
+    const { signal } = (reading = new AbortController());
     read(signal).catch((error: Error) => {
-      if (!signal.aborted) feed.close(error);
+      if (signal.aborted) return;
+      stopReading();
+      feed.close(error);
     });
+  };
+  const stopReading = (): void => {
+    reading?.abort();
+    reading = undefined;
   };
 
   async function* watch(options: WatchOptions): AsyncGenerator<ChangeBatch> {
-    if (watches++ === 0) startReading();
+    const { signal } = options;
+    let isThere = true;
+    const leave = (): void => {
+      if (isThere && --watches === 0) stopReading();
+      isThere = false;
+    };
+    watches++;
+    startReading();
+    signal.addEventListener("abort", leave, { once: true });
     try {
       yield* feed.watch(options);
     } finally {
-      if (--watches === 0) reading.abort();
+      signal.removeEventListener("abort", leave);
+      leave();
     }
   }
 
-  return { watch, close: () => feed.close() };
+  return {
+    watch,
+    close() {
+      stopReading();
+      feed.close();
+    },
+  };
 }
 
 /**

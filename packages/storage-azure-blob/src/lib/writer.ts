@@ -1,13 +1,21 @@
 import { createHash, getFips } from "node:crypto";
 import type { BlobRequestConditions } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, type ObjectWriter, quoteKey, type WriteOptions } from "@sluice/storage";
+import {
+  type ObjectInfo,
+  type ObjectWriter,
+  quoteKey,
+  type WriteOptions,
+  wrongSize,
+} from "@sluice/storage";
 import { type Root, toBlobName } from "./container.ts";
 import { ensureEtag, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 const leastBlockBytes = 8 * 1024 * 1024;
 const mostBlocks = 50_000;
+/** Longest time for one block. */
+const uploadMs = 300_000;
 
 /**
  * Opens a writer. Up to one block goes up as one Put Blob; more is staged block by block, one on its way while the next
@@ -34,6 +42,7 @@ export async function createBlobWriter(
   // where MD5 is forbidden, blobs have no digest
   const hash = getFips() === 0 ? createHash("md5") : undefined;
   const ended = new AbortController();
+  const upload = { who, signal: ended.signal, timeoutMs: uploadMs };
   const ids: string[] = [];
   // writers of one blob at the same time must not replace each other's blocks
   const writerId = crypto.randomUUID();
@@ -46,7 +55,7 @@ export async function createBlobWriter(
   let finished = false;
 
   async function ensureCurrent(): Promise<void> {
-    const current = await request(who, signal, (abortSignal) =>
+    const current = await request({ who, signal }, (abortSignal) =>
       blob.getProperties({ abortSignal }),
     ).catch((error: unknown) => {
       if (SluiceError.is(error) && error.code === "not_found") return undefined;
@@ -72,7 +81,7 @@ export async function createBlobWriter(
     const id = Buffer.from(writerId + String(ids.length).padStart(12, "0")).toString("base64");
     ids.push(id);
     const full = takeBlock();
-    staging = request(who, ended.signal, async (abortSignal) => {
+    staging = request(upload, async (abortSignal) => {
       await blob.stageBlock(id, full, full.byteLength, { abortSignal });
       spare ??= full.byteLength === blockBytes ? full : undefined;
     });
@@ -104,7 +113,7 @@ export async function createBlobWriter(
       await staging;
     }
     const whole = takeBlock();
-    const answer = await request(who, ended.signal, (abortSignal) =>
+    const answer = await request(upload, (abortSignal) =>
       ids.length > 0
         ? blob.commitBlockList(ids, { ...options, abortSignal })
         : blob.upload(whole, whole.byteLength, { ...options, abortSignal }),
@@ -115,7 +124,9 @@ export async function createBlobWriter(
     signal?.throwIfAborted();
     if (finished) throw new TypeError(`${who}: ${operation} after the writer was finished`);
   };
-  const abort = async (reason: unknown = new Error("aborted")): Promise<void> => {
+  const abort = async (
+    reason: unknown = new SluiceError("interrupted", `${who}: the writer was aborted`),
+  ): Promise<void> => {
     finish();
     ended.abort(reason);
     await staging.catch(() => {});
@@ -164,11 +175,4 @@ export async function createBlobWriter(
 function conflict(who: string, ifAbsent: boolean | undefined): SluiceError {
   const finding = ifAbsent ? "there is a blob already" : "the blob has changed";
   return new SluiceError("precondition_failed", `${who}: ${finding}`);
-}
-
-function wrongSize(who: string, written: number, size: number): SluiceError {
-  return new SluiceError(
-    "invalid_argument",
-    `${who}: ${written} bytes came, ${size} were declared`,
-  );
 }
