@@ -85,7 +85,8 @@ export async function startS3StandIn(options: S3StandInOptions = {}): Promise<S3
     const fault = takeFault(request, ({ status, silent, late }) =>
       Boolean(status ?? silent ?? late),
     );
-    if (fault?.silent) return;
+    // read on, else nobody would notice that the connection ends
+    if (fault?.silent) return void request.resume();
     if (fault?.status !== undefined) {
       if (fault.retryAfter !== undefined) response.setHeader("retry-after", fault.retryAfter);
       throw new Refusal(fault.status, fault.code ?? "SlowDown");

@@ -1,0 +1,58 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { sparse } from "./bucket.ts";
+import type { MemoryOrder, MemoryReport } from "./memory-process.ts";
+import { type S3StandIn, startS3StandIn } from "./stand-in/stand-in.ts";
+
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+const mebibyte = 1024 * 1024;
+const largeBytes = (deep ? 1024 : 256) * mebibyte;
+const writtenBytes = (deep ? 1024 : 64) * mebibyte;
+// newer releases of Node let more garbage gather before they collect it
+const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mebibyte;
+const timeout = deep ? 300_000 : 60_000;
+
+let standIn: S3StandIn;
+beforeAll(async () => {
+  standIn = await startS3StandIn({ keepUploads: false });
+  standIn.put("warm", sparse(32 * mebibyte));
+  standIn.put("large", sparse(largeBytes));
+  standIn.put("medium", sparse(160 * mebibyte));
+});
+afterAll(() => standIn[Symbol.asyncDispose]());
+
+async function run(work: MemoryOrder["work"], key: string, bytes: number): Promise<MemoryReport> {
+  const { bucket, endpoint, credentials } = standIn;
+  const order: MemoryOrder = { bucket, endpoint, credentials, work, key, bytes, warmUp: "warm" };
+  const program = inject("programs")["packages/storage-s3/test/memory-process.ts"]!;
+  const child = fork(program, [JSON.stringify(order)], { execArgv: [], stdio: "ignore" });
+  const ended = once(child, "exit");
+  const [report] = (await Promise.race([
+    once(child, "message"),
+    ended.then(([code]) => Promise.reject(new Error(`it ended with ${String(code)}`))),
+  ])) as [MemoryReport];
+  await ended;
+  const grown = (report.growth / mebibyte).toFixed(1);
+  console.info(`${work}, ${report.bytes / mebibyte} MiB: +${grown} MiB`);
+  return report;
+}
+
+describe("memory does not depend on the size of an object", () => {
+  test("that is read", { timeout }, async () => {
+    const { bytes, growth } = await run("read", "large", largeBytes);
+    expect(bytes).toBe(largeBytes);
+    expect(growth).toBeLessThanOrEqual(mostGrowth);
+  });
+
+  test("that is written in parts", { timeout }, async () => {
+    const { bytes, growth } = await run("write", "written", writtenBytes);
+    expect(bytes).toBe(writtenBytes);
+    expect(growth).toBeLessThanOrEqual(mostGrowth);
+  });
+
+  test("twin: a reader that keeps the bytes is seen to", { timeout }, async () => {
+    const { growth } = await run("keep", "medium", 160 * mebibyte);
+    expect(growth).toBeGreaterThan(mostGrowth);
+  });
+});

@@ -1,0 +1,233 @@
+import { gunzipSync, gzipSync } from "node:zlib";
+import { S3Client } from "@aws-sdk/client-s3";
+import { resumable } from "@sluice/storage";
+import { createS3Backend } from "@sluice/storage-s3";
+import { describe, expect, test } from "vitest";
+import { createBucket, failureOf, readAll } from "./bucket.ts";
+import { checksumOf } from "./stand-in/checksum.ts";
+
+const mebibyte = 1024 * 1024;
+const content = Buffer.from("0123456789".repeat(1000));
+
+describe("digests", () => {
+  const sha256 = checksumOf("sha256", content) ?? "";
+  const crc64nvme = checksumOf("crc64nvme", content) ?? "";
+
+  test("are the checksums of whole objects that S3 keeps", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content, { checksums: { sha256, crc64nvme } });
+    const digests = { sha256: Buffer.from(sha256, "base64").toString("hex"), crc64nvme };
+    expect((await bucket.backend.describe("a")).digests).toEqual(digests);
+    const { info, body } = await bucket.backend.open("a");
+    await body.cancel();
+    expect(info.digests).toEqual(digests);
+  });
+
+  test("are never made of a checksum of checksums", async () => {
+    await using bucket = await createBucket();
+    const checksums = { sha256: `${sha256}-3` };
+    bucket.standIn.put("a", content, { checksums, checksumType: "COMPOSITE" });
+    expect(await bucket.backend.describe("a")).not.toHaveProperty("digests");
+    const { info, body } = await bucket.backend.open("a");
+    expect(info).not.toHaveProperty("digests");
+    expect((await readAll(body)).equals(content)).toBe(true);
+  });
+
+  test("are never the ETag, although it may be an MD5", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    expect(await bucket.backend.describe("a")).not.toHaveProperty("digests");
+  });
+
+  test("do not come with a range, whose bytes they do not describe", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content, { checksums: { sha256 } });
+    const { info, body } = await bucket.backend.open("a", { range: { start: 5 } });
+    expect(info).not.toHaveProperty("digests");
+    expect((await readAll(body)).equals(content.subarray(5))).toBe(true);
+    expect(bucket.standIn.requests.at(-1)?.headers).not.toHaveProperty("x-amz-checksum-mode");
+  });
+});
+
+describe("a body", () => {
+  test("that is stored packed comes packed, and says so", async () => {
+    await using bucket = await createBucket();
+    const packed = gzipSync(content);
+    bucket.standIn.put("a", packed, { contentEncoding: "gzip" });
+    const { info, body } = await bucket.backend.open("a");
+    expect([info.contentEncoding, info.size]).toEqual(["gzip", packed.length]);
+    expect(gunzipSync(await readAll(body)).equals(content)).toBe(true);
+  });
+
+  test("does not name the framing of its upload as a coding", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content, { contentEncoding: "aws-chunked" });
+    bucket.standIn.put("b", content, { contentEncoding: "gzip, aws-chunked" });
+    expect(await bucket.backend.describe("a")).not.toHaveProperty("contentEncoding");
+    expect((await bucket.backend.describe("b")).contentEncoding).toBe("gzip");
+  });
+
+  test("that breaks off is interrupted, and resumable goes on with the same version", async () => {
+    await using bucket = await createBucket();
+    const large = Buffer.alloc(3 * mebibyte, "abcdefg");
+    bucket.standIn.put("a", large);
+    bucket.standIn.faults.push({ resetAfter: mebibyte });
+    const { body } = await bucket.backend.open("a");
+    const error = await failureOf(readAll(body));
+    expect([error["code"], error.message]).toEqual([
+      "interrupted",
+      's3: open "a": the connection broke',
+    ]);
+    bucket.standIn.faults.push({ resetAfter: mebibyte });
+    const resumed = await resumable(bucket.backend).open("a");
+    expect((await readAll(resumed.body)).equals(large)).toBe(true);
+    const { headers } = bucket.standIn.requests.at(-1) ?? {};
+    expect(headers?.["if-match"]).toMatch(/^"[0-9a-f]{32}"$/);
+    expect(headers?.range).toMatch(/^bytes=\d+-3145727$/);
+  });
+
+  test("that ends in order before its end is interrupted, too", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    bucket.standIn.faults.push({ endAfter: 1000 });
+    const { body } = await bucket.backend.open("a");
+    await expect(readAll(body)).rejects.toMatchObject({ code: "interrupted" });
+  });
+
+  test("that nobody reads keeps no other waiting, however many there are, and lets go when cancelled", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    bucket.standIn.faults.push({ stallAfter: 1, times: 60 });
+    const opened = [];
+    // more than the 50 sockets of the SDK's own agent
+    for (let n = 0; n < 60; n++) opened.push(await bucket.backend.open("a"));
+    expect(bucket.standIn.countAnswering()).toBe(60);
+    await bucket.backend.describe("a");
+    await Promise.all(opened.map(({ body }) => body.cancel()));
+    await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
+  });
+
+  test("that is read to its end leaves its connection to the next request", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    const ports = new Set<string | undefined>();
+    for (let n = 0; n < 5; n++) {
+      await readAll((await bucket.backend.open("a")).body);
+      ports.add(bucket.standIn.requests.at(-1)?.headers.connection);
+    }
+    expect([...ports]).toEqual(["keep-alive"]);
+  });
+});
+
+describe("a range", () => {
+  test("that the server ignores is refused, unless it is the whole", async () => {
+    await using bucket = await createBucket({}, { deviations: ["ignores-ranges"] });
+    bucket.standIn.put("a", content);
+    const open = (start: number, end?: number) =>
+      bucket.backend.open("a", { range: { start, ...(end !== undefined && { end }) } });
+    await expect(open(1)).rejects.toMatchObject({ code: "unsupported" });
+    await expect(open(0, 10)).rejects.toMatchObject({ code: "unsupported" });
+    await expect(open(content.length)).rejects.toMatchObject({ code: "range_not_satisfiable" });
+    await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
+    const { range, body } = await open(0);
+    expect(range).toEqual({ start: 0, end: content.length });
+    expect((await readAll(body)).equals(content)).toBe(true);
+  });
+
+  test("without bytes is empty where it lies inside, and asks nothing of GET", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    const { etag = "" } = await bucket.backend.describe("a");
+    const range = { start: 3, end: 3 };
+    const { body, info, ...opened } = await bucket.backend.open("a", { range, ifMatch: etag });
+    expect([await readAll(body), info.size, opened.range]).toEqual([
+      Buffer.alloc(0),
+      content.length,
+      range,
+    ]);
+    await expect(bucket.backend.open("a", { range, ifMatch: "x" })).rejects.toMatchObject({
+      code: "precondition_failed",
+    });
+    const beyond = { start: content.length, end: content.length };
+    await expect(bucket.backend.open("a", { range: beyond })).rejects.toMatchObject({
+      code: "range_not_satisfiable",
+    });
+  });
+
+  test("of an empty object is not satisfiable, and the error tells its size", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", new Uint8Array());
+    await expect(bucket.backend.open("a", { range: { start: 0 } })).rejects.toMatchObject({
+      code: "range_not_satisfiable",
+      size: 0,
+    });
+  });
+});
+
+describe("versions", () => {
+  test("are compared here, too: another version is refused where the server ignores If-Match", async () => {
+    await using bucket = await createBucket({}, { deviations: ["ignores-read-conditions"] });
+    bucket.standIn.put("a", content);
+    await expect(bucket.backend.open("a", { ifMatch: "another" })).rejects.toMatchObject({
+      code: "precondition_failed",
+    });
+    await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
+  });
+
+  test("go to S3 in quotes and come without them", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    const { etag = "" } = await bucket.backend.describe("a");
+    expect(etag).toMatch(/^[0-9a-f]{32}$/);
+    await (await bucket.backend.open("a", { ifMatch: etag })).body.cancel();
+    expect(bucket.standIn.requests.at(-1)?.headers["if-match"]).toBe(`"${etag}"`);
+  });
+});
+
+describe("an object in an archive", () => {
+  test("is unsupported, not forbidden, to describe and to open", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content, { storageClass: "DEEP_ARCHIVE" });
+    for (const work of [bucket.backend.describe("a"), bucket.backend.open("a")])
+      await expect(work).rejects.toMatchObject({ code: "unsupported" });
+  });
+});
+
+describe("a client of one's own", () => {
+  test("is used and left open", async () => {
+    await using bucket = await createBucket();
+    const { standIn } = bucket;
+    standIn.put("a", content);
+    const client = new S3Client({
+      endpoint: standIn.endpoint,
+      region: standIn.region,
+      credentials: standIn.credentials,
+      forcePathStyle: true,
+      maxAttempts: 1,
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+    });
+    const backend = createS3Backend({ bucket: standIn.bucket, client });
+    await backend.describe("a");
+    await backend.close?.();
+    expect((await readAll((await backend.open("a")).body)).equals(content)).toBe(true);
+    client.destroy();
+  });
+
+  test("that repeats or checks by itself is refused by name of the setting", async () => {
+    await using bucket = await createBucket();
+    const { standIn } = bucket;
+    const client = new S3Client({
+      endpoint: standIn.endpoint,
+      region: standIn.region,
+      credentials: standIn.credentials,
+    });
+    const error = await failureOf(createS3Backend({ bucket: "b", client }).describe("a"));
+    expect([error["code"], error.message]).toEqual([
+      "invalid_argument",
+      "s3: the client has maxAttempts 3; create it with maxAttempts: 1",
+    ]);
+    expect(standIn.requests).toEqual([]);
+    client.destroy();
+  });
+});
