@@ -153,3 +153,16 @@ test("a URL honours everything that was asked, or there is none", async () => {
   });
   expect(asked).toHaveLength(1);
 });
+
+test("a wish that an adapter refuses gives no URL, a failing service is an error", async () => {
+  let refusal = new FilesError("Provider", "this service signs no disposition");
+  const adapter = createAdapter(() => ({
+    signedUrl: { supported: true },
+    url: () => Promise.reject(refusal),
+  }));
+  const backend = createFilesSdkBackend({ adapter, presign: true });
+  const options = { expiresInMs: 60_000, contentDisposition: "attachment" };
+  expect(await backend.presign?.("a.txt", options)).toBeUndefined();
+  refusal = new FilesError("Provider", "503", answered(503));
+  await expect(backend.presign?.("a.txt", options)).rejects.toMatchObject({ code: "unavailable" });
+});

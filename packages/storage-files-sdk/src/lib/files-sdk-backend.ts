@@ -131,6 +131,9 @@ async function sign(
     return { url, expiresAt };
   } catch (error) {
     signal?.throwIfAborted();
-    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
+    const failure = toSluiceError(error, `${operation} ${quoteKey(key)}`);
+    // an adapter that cannot sign a disposition refuses it
+    if (failure.code === "unsupported") return undefined;
+    throw failure;
   }
 }
