@@ -219,11 +219,7 @@ const streaming: readonly Requirement[] = [
   ),
   may("4.http/may-third-type", "server", "resources/stream alone has a third kind of answer"),
   may("4.http/may-cross-origin", "server", "redirect targets can lie on another origin"),
-  must("4.websocket/must-download-url", "server", "over WebSocket always a downloadUrl", {
-    kind: "later",
-    reason:
-      "there is no WebSocket transport yet; without a response to replace, the handler answers with a downloadUrl already",
-  }),
+  must("4.websocket/must-download-url", "server", "over WebSocket always a downloadUrl"),
   shouldNot("4.stdio/should-not-declare", "server", "no stream capability over stdio"),
 
   // 5. existing features
