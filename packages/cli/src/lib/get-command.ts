@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { streamResource, type SavedFile } from "@sluice/client/node";
 import { connect, type ConnectOptions } from "./connect.ts";
+import { createConsent } from "./consent.ts";
 import { Advice, isResumableFault } from "./failure.ts";
 import { note, print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
@@ -16,6 +17,8 @@ export interface GetOptions extends ConnectOptions {
   readonly force?: boolean;
   /** Bytes. */
   readonly maxSize?: number;
+  /** Do not ask before a large download. */
+  readonly yes?: boolean;
   readonly connections: number;
   /** Further origins that bytes may come from. */
   readonly trust?: readonly string[];
@@ -30,11 +33,13 @@ export async function getCommand(server: string, uri: string, options: GetOption
   const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER, connections, signal } = options;
   const client = await connect(server, options);
   const bar = createProgressBar(process.stderr);
+  const consent = createConsent(options);
   let receivedBytes = 0;
   try {
     const stream = await streamResource(client, uri, {
       signal,
       maxStreamSize: maxSize,
+      ...(consent && { consent }),
       ...(options.trust && { trustedOrigins: options.trust }),
     });
     const startedAt = performance.now();
@@ -51,6 +56,7 @@ export async function getCommand(server: string, uri: string, options: GetOption
         },
       })
       .catch((error: unknown) => {
+        if (error instanceof Advice) throw error;
         const isKept = stream.etag !== undefined && stream.size !== undefined;
         throw new Advice(error, adviceAfter(error, isKept ? receivedBytes : 0));
       });

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "./exit-code.ts";
+import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListOptions } from "./list-command.ts";
 import { parseBytes } from "./quantity.ts";
@@ -27,6 +28,10 @@ export function createProgram(signal: AbortSignal): Command {
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
     .option("--allow-anonymous", "let other machines in without a token")
+    .option(
+      "--audit <file>",
+      "keep a record of everything there; without a record, nothing is sent",
+    )
     .option("--ws", "take WebSockets at the same address, too")
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await import("./serve-command.ts");
@@ -52,6 +57,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("-o, --output <path>", "file, or folder to put it into", ".")
     .option("-f, --force", "replace a file that is there")
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
+    .option("-y, --yes", "do not ask before a download of more than 1 GiB")
     .option("--connections <number>", "connections to fetch over at the same time", parseCount, 1)
     .option(
       "--trust <origin>",
@@ -63,6 +69,20 @@ export function createProgram(signal: AbortSignal): Command {
     .action(async (server: string, uri: string, options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await import("./get-command.ts");
       await getCommand(server, uri, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("audit")
+    .description("work with the audit files of `sluice serve --audit`")
+    .command("verify")
+    .description(
+      "check that no line was altered, removed, reordered or cut off, and print the head",
+    )
+    .argument("<files...>", "audit files, oldest first")
+    .option("--head <head>", "head that an earlier run printed")
+    .action(async (files: string[], options: Omit<AuditVerifyOptions, "signal">) => {
+      const { auditVerifyCommand } = await import("./audit-command.ts");
+      await auditVerifyCommand(files, { ...options, signal });
     });
 
   return program;

@@ -16,7 +16,7 @@ export async function run(args: readonly string[]): Promise<void> {
   // nobody reads the notes any more, which is no reason to end a server or a download
   process.stderr.on("error", () => {});
   const program = createProgram(stop.signal);
-  for (const command of [program, ...program.commands]) prepare(command);
+  prepare(program);
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
@@ -30,6 +30,7 @@ function stopOnce(stop: AbortController, outcome: "interrupted" | "terminated"):
 }
 
 function prepare(command: Command): void {
+  for (const inner of command.commands) prepare(inner);
   command.exitOverride().configureOutput({
     outputError: (text, write) => {
       const line = text

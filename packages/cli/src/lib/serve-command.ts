@@ -8,7 +8,8 @@ import type { Duplex } from "node:stream";
 import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import { createSluice, type AuditRecord } from "@sluice/server";
+import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
+import { createAuditFile, type AuditFile } from "@sluice/server/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
@@ -35,6 +36,8 @@ export interface ServeOptions {
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** File for audit records. */
+  readonly audit?: string;
   /** Take WebSockets at the endpoint, too. */
   readonly ws?: boolean;
   /** Ends the server. */
@@ -50,6 +53,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   ensureGuarded(options);
   await ensureFolder(folder);
   const storage = createFsBackend({ root: folder });
+  const trail = options.audit === undefined ? undefined : await openTrail(options.audit);
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
@@ -59,7 +63,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   let sockets: WebSocketHandler | undefined;
   try {
     const endpoint = options.publicUrl ?? endpointOf(host, server);
-    const served = createHandlers(storage, endpoint, options);
+    const served = createHandlers(storage, endpoint, { ...options, trail });
     ({ sockets } = served);
     server.on("request", served.requests);
     if (sockets) server.on("upgrade", takeUpgrades(sockets));
@@ -76,6 +80,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   } finally {
     await Promise.all([drain(server), sockets?.close({ deadlineMs: drainMs })]);
     await storage.close?.();
+    await trail?.close();
   }
 }
 
@@ -139,7 +144,13 @@ interface Handlers {
 function createHandlers(
   storage: StorageBackend,
   endpoint: string,
-  { uri, token, allowAnonymous = false, ws = false }: ServeOptions,
+  {
+    uri,
+    token,
+    allowAnonymous = false,
+    trail,
+    ws = false,
+  }: ServeOptions & { trail: AuditFile | undefined },
 ): Handlers {
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
   const anonymous = allowAnonymous || isLoopbackHost(new URL(endpoint).hostname);
@@ -150,7 +161,7 @@ function createHandlers(
     keys: "ephemeral",
     onWarning() {}, // about the ephemeral keys: one process whose URLs may die with it is the point
     ...(token === undefined ? { anonymous } : { principal: () => holder }),
-    audit: logTransfer,
+    audit: auditOf(trail),
   });
   const create = (): McpServer => sluice.attach(new McpServer({ name: "sluice", version }));
   const handle = toNodeHandler(withSluice(createMcpHandler(create), sluice));
@@ -185,10 +196,40 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function logTransfer({ action, outcome, reason, uri = "", bytes, durationMs }: AuditRecord): void {
+async function openTrail(path: string): Promise<AuditFile> {
+  try {
+    return await createAuditFile({ path });
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (code === "corrupt")
+      throw fault(
+        "invalid_argument",
+        `${path} is no audit file, or its end was changed`,
+        "check it with `sluice audit verify`, or name another file",
+      );
+    if (!/^E[A-Z]+$/.test(code)) throw error;
+    throw fault("invalid_argument", `${path} takes no records (${code})`, "name another file");
+  }
+}
+
+/** Everybody sees the log; what is kept in a file is kept before anything is sent. */
+function auditOf(trail: AuditFile | undefined): NonNullable<SluiceOptions["audit"]> {
+  if (!trail) return logTransfer;
+  return {
+    required: true,
+    sink(record) {
+      logTransfer(record);
+      return trail.sink(record);
+    },
+  };
+}
+
+function logTransfer({ action, outcome, reason, uri, bytes, durationMs }: AuditRecord): void {
+  if (outcome === "begun") return;
+  const what = uri === undefined ? action : `${action} ${printable(uri)}`;
   const how = reason === undefined ? outcome : `${outcome} (${reason})`;
   const size = outcome === "issued" || bytes === 0 ? "" : `, ${formatBytes(bytes)}`;
-  note(`${action} ${printable(uri)}: ${how}${size} in ${formatDuration(durationMs)}`);
+  note(`${what}: ${how}${size} in ${formatDuration(durationMs)}`);
 }
 
 /** Stops accepting, lets running downloads finish for a while, then cuts what is left. */

@@ -1,0 +1,112 @@
+import { spawnSync, type ChildProcess } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createConsent } from "../src/lib/consent.ts";
+import { exitCodes } from "../src/lib/exit-code.ts";
+import { program, runCommand, serve, sluice, type Run, type Served } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const { signal } = new AbortController();
+const uri = "files://local/huge.bin";
+const terminal = "script";
+const isThere = spawnSync(terminal, ["--version"], { encoding: "utf8" }).stdout?.includes(
+  "util-linux",
+);
+if (!isThere)
+  console.log("questions on a terminal skipped: there is no util-linux `script` to make one");
+
+let root = "";
+let served: Served;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "sluice-cli-"));
+  await mkdir(join(root, "files"));
+  // zeros that take no room on disk
+  await writeFile(join(root, "files", "huge.bin"), "");
+  await truncate(join(root, "files", "huge.bin"), 1.5 * 2 ** 30);
+  served = await serve(join(root, "files"));
+});
+afterAll(async () => {
+  await served?.end();
+  await rm(root, { recursive: true });
+});
+
+const target = (): Promise<string> => mkdtemp(join(root, "target-"));
+
+/** Runs `get` on a terminal and does something when it asks. */
+async function askedOn(folder: string, reply: (child: ChildProcess) => void): Promise<Run> {
+  const words = [...program, "get", served.url, uri, "-o", `${folder}/`];
+  const line = words.map((word) => `'${word}'`).join(" ");
+  return runCommand([terminal, "-qec", `stty cols 80; ${line}`, "/dev/null"], {
+    env: { TERM: "xterm" },
+    onStart(child) {
+      let seen = "";
+      const read = (chunk: Buffer): void => {
+        seen += chunk.toString();
+        if (!seen.includes("[y/N]")) return;
+        child.stdout!.off("data", read);
+        reply(child);
+      };
+      child.stdout!.on("data", read);
+    },
+  });
+}
+
+test("without a terminal a large download is refused at once, and --max-size answers in advance", async () => {
+  const cwd = await target();
+  const refused = await sluice(["get", served.url, uri], { cwd });
+  expect(refused.status).toBe(exitCodes.refused.status);
+  const { host } = new URL(served.url);
+  expect(refused.stderr).toBe(
+    `sluice: nobody can be asked without a terminal whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or --max-size with what is all right\n`,
+  );
+  const limited = await sluice(["get", served.url, uri, "--max-size", "1G"], { cwd });
+  expect(limited.stderr).toContain("raise --max-size");
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+test.skipIf(!isThere).each([
+  ["no", (child: ChildProcess) => child.stdin!.write("n\n")],
+  ["the end of input", (child: ChildProcess) => child.stdin!.write("\u0004")],
+])("on a terminal it is asked for, and %s declines", async (_, reply) => {
+  const folder = await target();
+  const { status, stdout } = await askedOn(folder, reply);
+  expect(stdout).toContain("Download 1 file, 1.5 GiB, to ");
+  expect(stdout).toContain("declined; nothing was downloaded");
+  expect(status).toBe(exitCodes.refused.status);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.skipIf(!isThere)("Ctrl-C at the question ends the command as ever", async () => {
+  const folder = await target();
+  const { status } = await askedOn(folder, (child) => child.stdin!.write("\u0003"));
+  expect(status).toBe(exitCodes.interrupted.status);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.skipIf(!isThere)("yes begins the download", async () => {
+  const folder = await target();
+  const { stdout } = await askedOn(folder, (child) => {
+    child.stdin!.write("y\n");
+    // a bar is drawn once bytes come; the rest of them is of no interest
+    child.stdout!.on("data", (chunk: Buffer) => {
+      if (/[█░]/.test(chunk.toString())) child.stdin!.write("\u0003");
+    });
+  });
+  expect(stdout).toMatch(/[█░]+.* of 1\.50? GiB/);
+  expect(existsSync(join(folder, "huge.bin"))).toBe(false);
+});
+
+test("what is small is not asked for, what is of unknown size is, and --yes answers everything", async () => {
+  const scale = { files: 1, bytes: 2 ** 30, unknownSizes: 0, from: ["example.com"] };
+  const consent = createConsent({ signal })!;
+  expect(await consent(scale)).toBe(true);
+  // tests have no terminal
+  await expect(consent({ ...scale, bytes: 0, unknownSizes: 1 })).rejects.toThrow();
+  expect(createConsent({ signal, yes: true })).toBeUndefined();
+  expect(createConsent({ signal, maxSize: 1 })).toBeUndefined();
+});
