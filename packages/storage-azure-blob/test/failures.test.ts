@@ -33,6 +33,7 @@ describe("what the service says", () => {
     [400, "InvalidAuthenticationInfo", "unauthenticated"],
     [400, "InvalidResourceName", "invalid_argument"],
     [400, "InvalidUri", "invalid_argument"],
+    [400, "InvalidBlobOrBlock", "unsupported"],
     [409, "BlobArchived", "unsupported"],
     [409, "BlobAlreadyExists", "precondition_failed"],
     [409, "ContainerBeingDeleted", "unavailable"],

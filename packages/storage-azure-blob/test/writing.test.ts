@@ -51,6 +51,17 @@ describe("blocks", () => {
     );
   });
 
+  test("A9 blocks with other ids that a client left behind are told, since their ids have another length", async () => {
+    const blob = container.getBlockBlobClient("leftover.bin");
+    await blob.stageBlock(btoa("short"), "x", 1);
+    const large = await open().write!("leftover.bin");
+    await large.write(Buffer.alloc(blockBytes + 1));
+    await expect(large.commit()).rejects.toMatchObject({
+      code: "unsupported",
+      message: expect.stringContaining("unfinished upload") as string,
+    });
+  });
+
   test("two blocks wait in memory: a third waits for the service", async () => {
     const staged: (() => void)[] = [];
     await using service = await startScriptedService(async (request, response) => {

@@ -28,6 +28,11 @@ const codes: Readonly<Record<string, Meaning>> = {
   BlobImmutableDueToPolicy: ["permission_denied", "a policy keeps the blob as it is"],
   ContainerBeingDeleted: down,
   ContainerNotFound: ["not_found", "there is no such container"],
+  // their ids have another length than ours
+  InvalidBlobOrBlock: [
+    "unsupported",
+    "blocks of another client's unfinished upload are in the way",
+  ],
   // someone else finished a write of this blob, which drops the blocks of all others
   InvalidBlockList: ["precondition_failed", "another writer was faster"],
   ServerBusy: busy,
