@@ -33,8 +33,6 @@ export interface ApiParts {
   readonly links: Map<string, string>;
   /** Items in a page when nobody says. */
   readonly pageSize: number;
-  /** Delta tokens from before this sequence are gone. */
-  readonly deltaGoneBefore: () => number;
 }
 
 /** A call about an item of a drive. */

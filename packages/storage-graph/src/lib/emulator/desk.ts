@@ -22,6 +22,8 @@ export interface Fault {
   /** Answer with this status, and `code` as the code of Graph. */
   readonly status?: number;
   readonly code?: string;
+  /** Answer with 200 and this body, whatever was asked. */
+  readonly json?: object;
   /** Header `Retry-After` of that answer. */
   readonly retryAfter?: string;
   /** Header `WWW-Authenticate` of that answer. */
@@ -100,7 +102,8 @@ export function createDesk(): Desk {
         const fault = takeFault(`${method} ${origin} ${url}`);
         if (fault?.delayMs !== undefined) await pause(fault.delayMs);
         fault?.meanwhile?.();
-        if (fault?.status !== undefined)
+        if (fault?.json !== undefined) sendJson(response, 200, fault.json);
+        else if (fault?.status !== undefined)
           sendJson(response, fault.status, errorBody(fault.code ?? "generalException"), {
             ...(fault.retryAfter !== undefined && { "retry-after": fault.retryAfter }),
             ...(fault.challenge !== undefined && { "www-authenticate": fault.challenge }),

@@ -67,6 +67,9 @@ export interface EmulatedDrive {
 export interface DriveState extends EmulatedDrive {
   readonly root: Item;
   readonly sequence: () => number;
+  /** Changes before this place are forgotten. */
+  readonly oldest: () => number;
+  forgetChanges(): void;
   readonly items: ReadonlyMap<string, Item>;
   /** The item at the segments below another; names know no case. */
   find(from: Item, segments: readonly string[]): Item | undefined;
@@ -91,6 +94,7 @@ export function createDrive(
 ): DriveState {
   const items = new Map<string, Item>();
   let sequence = 0;
+  let oldest = 0;
   let made = 0;
 
   const make = (kind: Item["kind"], name: string, parent?: Item, target?: Item): Item => {
@@ -186,6 +190,8 @@ export function createDrive(
     root,
     items,
     sequence: () => sequence,
+    oldest: () => oldest,
+    forgetChanges: () => void (oldest = ++sequence),
     find,
     store,
     change,

@@ -34,7 +34,7 @@ export function childrenOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnsw
 /** One page of changes, by the sequence in which they happened; an item that changed again comes once, with the last. */
 export function deltaOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnswer {
   const { drive, query, base } = call;
-  const { pageSize, origin, downloads, deltaGoneBefore } = parts;
+  const { pageSize, origin, downloads } = parts;
   if (item !== drive.root && drive.type !== "personal") return fail(400, "notSupported");
   const token = query.get("token") ?? "0-";
   const link = (value: string): string => `${origin()}${base}?token=${value}`;
@@ -42,7 +42,8 @@ export function deltaOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnswer 
     return { status: 200, body: { value: [], "@odata.deltaLink": link(`${drive.sequence()}-`) } };
   const [, from = "", until = ""] = /^(\d+)-(\d*)$/.exec(token) ?? [];
   if (from === "") return fail(400, "invalidRequest");
-  if (from !== "0" && Number(from) < deltaGoneBefore())
+  // a walk that has begun goes on
+  if (until === "" && from !== "0" && Number(from) < drive.oldest())
     return {
       ...fail(410, "resyncRequired", "resyncChangesApplyDifferences"),
       headers: { location: link("0-") },

@@ -72,12 +72,11 @@ export async function startGraphEmulator(
 ): Promise<GraphEmulator> {
   const { driveId = "b!emulated", driveType = "business", linkTtlMs = 3_600_000 } = options;
   const desk = createDesk();
-  const drives = new Map<string, DriveState>();
+  const drives: DriveState[] = [];
   const reachable = new Map<string, DriveState>();
   const tokens = new Map<string, number>();
   let passedMs = 0;
   let issued = 0;
-  let deltaGoneBefore = 0;
   let streamedBytes = 0;
   const now = (): number => Date.now() + passedMs;
   const origins = { graph: "", download: "", upload: "" };
@@ -103,7 +102,6 @@ export async function startGraphEmulator(
     subscriptions,
     links: new Map(),
     pageSize: options.pageSize ?? 200,
-    deltaGoneBefore: () => deltaGoneBefore,
   });
 
   const addDrive: GraphEmulator["addDrive"] = (
@@ -111,7 +109,7 @@ export async function startGraphEmulator(
     { type = driveType, isReachable = false } = {},
   ) => {
     const drive = createDrive(id, type, { now, onChange: () => subscriptions.notify(id) });
-    drives.set(id, drive);
+    drives.push(drive);
     if (isReachable) reachable.set(id, drive);
     return drive;
   };
@@ -155,8 +153,7 @@ export async function startGraphEmulator(
     expireTokens: () => tokens.clear(),
     expireLinks: () => downloads.expireAll(),
     forgetChanges() {
-      const sequences = [...drives.values()].map((drive) => drive.sequence());
-      deltaGoneBefore = Math.max(...sequences) + 1;
+      for (const drive of drives) drive.forgetChanges();
     },
     passTime: (ms) => void (passedMs += ms),
     openSessions: () => uploads.openSessions(),

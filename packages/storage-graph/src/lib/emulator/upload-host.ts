@@ -147,13 +147,14 @@ export function createUploadHost({
   };
 }
 
-async function breakAfter(request: IncomingMessage, bytes: number): Promise<void> {
+function breakAfter(request: IncomingMessage, bytes: number): void {
+  const { socket } = request;
   let received = 0;
-  for await (const part of request) {
-    received += (part as Buffer).byteLength;
-    if (received >= bytes) break;
-  }
-  request.socket.resetAndDestroy();
+  request.on("error", () => {});
+  request.on("data", (part: Buffer) => {
+    received += part.byteLength;
+    if (received >= bytes) socket.resetAndDestroy();
+  });
 }
 
 function freeName(drive: DriveState, from: Item, segments: readonly string[]): string[] {
