@@ -18,6 +18,7 @@ const sources = [
   "packages/cli/src/main.ts",
   "packages/client/test/reading-process.ts",
   "packages/client/test/saving-process.ts",
+  "packages/storage-graph/test/transfer-process.ts",
   "packages/storage-s3/test/memory-process.ts",
   "packages/storage-azure-blob/test/memory-process.ts",
   "packages/transport-ws/test/serving-process.ts",
