@@ -48,6 +48,20 @@ test("a reader without one gets chunks of its own, which lent memory does not ch
   expect(lent.now).toBe(0);
 });
 
+test("chunks that share their memory with others leave it to them", async () => {
+  const memory = new TextEncoder().encode("0123456789");
+  const flow: ByteFlow = {
+    async pump(take: TakeChunk) {
+      await take(memory.subarray(2, 4));
+    },
+    cancel() {},
+  };
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of streamOf(flow)) chunks.push(chunk);
+  expect(chunks.map(text)).toEqual(["23"]);
+  expect(text(memory)).toBe("0123456789");
+});
+
 test("nothing is pumped before the first read, and no chunk before somebody wants it", async () => {
   const { flow, lent } = createLendingFlow(["0123", "4567"]);
   const reader = streamOf(flow).getReader();

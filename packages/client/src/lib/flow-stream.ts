@@ -23,8 +23,10 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
       keep(count < chunk.length ? chunk.subarray(count) : undefined);
       request.respond(count);
     } else {
-      // lent memory is filled again; what was given is the reader's
-      const own = giveBack ? new Uint8Array(chunk) : chunk;
+      // lent memory is filled again; and a stream detaches the memory of what it is given, which
+      // takes it from others where it is shared, as small Buffers share that of Node's pool
+      const isAlone = chunk.byteLength === chunk.buffer.byteLength;
+      const own = giveBack || !isAlone ? new Uint8Array(chunk) : chunk;
       keep(undefined);
       controller.enqueue(own);
     }

@@ -108,7 +108,7 @@ function createInlet(): OpenInlet {
       callback(count, bytes) {
         if (!take) return socket.emit("data", bytes.subarray(0, count));
         const wanted =
-          bytes === scratch ? take(Buffer.from(bytes.subarray(0, count))) : lend(count, take);
+          bytes === scratch ? take(new Uint8Array(bytes.subarray(0, count))) : lend(count, take);
         waiting = !wanted;
         return wanted && !starved;
       },
