@@ -106,7 +106,10 @@ test("what is small is not asked for, what is of unknown size is, and --yes answ
   const consent = createConsent({ signal })!;
   expect(await consent(scale)).toBe(true);
   // tests have no terminal
-  await expect(consent({ ...scale, bytes: 0, unknownSizes: 1 })).rejects.toThrow();
+  const unknown = { ...scale, bytes: 0, unknownSizes: 1 };
+  await expect(consent(unknown)).rejects.toMatchObject({
+    cause: { message: expect.stringContaining("size unknown") },
+  });
   expect(createConsent({ signal, yes: true })).toBeUndefined();
   expect(createConsent({ signal, maxSize: 1 })).toBeUndefined();
 });

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { homedir } from "node:os";
 import { sep } from "node:path";
 import { createInterface } from "node:readline";
@@ -49,16 +50,17 @@ function describeScale(scale: TransferScale): string {
 async function readAnswer(signal: AbortSignal): Promise<string | undefined> {
   // no line editing: Ctrl-C stays the terminal's own
   const lines = createInterface({ input: process.stdin, terminal: false });
-  let abort = (): void => {};
+  const waiting = new AbortController();
+  const until = { signal: AbortSignal.any([signal, waiting.signal]) };
   try {
-    return await new Promise((resolve, reject) => {
-      abort = () => reject(signal.reason);
-      signal.addEventListener("abort", abort, { once: true });
-      lines.once("line", resolve);
-      lines.once("close", () => resolve(undefined));
-    });
+    const answered = once(lines, "line", until) as Promise<[string]>;
+    const [line] = await Promise.race([answered, once(lines, "close", until)]);
+    return line;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
   } finally {
-    signal.removeEventListener("abort", abort);
+    waiting.abort();
     lines.close();
   }
 }

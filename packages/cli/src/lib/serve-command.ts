@@ -196,19 +196,19 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-async function openTrail(path: string): Promise<AuditFile> {
+async function openTrail(file: string): Promise<AuditFile> {
   try {
-    return await createAuditFile({ path });
+    return await createAuditFile({ path: file });
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (code === "corrupt")
       throw fault(
         "invalid_argument",
-        `${path} is no audit file, or its end was changed`,
+        `${file} is no audit file, or its end was changed`,
         "check it with `sluice audit verify`, or name another file",
       );
     if (!/^E[A-Z]+$/.test(code)) throw error;
-    throw fault("invalid_argument", `${path} takes no records (${code})`, "name another file");
+    throw fault("invalid_argument", `${file} takes no records (${code})`, "name another file");
   }
 }
 

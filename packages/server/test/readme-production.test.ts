@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatKey, generateKey } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { expect, test } from "vitest";
+import { talkTo } from "./talking.ts";
+
+const storage = createMemoryBackend({ "report.pdf": "%PDF" });
+const keys = formatKey(generateKey());
+const base = {
+  storage,
+  baseUri: "files://acme/",
+  endpoint: "https://mcp.example.com/mcp",
+  keys,
+  anonymous: true,
+  onWarning: () => {},
+};
+const params = { uri: "files://acme/report.pdf" };
+
+test("the page rule of the README", async () => {
+  const directory = {
+    mayRead: async (_: unknown, uris: readonly string[]) => uris.map(() => true),
+  };
+  // #region page
+  const sluice = createSluice({
+    ...base,
+    access: async (principal, uri) =>
+      (await directory.mayRead(principal, [uri]))[0] ? "allow" : "hide",
+    accessPage: async (principal, uris) =>
+      (await directory.mayRead(principal, uris)).map((may) => (may ? "allow" : "hide")),
+  });
+  // #endregion
+  const { message } = await talkTo(sluice)("modern", "resources/list");
+  expect(message.result.resources).toHaveLength(1);
+});
+
+test("the limits of the README", async () => {
+  // #region limits
+  const { RateLimiterMemory } = await import("rate-limiter-flexible");
+
+  const sluice = createSluice({
+    ...base,
+    limits: {
+      perPrincipal: 4,
+      requests: {
+        perPrincipal: new RateLimiterMemory({ points: 120, duration: 60 }),
+        global: new RateLimiterMemory({ points: 5_000, duration: 60 }),
+      },
+      bytes: { perPrincipal: new RateLimiterMemory({ points: 50 * 2 ** 30, duration: 86_400 }) },
+    },
+  });
+  // #endregion
+  const { message } = await talkTo(sluice)("legacy", "resources/read", { params });
+  expect(message.error).toBeUndefined();
+});
+
+test("the audit file of the README", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-audit-"));
+  const path = join(folder, "audit.log");
+  // #region audit
+  const { createAuditFile, verifyAuditFiles } = await import("@sluice/server/node");
+
+  const trail = await createAuditFile({ path });
+  const sluice = createSluice({ ...base, audit: { sink: trail.sink, required: true } });
+  // #endregion
+  const { message } = await talkTo(sluice)("modern", "resources/read", { params });
+  expect(message.error).toBeUndefined();
+  await trail.close();
+  expect(await verifyAuditFiles([path])).toMatchObject({ lines: 3, findings: [] });
+  await rm(folder, { recursive: true });
+});
+
+test("the telemetry of the README", async () => {
+  // #region telemetry
+  const { createTelemetry } = await import("@sluice/server/telemetry");
+
+  const sluice = createSluice({ ...base, telemetry: createTelemetry() });
+  // #endregion
+  const { message } = await talkTo(sluice)("modern", "resources/read", { params });
+  expect(message.error).toBeUndefined();
+});
