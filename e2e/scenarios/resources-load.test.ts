@@ -25,7 +25,8 @@ async function subscribe(url: string, n: number, hear: (uri: string) => void): P
   const uris = Array.from({ length: perClient }, (_, i) => `files://site/${n * perClient + i}`);
   if (isModern) {
     const { honoredFilter } = await client.listen({ resourceSubscriptions: uris });
-    expect(honoredFilter.resourceSubscriptions).toHaveLength(perClient);
+    if (honoredFilter.resourceSubscriptions?.length !== perClient)
+      throw new Error("not every subscription was honoured");
   } else for (const uri of uris) await client.subscribeResource({ uri });
   return client;
 }

@@ -28,7 +28,10 @@ function tool(options: Partial<SluiceOptions> = {}) {
   return {
     ...house,
     storage,
-    async call(args: object, authInfo?: { token: string; clientId: string; scopes: string[] }) {
+    call: async (
+      args: object,
+      authInfo?: { token: string; clientId: string; scopes: string[] },
+    ) => {
       const body = {
         jsonrpc: "2.0",
         id: 1,

@@ -78,7 +78,7 @@ export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOption
   );
 
   const subscriptions = attachSubscriptions(parts, mcp, isOurs);
-  attachList(parts, mcp, { isStreaming: stream, onListed: subscriptions.onSeen });
+  attachList(parts, mcp, { isStreaming: stream, onListed: (ctx) => subscriptions.onSeen(ctx) });
   attachCompletion(parts, mcp);
   if (readTool !== undefined) attachReadTool(parts, mcp, { name: readTool, isOurs });
 

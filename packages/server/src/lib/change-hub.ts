@@ -167,10 +167,10 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
       for (const listener of followers.get(key)?.listeners ?? []) note(listener, key);
       for (const listener of hearingAll) note(listener, key);
     }
-    const isListed = listed === "unknown" || listed.length > 0;
+    const isOther = listed === "unknown" || listed.length > 0;
     for (const listener of listeners) {
       const updated = updates.get(listener) ?? [];
-      const news = listener.hearsList && isListed ? listed : [];
+      const news = listener.hearsList && isOther ? listed : [];
       if (updated.length > 0 || news.length > 0) listener.onChanges({ updated, listed: news });
     }
   }

@@ -47,8 +47,19 @@ export async function readPart(reach: Reach, request: PartRequest): Promise<Part
     : readLines(reach, request, range);
 }
 
-/** `_meta` of content: its version, and for a part where it is. */
-export function partMeta({ info: { etag, size }, range }: Part): Record<string, unknown> {
+/** What `_meta` of content says: its version, and for a part where it is. */
+export interface PartMeta {
+  /** As in the `ETag` header. */
+  readonly etag?: string;
+  /** Of the whole resource. */
+  readonly size?: number;
+  readonly range?: string;
+  readonly lines?: string;
+  readonly next?: string;
+}
+
+/** `_meta` of content. */
+export function partMeta({ info: { etag, size }, range }: Part): PartMeta {
   return {
     ...(etag !== undefined && { etag: formatEntityTag(etag) }),
     ...(range && { ...(size !== undefined && { size }), range: range.bytes }),

@@ -30,7 +30,7 @@ export async function readResource(
       const { range, etag } = askedIn(ctx);
       const part = await readAs(parts, call, principal, {
         ...(range !== undefined && { range: parseAskedRange(range) }),
-        ...(etag !== undefined && { etag: String(etag) }),
+        ...(etag !== undefined && { etag: ensureText(etag) }),
         maxBytes: parts.options.maxReadBytes ?? defaultMaxReadBytes,
       });
       await entry.admit();
@@ -64,6 +64,11 @@ export async function readAs(
 /** Content as JSON carries it. */
 export function contentOf({ text, bytes }: Part): { text: string } | { blob: string } {
   return text === undefined ? { blob: encodeBase64(bytes) } : { text };
+}
+
+function ensureText(etag: unknown): string {
+  if (typeof etag === "string") return etag;
+  throw new SluiceError("invalid_argument", "sluice: read: the etag is no string");
 }
 
 function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {

@@ -1,4 +1,9 @@
-import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type {
+  CallToolResult,
+  ContentBlock,
+  McpServer,
+  ServerContext,
+} from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { z } from "zod";
 import { answerCall } from "./call.ts";
@@ -70,16 +75,16 @@ function answerOf(uri: string, part: Awaited<ReturnType<typeof readAs>>): CallTo
   const { size, range, lines, next, etag } = partMeta(part);
   const place = [range, lines].filter((text) => text !== undefined).join(", ");
   const summary = [
-    `${place}${size === undefined ? "" : ` of ${String(size)} bytes`}`,
-    next === undefined ? "this is the end" : `next: ${String(next)}`,
-    ...(etag === undefined ? [] : [`etag: ${String(etag)}`]),
+    `${place}${size === undefined ? "" : ` of ${size} bytes`}`,
+    next === undefined ? "this is the end" : `next: ${next}`,
+    ...(etag === undefined ? [] : [`etag: ${etag}`]),
   ].join("; ");
   const { mimeType, text } = part;
-  const content =
+  const content: ContentBlock =
     text === undefined
-      ? ({ type: "resource", resource: { uri, mimeType, ...contentOf(part) } } as const)
-      : ({ type: "text", text } as const);
-  return { content: [content, { type: "text", text: summary }] } as CallToolResult;
+      ? { type: "resource", resource: { uri, mimeType, ...contentOf(part) } }
+      : { type: "text", text };
+  return { content: [content, { type: "text", text: summary }] };
 }
 
 /** A model can do something about most of what goes wrong: it is told what. */

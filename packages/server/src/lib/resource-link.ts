@@ -1,9 +1,11 @@
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
 import { isOursOn } from "./attach.ts";
 import { answerCall } from "./call.ts";
-import { partMeta, readPart } from "./read-part.ts";
+import { partMeta, readPart, type Part } from "./read-part.ts";
+import type { Reach } from "./reach.ts";
 import { resourceEntry } from "./resource-entry.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
@@ -54,7 +56,7 @@ function makeLink(
     const reach = await parts.reach({ principal, key, action: "read" });
     const { signal } = ctx.mcpReq;
     const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
-    const { info, part } = await preview();
+    const { info, part } = await preview(reach, { key, previewBytes, signal });
     await entry.admit();
     const link = {
       ...(await resourceEntry(parts, info, isStreaming)),
@@ -66,14 +68,17 @@ function makeLink(
       result: [link, { type: "text", text: part.text, _meta: meta }],
       ending: { bytes: part.bytes.byteLength },
     };
-
-    /** An empty resource has no range to read. */
-    async function preview() {
-      const info = await reach.describe(key, { signal });
-      if (previewBytes === 0 || info.size === 0) return { info };
-      const range = { unit: "bytes", first: 0 } as const;
-      const part = await readPart(reach, { key, range, maxBytes: previewBytes, signal });
-      return { info: part.info, part };
-    }
   });
+}
+
+/** The version to link to, and its beginning; an empty resource has none. */
+async function preview(
+  reach: Reach,
+  { key, previewBytes, signal }: { key: string; previewBytes: number; signal: AbortSignal },
+): Promise<{ info: ObjectInfo; part?: Part }> {
+  const info = await reach.describe(key, { signal });
+  if (previewBytes === 0 || info.size === 0) return { info };
+  const range = { unit: "bytes", first: 0 } as const;
+  const part = await readPart(reach, { key, range, maxBytes: previewBytes, signal });
+  return { info: part.info, part };
 }
