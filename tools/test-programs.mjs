@@ -13,6 +13,7 @@ const sources = [
   "apps/demo-server/src/server-process.ts",
   "e2e/bed/programs/download.ts",
   "e2e/bed/programs/serve.ts",
+  "e2e/bed/programs/serve-storage.ts",
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
   "packages/cli/src/main.ts",

@@ -12,7 +12,7 @@ export interface Program<Hello> extends AsyncDisposable {
 }
 
 export async function startProgram<Hello>(
-  name: "serve" | "download",
+  name: "serve" | "serve-storage" | "download",
   settings: object = {},
   env: NodeJS.ProcessEnv = {},
 ): Promise<Program<Hello>> {
