@@ -1,4 +1,4 @@
-import type { Principal } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
 import type { ListPage, ObjectInfo } from "@sluice/storage";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
@@ -6,7 +6,7 @@ import { storageFault } from "./storage-fault.ts";
 /** Which page somebody asks for. */
 export interface PageRequest {
   readonly principal: Principal | undefined;
-  /** Of storage. */
+  /** Of an earlier page. It names objects: seal it before it goes out. */
   readonly cursor: string | undefined;
   /** Most objects on it. */
   readonly limit: number;
@@ -20,12 +20,12 @@ export interface VisiblePage extends ListPage {
 
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
 const mostObjects = 10_000;
-const aheadLimit = 100;
 
 /**
  * A page as a storage would give it that has only what the principal may list: it is filled up for
  * what is hidden, and says that there is more only when there is something to show. Without access
- * rules it costs one call to storage, with them one more.
+ * rules it costs one call to storage. With them it looks one object ahead and the cursor keeps that one's
+ * name: looking at the same place again would cost some storages the whole way there.
  */
 export async function visiblePage(
   parts: Pick<SluiceParts, "storageOf" | "mapper" | "access">,
@@ -33,43 +33,66 @@ export async function visiblePage(
 ): Promise<VisiblePage> {
   const { access, mapper } = parts;
   const storage = parts.storageOf(principal);
+  let { from, ahead } = readPosition(cursor);
+  let isOver = cursor !== undefined && from === undefined;
   let looked = 0;
+  let withheld = 0;
 
-  async function look(
-    from: string | undefined,
-    most: number,
-  ): Promise<{ page: ListPage; visible: ObjectInfo[] }> {
+  async function allowed(objects: readonly ObjectInfo[]): Promise<ObjectInfo[]> {
+    const uris = objects.map(({ key }) => mapper.toUri(key));
+    const decisions = await access.decideAll(principal, uris, "list");
+    const visible = objects.filter((_, at) => decisions[at] === "allow");
+    withheld += objects.length - visible.length;
+    return visible;
+  }
+
+  async function look(most: number): Promise<ObjectInfo[]> {
     const page = await storage
       .list({ limit: most, signal, ...(from !== undefined && { cursor: from }) })
       .catch((error: unknown) => Promise.reject(storageFault(error)));
     looked += Math.max(page.objects.length, 1);
-    const uris = page.objects.map(({ key }) => mapper.toUri(key));
-    const decisions = await access.decideAll(principal, uris, "list");
-    return { page, visible: page.objects.filter((_, at) => decisions[at] === "allow") };
-  }
-
-  async function isMoreAfter(end: string): Promise<boolean> {
-    let from: string | undefined = end;
-    for (let most = 1; from !== undefined && looked < mostObjects; most = aheadLimit) {
-      const { page, visible } = await look(from, most);
-      if (visible.length > 0) return true;
-      from = page.cursor;
-    }
-    return from !== undefined;
-  }
-
-  const objects: ObjectInfo[] = [];
-  let withheld = 0;
-  let from = cursor;
-  let keptBack: number;
-  do {
-    const { page, visible } = await look(from, limit - objects.length);
-    keptBack = page.objects.length - visible.length;
-    withheld += keptBack;
-    objects.push(...visible);
     from = page.cursor;
-    // a page that storage itself made short stays so
-  } while (keptBack > 0 && from !== undefined && objects.length < limit && looked < mostObjects);
-  const hasMore = from !== undefined && (!access.hasRules || (await isMoreAfter(from)));
-  return { objects, withheld, ...(hasMore && { cursor: from! }) };
+    isOver = from === undefined;
+    return allowed(page.objects);
+  }
+
+  if (!access.hasRules) {
+    const objects = await look(limit);
+    return { objects, withheld, ...(!isOver && { cursor: formatPosition({ from }) }) };
+  }
+  const objects: ObjectInfo[] = [];
+  if (ahead !== undefined) {
+    const info = await storage.describe(ahead, { signal }).catch(ignoreAbsent);
+    if (info) objects.push(...(await allowed([info])));
+  }
+  while (!isOver && objects.length <= limit && looked < mostObjects)
+    objects.push(...(await look(limit + 1 - objects.length)));
+  ahead = objects.splice(limit)[0]?.key;
+  const hasMore = ahead !== undefined || !isOver;
+  return { objects, withheld, ...(hasMore && { cursor: formatPosition({ from, ahead }) }) };
 }
+
+/** Where the next page goes on: with one object that was looked at already, then in storage. */
+interface Position {
+  /** Cursor of storage; `undefined` at its end, or before its start. */
+  from?: string | undefined;
+  ahead?: string | undefined;
+}
+
+function formatPosition({ from = "", ahead = "" }: Position): string {
+  return JSON.stringify([from, ahead]);
+}
+
+function readPosition(cursor: string | undefined): Position {
+  if (cursor === undefined) return {};
+  const [from, ahead] = JSON.parse(cursor) as [string, string];
+  return { from: from || undefined, ahead: ahead || undefined };
+}
+
+/** What was there a page ago and is not now is no fault. */
+function ignoreAbsent(error: unknown): undefined {
+  if (SluiceError.is(error) && absences.has(error.code)) return undefined;
+  throw storageFault(error);
+}
+
+const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied", "unsupported"]);

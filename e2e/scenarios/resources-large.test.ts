@@ -1,0 +1,70 @@
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../bed/raw.ts";
+import { startSite } from "../bed/site.ts";
+
+const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+const count = isDeep ? 1_000_000 : 3_000;
+const pageSize = 100;
+// making the files takes longer than listing them, unless they are in memory
+const memory = "/dev/shm";
+const mebibyte = 1024 * 1024;
+
+const root = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "sluice-large-"));
+beforeAll(() => {
+  for (let n = 0; n < count; n++) closeSync(openSync(join(root, String(n)), "w"));
+}, 300_000);
+afterAll(() => rmSync(root, { recursive: true }), 300_000);
+
+const middle = (values: number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+describe.each(["without access rules", "with access rules"])("a folder of %s", (kind) => {
+  test(
+    `${count} files is paged over MCP: each once, the last page as quickly as the first, in memory that stays`,
+    { timeout: 900_000 },
+    async () => {
+      await using site = await startSite({
+        root,
+        sluice: {
+          pageSize,
+          ...(kind === "with access rules" && {
+            access: (_who, uri) => (uri.endsWith("/7") ? "hide" : "allow"),
+          }),
+        },
+      });
+      const seen = new Uint8Array(count);
+      const times: number[] = [];
+      let before = 0;
+      let peak = 0;
+      let cursor: string | undefined;
+      do {
+        const startedAt = performance.now();
+        const { message } = await call(site.url, "resources/list", { ...(cursor && { cursor }) });
+        times.push(performance.now() - startedAt);
+        const { resources, nextCursor } = message!.result as {
+          resources: { name: string }[];
+          nextCursor?: string;
+        };
+        for (const { name } of resources) seen[Number(name)]! += 1;
+        cursor = nextCursor;
+        const rss = process.memoryUsage.rss() / mebibyte;
+        // the first pages grow the heap to what any work needs
+        if (times.length === Math.min(500, count / pageSize / 2)) before = rss;
+        peak = Math.max(peak, rss);
+      } while (cursor !== undefined);
+
+      if (kind === "with access rules") seen[7]! += 1;
+      expect([seen.indexOf(0), seen.findIndex((n) => n > 1)]).toEqual([-1, -1]);
+      const early = middle(times.slice(10, 110));
+      const late = middle(times.slice(-101, -1));
+      console.info(
+        `${times.length} pages ${kind}: early ${early.toFixed(1)} ms, late ${late.toFixed(1)} ms, memory +${(peak - before).toFixed(1)} MiB`,
+      );
+      expect(peak - before).toBeLessThan(64);
+      // a handful of pages on a busy machine says nothing about time
+      expect(isDeep ? late / early : 1).toBeLessThan(1.5);
+    },
+  );
+});
