@@ -30,11 +30,6 @@ const numbers: Exemption = {
   reason:
     "the SDK sends -32602 where a handler says -32002, in both eras, and -32003 means something else in SEP-2532; data.reason names the cause",
 };
-const forClients = (what: string): Exemption => ({
-  kind: "later",
-  reason: `${what} is the client's part of the resources surface`,
-});
-
 export const resourceRequirements: readonly Requirement[] = [
   // MCP, resources
   must("resources/must-declare", "a server with resources declares the capability"),
@@ -112,12 +107,8 @@ export const resourceRequirements: readonly Requirement[] = [
   article("7/resource-link", "a tool returns a link to a resource instead of the data"),
   article("8/audit", "each access is on record: who, what, which action, how it ended"),
   article("9.2/rate-limit", "reads are limited per caller"),
-  article("10.1/client-cache", "metadata and small content are cached", forClients("the cache")),
-  articleMust(
-    "10.2/consent",
-    "the scale of what will happen is shown before consent",
-    forClients("consent"),
-  ),
+  article("10.1/client-cache", "metadata and small content are cached"),
+  articleMust("10.2/consent", "the scale of what will happen is shown before consent"),
   article("11.2/no-token-stuffing", "large data does not travel inside a result"),
   articleMust("12.1/must-paginate", "large lists are paginated by cursor"),
   article("12.1/ranged-reads", "a small slice of a large file can be read"),

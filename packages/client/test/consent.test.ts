@@ -25,7 +25,7 @@ afterEach(async () => {
 const open = (consent: (scale: TransferScale) => boolean | Promise<boolean>, more: object = {}) =>
   streamResource(createRawClient(server.url, withStreaming()), uri, { consent, ...more });
 
-test("whoever saves is told how much goes where and comes from where, before anything is on disk", async () => {
+test("whoever saves is told how much goes where and comes from where, before anything is on disk [ARTICLE/10.2/consent]", async () => {
   const asked: TransferScale[] = [];
   const seen: string[][] = [];
   const stream = await open(async (scale) => {

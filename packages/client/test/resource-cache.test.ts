@@ -38,7 +38,7 @@ describe.each([
   const createHere = (more: object = {}) =>
     createResourceCache(createRawClient(server.url, withStreaming()), more);
 
-  test("within its time nobody is asked; after it the server is, and sends nothing again", async () => {
+  test("within its time nobody is asked; after it the server is, and sends nothing again [ARTICLE/10.1/client-cache]", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const cache = createHere({ ttlMs: 10_000 });
     const first = await cache.read(uri, options);

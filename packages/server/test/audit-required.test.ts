@@ -54,7 +54,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
 
 describe.each(eras)("%s era", (era) => {
   test.each(["resources/list", "resources/read", "resources/stream"])(
-    "%s gives nothing away without its record, and is busy instead",
+    "%s gives nothing away without its record, and is busy instead [ARTICLE/8/audit]",
     async (method) => {
       const { talk, sink, kept } = createKeeper();
       sink.isBroken = true;

@@ -51,7 +51,7 @@ const seen = ({ status, message, slot }: Exchange): string =>
 
 describe.each(eras)("%s era", (era) => {
   test.each(["resources/read", "resources/stream"])(
-    "%s of what is hidden is, to the byte and to the call to storage, that of what is missing",
+    "%s of what is hidden is, to the byte and to the call to storage, that of what is missing [ARTICLE/12.2/should-control-access]",
     async (method) => {
       const { hiding, empty } = createPair();
       const spellings = [secret, "files://demo/drafts/%73ecret.bin"];

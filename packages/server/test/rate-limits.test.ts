@@ -34,7 +34,7 @@ test("the limiters of the library are limiters, whatever keeps their counters", 
 
 describe.each(eras)("%s era", (era) => {
   test.each(methods)(
-    "%s over the limit is busy, with the time to wait, for that principal alone",
+    "%s over the limit is busy, with the time to wait, for that principal alone [ARTICLE/9.2/rate-limit]",
     async (method) => {
       const { talk, house } = createTalk({ requests: { perPrincipal: limiter(2) } });
       const ask = async (headers: Record<string, string>) => {

@@ -200,7 +200,7 @@ async function lastLine(file: FileHandle, size: number): Promise<LastLine> {
 }
 
 /** Where the head of a chained file is kept. */
-export function headPathOf(path: string): string {
+function headPathOf(path: string): string {
   return `${path}.head`;
 }
 
