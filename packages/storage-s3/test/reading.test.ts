@@ -107,6 +107,15 @@ describe("a body", () => {
     await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
   });
 
+  test("that is read slowly comes in larger chunks", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", Buffer.alloc(32 * mebibyte));
+    const reader = (await bucket.backend.open("a")).body.getReader();
+    const next = async () => (await reader.read()).value?.byteLength;
+    await expect.poll(next, { interval: 5 }).toBeGreaterThanOrEqual(256 * 1024);
+    await reader.cancel();
+  });
+
   test("that is read to its end leaves its connection to the next request", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
