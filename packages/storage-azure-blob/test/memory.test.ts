@@ -6,7 +6,7 @@ import { drain, type ScriptedService, startScriptedService } from "./scripted-se
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
-const size = deep ? 1024 * mib : 256 * mib;
+const size = deep ? 1024 * mib : 128 * mib;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
 
