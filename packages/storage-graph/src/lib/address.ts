@@ -38,8 +38,8 @@ export function createAddress(driveId: string, root: GraphRoot | undefined): Add
 }
 
 /**
- * What is wrong with a key here, or `undefined`. OneDrive reserves some characters, and drops
- * spaces and dots at the ends of names, so that such a key would name another object.
+ * What is wrong with a key here, or `undefined`. OneDrive reserves some characters, and does
+ * not keep spaces and dots at the ends of names, so that such a key could name another object.
  */
 export function checkGraphKey(key: string): string | undefined {
   const finding = checkKey(key);

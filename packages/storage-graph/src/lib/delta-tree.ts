@@ -12,7 +12,7 @@ interface Node {
 }
 
 /** What became of keys. */
-export interface KeyChanges {
+interface KeyChanges {
   readonly changed: string[];
   readonly removed: string[];
   /** Something happened to an item that nobody has heard of: list again. */

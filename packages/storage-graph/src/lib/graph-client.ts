@@ -7,7 +7,7 @@ import { type TokenSource, unlessAborted } from "./tokens.ts";
 const mostAnswerBytes = 16 * 1024 * 1024;
 
 /** A request to Graph itself. */
-export interface GraphRequest {
+interface GraphRequest {
   readonly method?: "GET" | "POST" | "PUT";
   /** Path below the version (`/drives/…`), or a link of Graph as it came. */
   readonly target: string;
@@ -21,7 +21,7 @@ export interface GraphRequest {
 }
 
 /** A request to a URL that carries its own permission: nothing of ours goes with it. */
-export interface AnonymousRequest {
+interface AnonymousRequest {
   readonly method: "GET" | "PUT" | "DELETE";
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;

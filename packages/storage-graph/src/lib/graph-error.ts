@@ -94,7 +94,7 @@ export function textOf(header: string | string[] | undefined): string | undefine
 }
 
 /** The codes of an error body from the outside in; the inner ones say more. */
-export function codesOf(body: unknown): string[] {
+function codesOf(body: unknown): string[] {
   const found: string[] = [];
   let layer = (body as { error?: unknown } | undefined)?.error;
   for (let depth = 0; depth < 8 && typeof layer === "object" && layer !== null; depth++) {

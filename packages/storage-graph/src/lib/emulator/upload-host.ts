@@ -7,7 +7,7 @@ const fragmentUnit = 327_680;
 const mostFragmentBytes = 60 * 1024 * 1024;
 
 /** What an upload session was asked for. */
-export interface UploadPlan {
+interface UploadPlan {
   readonly drive: DriveState;
   readonly from: Item;
   readonly segments: readonly string[];
