@@ -2,7 +2,9 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   Server,
+  type JSONRPCRequest,
   type McpServer,
+  type Result,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
@@ -12,11 +14,11 @@ import { faultOf, type RpcFault } from "./rpc-fault.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 
 /** A handler as the SDK keeps it: from a JSON-RPC request to a result. */
-export type Handler = NonNullable<ReturnType<HandlerAccess["handler"]>>;
+export type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 /** Reaches the SDK's accessor for stored handlers, which it keeps for role classes: `protected`. */
 class HandlerAccess extends Server {
-  handler(this: Server, method: string) {
+  handler(this: Server, method: string): Handler | undefined {
     // oxlint-disable-next-line no-underscore-dangle -- the SDK's name
     return (this as HandlerAccess)._getRequestHandler(method);
   }
@@ -76,7 +78,11 @@ export async function guarded<Result>(
 }
 
 /** Scopes that reading needs; the SDK asks for them at `resources/read` only. */
-export async function ensureReadScopes(mcp: McpServer, ctx: ServerContext, uri: string) {
+export async function ensureReadScopes(
+  mcp: McpServer,
+  ctx: ServerContext,
+  uri: string,
+): Promise<void> {
   const authInfo = ctx.http?.authInfo;
   const challenge = await mcp.resolveScopeChallenge({
     request: { jsonrpc: "2.0", id: ctx.mcpReq.id, method: "resources/read", params: { uri } },
