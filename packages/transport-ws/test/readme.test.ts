@@ -70,7 +70,6 @@ test("the examples of the README run", async () => {
   const { body } = await streamResource(client, "files://demo/a.txt");
   // #endregion
   expect(await new Response(body).text()).toBe("hello");
-  await client.close();
 
   // #region pending
   const { isConnectionLost } = await import("@sluice/transport-ws/client");
@@ -85,7 +84,8 @@ test("the examples of the README run", async () => {
     }
   }
   // #endregion
-  await expect(listTwice()).rejects.toThrow(/connect/i);
+  expect(await listTwice()).toBe(1);
+  await client.close();
 
   // #region drain
   await sockets.close({ restart: true, deadlineMs: 30_000 });

@@ -8,7 +8,20 @@ export interface Closing {
  * Every close that is ours to say. `ws` itself says 1002 (frames against RFC 6455), 1007 (text that
  * is not UTF-8) and 1009 (a message over the limit).
  */
-export const closings = {
+export const closings: Readonly<
+  Record<
+    | "done"
+    | "goingAway"
+    | "binary"
+    | "notJson"
+    | "notJsonRpc"
+    | "expired"
+    | "fault"
+    | "restart"
+    | "slow",
+    Closing
+  >
+> = {
   done: { code: 1000, reason: "" },
   goingAway: { code: 1001, reason: "server is going away" },
   binary: { code: 1003, reason: "binary frames were not negotiated" },
@@ -18,4 +31,4 @@ export const closings = {
   fault: { code: 1011, reason: "internal error" },
   restart: { code: 1012, reason: "server restarts" },
   slow: { code: 1013, reason: "messages are not taken" },
-} as const satisfies Record<string, Closing>;
+};
