@@ -7,6 +7,7 @@ import { serveMany } from "./tables/serve-many.ts";
 import { serveSmall } from "./tables/serve-small.ts";
 import { stalled } from "./tables/stalled.ts";
 import { tokens } from "./tables/tokens.ts";
+import { websocket } from "./tables/websocket.ts";
 
 /** Every table, in the order of the report. */
 export const experiments: readonly Experiment[] = [
@@ -20,4 +21,5 @@ export const experiments: readonly Experiment[] = [
   download,
   downloadThrottled,
   tokens,
+  websocket,
 ];

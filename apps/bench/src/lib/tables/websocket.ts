@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatKey, generateKey } from "@sluice/core";
+import { GiB, MiB, type Bench } from "../bench.ts";
+import { interleave } from "../interleave.ts";
+import { curl } from "../outside-client.ts";
+import { createPinger, type Pinger } from "../pinger.ts";
+import { startNodeServer } from "../server-process.ts";
+import { uriOf } from "../sluice.ts";
+import { across, quantile, ratio, type Sample } from "../statistics.ts";
+import type { Experiment, Table } from "../table.ts";
+
+const idle = "nothing else";
+const sidecar = "a download from the same process";
+const elsewhere = "a download from a process of its own";
+const inBand = "the file as binary frames on the connection";
+
+/** How long a message takes over WebSocket while bytes pass. */
+export const websocket: Experiment = {
+  id: "websocket",
+  title: "Messages over WebSocket while a file passes",
+  async run(bench: Bench): Promise<Table> {
+    const bytes = bench.quick ? 256 * MiB : GiB;
+    const file = await bench.file(bytes);
+    const keys = formatKey(generateKey());
+    const args = [bench.files, keys];
+    await using near = await startNodeServer("websocket-server", args, bench);
+    await using far = await startNodeServer("websocket-server", args, bench);
+    const to = [...args, String(far.ready.port)];
+    await using apart = await startNodeServer("websocket-server", to, bench);
+    await using pinger = await createPinger(urlOf(near.ready.port, "/mcp"));
+    await using other = await createPinger(urlOf(apart.ready.port, "/mcp"));
+    await using mixed = await createPinger(urlOf(near.ready.port, "/inband"), {
+      initialize: false,
+    });
+
+    const download = async (by: Pinger): Promise<void> => {
+      const { downloadUrl } = await by.call("resources/stream", { uri: uriOf(file) });
+      await curl(String(downloadUrl), bytes, bench);
+    };
+    const subjects = [
+      subject(idle, pinger, () => sleep(bench.quick ? 300 : 1_500)),
+      subject(sidecar, pinger, () => download(pinger)),
+      subject(elsewhere, other, () => download(other)),
+      subject(inBand, mixed, () => takeFrames(mixed, file)),
+    ];
+    const samples = await interleave(subjects, {
+      runs: bench.runs,
+      onRun: (name, round, { p99 }) =>
+        bench.say(`  ${round + 1} ${name}: p99 ${p99?.toFixed(2)} ms`),
+    });
+    const over = (name: string) => ratio(samples.get(name), samples.get(idle), "p99");
+    return {
+      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The last column is the quotient within a round.`,
+      columns: [
+        { key: "p50", title: "p50 ms", digits: 2 },
+        { key: "p99", title: "p99 ms", digits: 2, bars: true },
+        { key: "ratio", title: "p99 ÷ idle p99", digits: 2 },
+      ],
+      rows: subjects.map(({ name }) => ({
+        name,
+        cells: {
+          p50: across(samples.get(name), "p50"),
+          p99: across(samples.get(name), "p99"),
+          ratio: over(name),
+        },
+      })),
+      reach: [
+        { claim: "ping p99 beside a download, of idle", atMost: 1.5, got: over(sidecar) },
+        { claim: "the same with a process for the bytes", atMost: 1.5, got: over(elsewhere) },
+      ],
+    };
+  },
+};
+
+function urlOf(port: number, path: string): string {
+  return `ws://127.0.0.1:${port}${path}`;
+}
+
+function subject(name: string, pinger: Pinger, work: () => Promise<unknown>) {
+  return {
+    name,
+    async measure(): Promise<Sample> {
+      const times = await pinger.during(work);
+      return { p50: quantile(times, 0.5), p99: quantile(times, 0.99) };
+    },
+  };
+}
+
+/** Asks for a file and waits until its last frame is here. */
+async function takeFrames({ socket }: Pinger, file: string): Promise<void> {
+  const done = new Promise<void>((resolve) => {
+    const look = (data: unknown, isBinary: boolean): void => {
+      if (isBinary || !(data as Buffer).includes('"done"')) return;
+      socket.off("message", look);
+      resolve();
+    };
+    socket.on("message", look);
+  });
+  socket.send(JSON.stringify({ id: 0, method: "get", file }));
+  await done;
+}
