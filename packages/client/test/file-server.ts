@@ -16,6 +16,8 @@ export interface ServedFile {
   breakAfter?: number | undefined;
   /** Answers every GET with the whole file. */
   ranges?: boolean;
+  /** What download URL results say about their freshness. */
+  ttlMs?: number;
   readonly delivery?: "direct" | "linked" | "redirect" | "downloadUrl";
   /** Takes the answer over before anything is sent; true when it did. */
   before?(req: IncomingMessage, res: ServerResponse): boolean;
@@ -30,7 +32,12 @@ export async function startFileServer(file: ServedFile): Promise<RawServer> {
       const { delivery = "downloadUrl" } = file;
       if (delivery === "redirect")
         return void res.writeHead(302, { location: link, "mcp-resource-uri": uri }).end();
-      if (delivery === "downloadUrl") return replyUrl(res, request, new URL(link, server.url).href);
+      if (delivery === "downloadUrl") {
+        const { ttlMs } = file;
+        const meta = { _meta: { "dev.sluice/resource-streaming": { ttlMs } } };
+        const url = new URL(link, server.url).href;
+        return replyUrl(res, request, url, ttlMs === undefined ? {} : meta);
+      }
       if (delivery === "linked") res.setHeader("link", `<${link}>; rel="stream"`);
       return send(file, uri, undefined, res);
     },

@@ -51,6 +51,21 @@ describe.each([
     expect((await cache.read(uri, options)).source).toBe("kept");
   });
 
+  test("the server's own time counts before the caller's, for a day at most", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    served.ttlMs = 5_000;
+    const cache = createHere({ ttlMs: 60_000 });
+    const byUrl = { ...options, prefer: ["downloadUrl" as const] };
+    await cache.read(uri, byUrl);
+    vi.advanceTimersByTime(4_999);
+    expect((await cache.read(uri, byUrl)).source).toBe("kept");
+    vi.advanceTimersByTime(1);
+    served.ttlMs = 10 * 86_400_000;
+    expect((await cache.read(uri, byUrl)).source).toBe("revalidated");
+    vi.advanceTimersByTime(86_400_000);
+    expect((await cache.read(uri, byUrl)).source).toBe("revalidated");
+  });
+
   test("another version is fetched, never mixed up with the kept one", async () => {
     const cache = createHere();
     await cache.read(uri, options);

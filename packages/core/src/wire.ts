@@ -57,6 +57,8 @@ export interface DownloadUrlMeta {
   readonly digest?: string;
   /** File name as the server suggests it. Untrusted. */
   readonly name?: string;
+  /** Milliseconds for which what is said here may be used without asking again; absent means 0. */
+  readonly ttlMs?: number;
   /** True when the GET must also carry the `Mcp-Session-Id` of the session (legacy era). */
   readonly sessionBound?: boolean;
 }

@@ -102,13 +102,14 @@ describe.each(eras)("%s era", (era) => {
   });
 
   test("download URL: facts, expiry and binding beside the URL", async () => {
-    const { message, house } = await stream({ delivery: "downloadUrl" });
+    const { message, house } = await stream({ delivery: "downloadUrl", cacheTtlMs: 5_000 });
     const { result } = message;
     expect(result).toMatchObject({ uri, mimeType: "application/octet-stream", size: 10 });
     const meta = result._meta[EXTENSION_ID];
     expect(meta).toMatchObject({
       auth: "bound",
       name: "a.bin",
+      ttlMs: 5_000,
       etag: expect.stringMatching(/^".+"$/),
     });
     const leftMs = Date.parse(meta.expiresAt) - Date.now();

@@ -48,6 +48,7 @@ export interface Permit {
   /** SHA-256 in hex. */
   readonly digest?: string;
   readonly name?: string;
+  readonly ttlMs?: number;
   readonly credentials?: Credentials;
   readonly exchange: Exchange;
   readonly reach: Reach;
@@ -134,6 +135,7 @@ const metaSchema = z.looseObject({
   digest: text,
   name: text,
   sessionBound: z.optional(z.boolean()),
+  ttlMs: z.optional(z.number().check(z.nonnegative())),
 });
 
 type StreamResult = z.infer<typeof resultSchema>;
@@ -224,6 +226,7 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Sorte
     ...(tag?.strong && { etag: tag.tag }),
     ...(digest !== undefined && { digest }),
     ...(meta.name !== undefined && { name: meta.name }),
+    ...(meta.ttlMs !== undefined && { ttlMs: meta.ttlMs }),
   };
 }
 

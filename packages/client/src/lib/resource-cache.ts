@@ -14,7 +14,10 @@ export interface ResourceCacheOptions {
   readonly maxResourceBytes?: number;
   /** Most resources that anything is kept of; 10,000. */
   readonly maxResources?: number;
-  /** Milliseconds for which nobody is asked again; 0. After them the server is asked whether it is still the same. */
+  /**
+   * Milliseconds for which nobody is asked again, where the server does not say; 0. After them, or after
+   * the server's, which count for a day at most, the server is asked whether it is still the same.
+   */
   readonly ttlMs?: number;
 }
 
@@ -80,7 +83,7 @@ export function createCache(
       const answer = await fetch();
       const { facts, bytes } = answer;
       if (question.isCurrent)
-        entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: Date.now() + ttlMs });
+        entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: freshUntil(facts, ttlMs) });
       return answer;
     } finally {
       asking.delete(question);
@@ -149,6 +152,12 @@ interface Question {
 interface CachedFacts {
   readonly facts: StreamFacts;
   readonly bytes: Uint8Array | undefined;
+}
+
+const dayMs = 86_400_000;
+
+function freshUntil({ ttlMs }: StreamFacts, fallbackMs: number): number {
+  return Date.now() + Math.min(ttlMs ?? fallbackMs, dayMs);
 }
 
 /** The same version: only a strong entity tag tells. */

@@ -31,6 +31,8 @@ export interface StreamFacts {
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
   readonly digest?: string;
+  /** Milliseconds for which the server takes these facts and the content for fresh, when it says so. */
+  readonly ttlMs?: number;
   /** Origin that the bytes come from; absent where nobody knows the MCP server's own. */
   readonly origin?: string;
   /**
@@ -154,6 +156,7 @@ function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFact
     ...(digest !== undefined && { digest }),
     ...(contentEncoding !== undefined && { contentEncoding }),
     ...(origin !== undefined && { origin }),
+    ...(permit.ttlMs !== undefined && { ttlMs: permit.ttlMs }),
   };
 }
 

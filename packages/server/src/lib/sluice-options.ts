@@ -65,7 +65,10 @@ export interface SluiceOptions {
   readonly describe?: DescribeResource;
   /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */
   readonly pageSize?: number;
-  /** How long clients of the modern era may keep what list, read and templates gave. Default 0: not at all. */
+  /**
+   * How long clients of the modern era may keep what list, read and templates gave, and those of both
+   * what a download URL says of its resource. Default 0: not at all.
+   */
   readonly cacheTtlMs?: number;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
   readonly maxReadBytes?: number;

@@ -267,6 +267,7 @@ async function downloadUrl(
     ...(info.etag !== undefined && { etag: formatEntityTag(info.etag) }),
     ...(sha256 !== undefined && { digest: formatReprDigest(sha256) }),
     ...(principal?.sessionId !== undefined && { sessionBound: true }),
+    ...(parts.options.cacheTtlMs !== undefined && { ttlMs: parts.options.cacheTtlMs }),
   };
   return {
     result: {
