@@ -125,7 +125,8 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
       ).completion.values.toSorted();
     expect(await complete("n")).toEqual(["notes/"]);
     expect(await complete("notes/")).toEqual(["notes/plan.md", "notes/today.md"]);
-    expect(await complete("sec")).toEqual([]);
+    for (const nothing of ["sec", "../", "/etc/", "notes/../"])
+      expect(await complete(nothing)).toEqual([]);
   });
 
   test("what is hidden is neither listed, read, completed, subscribed to nor linked [MCP/completion/must-not-disclose] [ARTICLE/12.2/should-check-permissions] [MCP/security/should-check-permissions] [MCP/security/should-control-access] [ARTICLE/12.2/should-control-access]", async () => {

@@ -1,5 +1,5 @@
 import { InMemoryTransport, McpServer, requireScopes } from "@modelcontextprotocol/server";
-import type { AccessDecision, SluiceOptions } from "@sluice/server";
+import type { AccessDecision, AttachOptions, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type MemoryBackend, wrap } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
@@ -9,6 +9,7 @@ import { eras, talkTo } from "./talking.ts";
 async function connect(
   options: Partial<SluiceOptions> = {},
   register: (mcp: McpServer) => void = () => {},
+  attach: AttachOptions = {},
 ) {
   const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
   let open = 0;
@@ -26,7 +27,7 @@ async function connect(
   const house = createHouse({ principal: () => alice, storage, ...options });
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   register(mcp);
-  house.sluice.attach(mcp);
+  house.sluice.attach(mcp, attach);
   const [near, far] = InMemoryTransport.createLinkedPair();
   const notifications: { method: string; params?: { uri?: string } }[] = [];
   const answers = new Map<number, (message: any) => void>();
@@ -217,6 +218,16 @@ test("what the author subscribes to stays the author's", async () => {
     "resources/subscribe files://demo/own.txt",
     "resources/unsubscribe files://demo/own.txt",
   ]);
+  await session.close();
+});
+
+test("without streaming, what is too large is to be read in parts", async () => {
+  const session = await connect({ maxReadBytes: 0 }, () => {}, { stream: false });
+  const { error } = await session.call("resources/read", { uri: "files://demo/a.txt" });
+  expect(error.data).toMatchObject({
+    reason: "too_large",
+    suggestion: "Ask for a range of this resource",
+  });
   await session.close();
 });
 

@@ -8,6 +8,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { adviceOf } from "./advice.ts";
 import { eraOf } from "./client-streaming.ts";
 import { faultOf, type RpcFault } from "./rpc-fault.ts";
@@ -67,7 +68,8 @@ export async function guarded<Result>(
   } catch (error) {
     // what the SDK or the author's own handlers throw is theirs
     if (error instanceof ProtocolError) throw error;
-    const suggestion = adviceOf(error);
+    const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
+    const suggestion = adviceOf(error, isStreaming);
     const fault = faultOf(error, eraOf(mcp), {
       ...(uri !== undefined && { uri }),
       ...(suggestion !== undefined && { suggestion }),
