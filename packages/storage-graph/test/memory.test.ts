@@ -6,7 +6,7 @@ import type { TransferOrder, TransferReport } from "./transfer-process.ts";
 
 const mib = 2 ** 20;
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const size = (isDeep ? 1024 : 160) * mib;
+const size = (isDeep ? 1024 : 96) * mib;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
 
@@ -19,14 +19,14 @@ beforeAll(async () => {
   emulator = await startGraphEmulator({ discardsUploads: true });
   emulator.drive.put("large.bin", { size, read });
   emulator.drive.put("medium.bin", { size: 128 * mib, read });
-  emulator.drive.put("warm.bin", { size: 64 * mib, read });
+  emulator.drive.put("warm.bin", { size: 32 * mib, read });
   child = fork(inject("programs")["packages/storage-graph/test/transfer-process.ts"]!, {
     execArgv: [],
   });
   await once(child, "message");
   // code that is compiled and buffers that are pooled belong to the idle state
-  await transfer("read", "warm.bin", 64 * mib);
-  await transfer("write", "warm.bin", 64 * mib);
+  await transfer("read", "warm.bin", 32 * mib);
+  await transfer("write", "warm.bin", 32 * mib);
 }, 60_000);
 
 afterAll(async () => {

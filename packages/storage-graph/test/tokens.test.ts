@@ -124,3 +124,8 @@ test.each(["http://graph.microsoft.com", "ftp://localhost", "https://graph.micro
     expect(() => createGraphBackend({ credential, driveId: "b!x", baseUrl })).toThrow(TypeError);
   },
 );
+
+test.each(["../up", "a/../b", "a:b", "a."])("a root at %j is a mistake of the program", (path) => {
+  const options = { credential: { getToken: async () => null }, driveId: "b!x", root: { path } };
+  expect(() => createGraphBackend(options)).toThrow(TypeError);
+});

@@ -144,6 +144,24 @@ test("ifMatch is compared again before the last fragment of a long upload", asyn
   expect(graph.emulator.openSessions()).toBe(0);
 });
 
+test("ifMatch for a file that was removed meanwhile creates none, although the service would", async () => {
+  await using graph = await startEmulated();
+  graph.drive.put("a.bin", "first");
+  const { etag: ifMatch = "" } = await graph.backend.describe("a.bin");
+  const writer = await graph.backend.write?.("a.bin", { ifMatch });
+  await writer?.write(Buffer.from("second"));
+  graph.drive.remove("a.bin");
+  await expect(writer?.commit()).rejects.toMatchObject({ code: "precondition_failed" });
+  await expect(graph.backend.describe("a.bin")).rejects.toMatchObject({ code: "not_found" });
+  // the twin: the service does not compare where there is nothing
+  const { origins, credential } = graph.emulator;
+  const { token } = await credential.getToken();
+  const headers = { authorization: `Bearer ${token}`, "if-match": `"${ifMatch}"` };
+  const url = `${origins.graph}/v1.0/drives/${graph.drive.id}/root:/a.bin:/content`;
+  const { status } = await fetch(url, { method: "PUT", body: "second", headers });
+  expect(status).toBe(201);
+});
+
 test("an abort in the middle of a fragment rejects at once with its reason and cancels the session", async () => {
   await using graph = await startEmulated();
   const caller = new AbortController();

@@ -15,13 +15,18 @@ export interface Address {
   readonly delta: string;
 }
 
-/** Creates the paths. A root path is taken apart into segments; each is encoded alone. */
+/**
+ * Creates the paths. A root path is taken apart into segments; each is encoded alone. One that no
+ * item can have throws `TypeError`.
+ */
 export function createAddress(driveId: string, root: GraphRoot | undefined): Address {
   const drive = `/drives/${encodeURIComponent(driveId)}`;
   const toItem = (id: string, action = ""): string =>
     `${drive}/items/${encodeURIComponent(id)}${action}`;
   const anchor = root !== undefined && "id" in root ? toItem(root.id) : `${drive}/root`;
   const folders = root !== undefined && "path" in root ? root.path.split("/").filter(Boolean) : [];
+  const finding = folders.length > 0 ? checkGraphKey(folders.join("/")) : undefined;
+  if (finding !== undefined) throw new TypeError(`graph: the path of the root ${finding}`);
   return {
     driveId,
     toItem,

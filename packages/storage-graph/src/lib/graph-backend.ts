@@ -39,7 +39,7 @@ export interface GraphBackendOptions {
 
 /**
  * Creates a backend over a drive of Microsoft Graph, or one folder of it. Nothing is asked yet.
- * Throws `TypeError` when `baseUrl` is no HTTPS origin.
+ * Throws `TypeError` when `baseUrl` is no HTTPS origin, or the path of the root is none.
  */
 export function createGraphBackend(options: GraphBackendOptions): StorageBackend {
   const { credential, writable = false, watchIntervalMs = 30_000, notifications } = options;

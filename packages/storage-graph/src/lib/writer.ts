@@ -121,9 +121,9 @@ export async function createGraphWriter(
   const publish = async (): Promise<ObjectInfo> => {
     if (size !== undefined && sent + filled !== size) throw wrongSize(who, sent + filled, size);
     if (spool) await sendSpooled(spool);
-    if (!session) return infoOf(await putWhole());
-    // the condition was compared when the session began, perhaps an hour ago
+    // the service compares when a session begins, perhaps an hour ago, and not at all where no file is any more
     if (options.ifMatch !== undefined) await ensureCurrent();
+    if (!session) return infoOf(await putWhole());
     const item = await session.send(sent, fragment.subarray(0, filled));
     if (item === undefined)
       throw new SluiceError("interrupted", `${who}: the service has all bytes and no file`);

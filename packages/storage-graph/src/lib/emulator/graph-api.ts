@@ -170,10 +170,10 @@ export function createGraphApi(parts: ApiParts): (call: ApiCall) => Promise<ApiA
   return api;
 }
 
-/** True when `If-Match` is there and names neither tag of the item. */
+/** True when `If-Match` names neither tag of the item. Where no file is yet it means nothing. */
 function isMismatch({ headers, drive }: ItemCall, item: Item | undefined): boolean {
   const tag = headers["if-match"];
-  return tag !== undefined && (item === undefined || !namesTag(tag, drive, item));
+  return tag !== undefined && item !== undefined && !namesTag(tag, drive, item);
 }
 
 function replace(drive: DriveState, item: Item, body: Buffer): Item {
