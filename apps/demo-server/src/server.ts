@@ -1,13 +1,13 @@
-// The example server: an MCP server in Express whose resources are the files of a folder, and leave
-// it as plain bytes. One setting says which folder:   SLUICE_STORAGE=./files tsx src/server.ts
+// The example server: an MCP server in Express whose resources are files of a folder, a bucket, a
+// container or a drive, and leave it as plain bytes. One setting says which: see ../README.md
 import { fileURLToPath } from "node:url";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
-import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { Express } from "express";
+import { openStorage } from "./lib/open-storage.ts";
 
 /** An Express app with an MCP endpoint that streams its resources. */
 export function createApp(options: Omit<SluiceOptions, "baseUri" | "keys">): Express {
@@ -26,9 +26,14 @@ export function createApp(options: Omit<SluiceOptions, "baseUri" | "keys">): Exp
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { SLUICE_STORAGE = ".", PORT = "3000" } = process.env;
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
-  const app = createApp({ storage: createFsBackend({ root: SLUICE_STORAGE }), endpoint });
-  app.listen(Number(PORT), "127.0.0.1", (error) => {
-    if (error) throw error;
-    console.log(`${SLUICE_STORAGE} is served at ${endpoint}`);
-  });
+  try {
+    const storage = await openStorage(SLUICE_STORAGE, process.env);
+    createApp({ storage, endpoint }).listen(Number(PORT), "127.0.0.1", (error) => {
+      if (error) throw error;
+      console.log(`${SLUICE_STORAGE} is served at ${endpoint}`);
+    });
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
 }

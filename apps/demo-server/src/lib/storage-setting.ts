@@ -1,0 +1,139 @@
+import { fileURLToPath } from "node:url";
+
+/** What the setting `SLUICE_STORAGE` says. */
+export type StorageSetting =
+  | { readonly kind: "file"; readonly root: string }
+  | {
+      readonly kind: "s3";
+      readonly bucket: string;
+      readonly prefix?: string;
+      readonly region?: string;
+      readonly endpoint?: string;
+    }
+  | { readonly kind: "azblob"; readonly container: string; readonly prefix?: string }
+  | { readonly kind: "graph"; readonly driveId: string; readonly path?: string };
+
+/** Where credentials come from instead. */
+const credentialSources: Readonly<Record<string, string>> = {
+  file: "A folder needs none.",
+  s3: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role.",
+  azblob:
+    "Set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.",
+  graph: "Set GRAPH_ACCESS_TOKEN.",
+};
+
+const forms =
+  "a folder, file:./folder, s3://bucket/prefix?region=…&endpoint=…, azblob://container/prefix or graph://driveId/path";
+
+/**
+ * Reads the setting: a URL, or the path of a folder. Throws a `TypeError` that says what is wrong and
+ * never repeats what could be a secret.
+ */
+export function parseStorageSetting(text: string): StorageSetting {
+  if (text === "") throw refusal(`is empty; it is ${forms}`);
+  // one letter is a drive of Windows
+  const [, scheme] = /^([a-z][a-z0-9+.-]+):/i.exec(text) ?? [];
+  if (scheme === undefined) return { kind: "file", root: text };
+  const kind = scheme.toLowerCase();
+  if (!(kind in credentialSources))
+    throw refusal(
+      `has the unknown scheme "${kind}:"; it is ${forms}. For a folder whose name has a colon write ./ before it`,
+    );
+  if (kind === "file") return { kind, root: toPath(text) };
+
+  const { host, path, parameters } = takeApart(text, kind);
+  if (kind === "s3") {
+    const { region, endpoint } = readParameters(parameters, kind, ["region", "endpoint"]);
+    return {
+      kind,
+      bucket: host,
+      ...(path !== "" && { prefix: path }),
+      ...(region !== undefined && { region }),
+      ...(endpoint !== undefined && { endpoint: toOrigin(endpoint) }),
+    };
+  }
+  readParameters(parameters, kind, []);
+  return kind === "azblob"
+    ? { kind, container: host, ...(path !== "" && { prefix: path }) }
+    : { kind: "graph", driveId: host, ...(path !== "" && { path }) };
+}
+
+interface Parts {
+  readonly host: string;
+  /** Decoded, without slashes at its ends. */
+  readonly path: string;
+  readonly parameters: URLSearchParams;
+}
+
+function takeApart(text: string, kind: string): Parts {
+  if (!URL.canParse(text)) throw refusal(`is no URL; it is ${forms}`);
+  const { username, password, hostname, port, pathname, searchParams, hash } = new URL(text);
+  if (username !== "" || password !== "") throw hasCredentials(kind);
+  if (hostname === "") throw refusal(`names nothing after "${kind}://"; it is ${forms}`);
+  if (port !== "") throw refusal("has a port; the address of another S3 store goes into endpoint=");
+  if (hash !== "") throw refusal("has a fragment; write # as %23");
+  return {
+    host: decode(hostname),
+    path: decode(pathname).replace(/^\/+|\/+$/g, ""),
+    parameters: searchParams,
+  };
+}
+
+/** The parameters by name. Each may be there once, and no other. */
+function readParameters(
+  parameters: URLSearchParams,
+  kind: string,
+  known: readonly string[],
+): Readonly<Record<string, string | undefined>> {
+  const values: Record<string, string> = {};
+  for (const [name, value] of parameters) {
+    if (/key|secret|token|password|credential|connection|^sig$|^x-amz-/i.test(name))
+      throw hasCredentials(kind);
+    if (!known.includes(name))
+      throw refusal(
+        `has the unknown parameter "${name}"; ${known.length === 0 ? `${kind}: takes none` : `${kind}: takes ${known.join(" and ")}`}`,
+      );
+    if (name in values || value === "") throw refusal(`needs one value for "${name}"`);
+    values[name] = value;
+  }
+  return values;
+}
+
+function toPath(text: string): string {
+  const rest = text.slice("file:".length);
+  if (/[?#]/.test(rest)) throw refusal("has a query or fragment; write ? as %3F and # as %23");
+  if (rest === "") throw refusal(`names no folder after "file:"; it is ${forms}`);
+  if (!rest.startsWith("//")) return decode(rest);
+  try {
+    return fileURLToPath(text);
+  } catch {
+    // another machine, an encoded slash, or no URL at all
+    throw refusal("is no file URL of this machine; three slashes begin a path: file:///folder");
+  }
+}
+
+function toOrigin(endpoint: string): string {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url && (url.username !== "" || url.password !== "")) throw hasCredentials("s3");
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "")
+    throw refusal("needs an endpoint such as https://minio.example:9000");
+  return url.origin;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refusal("has a percent sign that is no escape; write it as %25");
+  }
+}
+
+function hasCredentials(kind: string): TypeError {
+  return refusal(
+    `has credentials in it, and URLs end up in logs and histories. ${credentialSources[kind]}`,
+  );
+}
+
+function refusal(what: string): TypeError {
+  return new TypeError(`demo-server: SLUICE_STORAGE ${what}`);
+}
