@@ -4,7 +4,7 @@ import { answerGenerated, type GeneratedBlob } from "./generated-blob.ts";
 import { type HttpService, refuse, startHttpService } from "./http-service.ts";
 
 /** What the proxy does to the next request, or to the next body of a blob. */
-export type Fault =
+type Fault =
   | {
       readonly kind: "refuse";
       readonly status: number;

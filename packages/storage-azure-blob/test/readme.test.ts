@@ -1,5 +1,5 @@
 // #region serve
-import { createAzureBlobBackend, type EventQueue } from "@sluice/storage-azure-blob";
+import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 
 /** Reads every blob below `reports/` of a container, page by page, and counts the bytes. */
 export async function countBytes(connectionString: string, container: string): Promise<number> {
@@ -52,6 +52,8 @@ export async function store(container: ContainerClient, key: string, text: strin
 // #endregion
 
 // #region watch
+import type { EventQueue } from "@sluice/storage-azure-blob";
+
 /** Tells about every change until the signal ends it; `queue` is a `QueueClient` of `@azure/storage-queue`. */
 export async function follow(
   container: ContainerClient,

@@ -193,9 +193,9 @@ describe("the queue", () => {
     let refused = 2;
     queue = {
       ...willing,
-      async deleteMessage(id, receipt) {
+      async deleteMessage(...given) {
         if (refused-- > 0) throw new Error("PopReceiptMismatch");
-        return willing.deleteMessage(id, receipt);
+        return willing.deleteMessage(...given);
       },
     };
     const batches = await watch();

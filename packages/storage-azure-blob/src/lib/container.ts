@@ -34,9 +34,10 @@ const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipeli
 /** The root that the options name. Throws `invalid_argument` for a prefix that is no folder of keys, or a URL that is none. */
 export function createRoot(location: AzureContainer, prefix = ""): Root {
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
-  const finding = folder === "" ? undefined : checkKey(folder.slice(0, -1));
-  if (finding !== undefined)
-    throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
+  const finding = hasTrailingDot(folder)
+    ? "has a segment that ends with a dot"
+    : folder && checkKey(folder.slice(0, -1));
+  if (finding) throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
   return { container: createContainerClient(location), prefix: folder };
 }
 

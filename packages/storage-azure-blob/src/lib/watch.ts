@@ -27,7 +27,11 @@ export interface EventQueue {
     readonly numberOfMessages: number;
     readonly abortSignal: AbortSignal;
   }): Promise<{ readonly receivedMessageItems: readonly QueuedMessage[] }>;
-  deleteMessage(messageId: string, popReceipt: string): Promise<unknown>;
+  deleteMessage(
+    messageId: string,
+    popReceipt: string,
+    options: { readonly abortSignal: AbortSignal },
+  ): Promise<unknown>;
 }
 
 /** Watches a root through a queue of events. */
@@ -56,7 +60,11 @@ export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Wa
       for (const change of parseMessage(messageText, root)) tell(change);
     // only now: what a process that dies here has not told comes again, as does what cannot be deleted
     await Promise.allSettled(
-      messages.map(({ messageId, popReceipt }) => queue.deleteMessage(messageId, popReceipt)),
+      messages.map(({ messageId, popReceipt }) =>
+        request({ who, signal }, (abortSignal) =>
+          queue.deleteMessage(messageId, popReceipt, { abortSignal }),
+        ),
+      ),
     );
     return messages.length > 0;
   };
