@@ -17,6 +17,11 @@ export interface ServeSettings {
   /** So many small files with a number as their name. */
   readonly numbered?: number;
   readonly sessions?: boolean;
+  /** A folder to serve as it is, instead of one of its own. */
+  readonly root?: string;
+  readonly pageSize?: number;
+  /** With access rules: the URIs that they hide end so. */
+  readonly hides?: string;
 }
 
 const {
@@ -24,6 +29,9 @@ const {
   files = {},
   numbered = 0,
   sessions = false,
+  root,
+  pageSize,
+  hides,
 } = JSON.parse(process.argv[2] ?? "{}") as ServeSettings;
 const modes: readonly string[] = ["direct", "redirect", "downloadUrl"] satisfies DeliveryMode[];
 const redirectOrigins: string[] = [];
@@ -32,6 +40,7 @@ const site = await startSite({
   sparse,
   files: { ...files, ...Object.fromEntries(Array.from({ length: numbered }, (_, n) => [n, "1"])) },
   sessions,
+  ...(root !== undefined && { root }),
   async storage(backend) {
     const store = await createSigningStore(backend);
     redirectOrigins.push(store.origin);
@@ -43,7 +52,12 @@ const site = await startSite({
       return modes.includes(mode) ? (mode as DeliveryMode) : (client.prefer?.[0] ?? "direct");
     },
     redirectOrigins,
+    ...(pageSize !== undefined && { pageSize }),
+    ...(hides !== undefined && {
+      access: (_who, uri) => (uri.endsWith(hides) ? "hide" : "allow"),
+    }),
     onError: () => {},
+    onWarning: () => {},
   }),
 });
 

@@ -6,7 +6,7 @@ import type { SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 
 /** A change as the protocol tells it. */
-export type ChangeNotification =
+type ChangeNotification =
   | {
       readonly method: "notifications/resources/updated";
       readonly params: { readonly uri: string };
