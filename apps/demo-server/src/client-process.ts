@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamingCapabilities } from "@sluice/client";
 import { streamResource, withStreaming } from "@sluice/client/node";
 import type { DeliveryMode } from "@sluice/core/wire";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
 /** What to fetch, and where to put it. */
@@ -68,6 +69,9 @@ async function connect(url: string): Promise<Client> {
     { name: "demo", version: "1.0.0" },
     { capabilities: streamingCapabilities(), ...modern },
   );
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() }));
+  const transport = url.startsWith("ws:")
+    ? createWebSocketTransport(url)
+    : new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() });
+  await client.connect(transport);
   return client;
 }

@@ -47,6 +47,10 @@ async function tell(): Promise<void> {
   const downloadUrl = await show(file, { ...place, way: "downloadUrl" });
   say("    the answer is a sealed URL, and a GET to it brings the bytes");
 
+  heading("The messages over a WebSocket, the bytes beside it");
+  await show(file, { ...place, way: "websocket" });
+  say("    the answer on the socket is a sealed URL, and HTTP brings the bytes");
+
   heading("Once more, over a line that breaks in the middle");
   await showBreak(file);
 

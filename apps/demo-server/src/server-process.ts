@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import type { Delivery } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
+import { startSocketServer } from "./lib/socket-server.ts";
 import { withSignedUrls } from "./lib/storage-origin.ts";
 import { answerQuestions } from "./lib/peer.ts";
 import { createApp } from "./server.ts";
@@ -34,5 +35,8 @@ answerQuestions({
     });
     server.on("request", app);
     return { port };
+  },
+  async startSockets({ folder }: Pick<ServerSettings, "folder">) {
+    return { url: await startSocketServer(folder) };
   },
 });

@@ -28,7 +28,7 @@ test("the demo downloads in every mode, mends a broken line, and cleans up", asy
   writeFileSync(join(files, "report (final).pdf"), Buffer.alloc(2 ** 20, "report"));
   const { status, output, left } = await demo(files);
   expect(output).toContain("files://demo/report%20%28final%29.pdf");
-  for (const way of ["direct", "redirect", "downloadUrl", "direct", "base64"])
+  for (const way of ["direct", "redirect", "downloadUrl", "websocket", "base64"])
     expect(output).toMatch(new RegExp(`^  ${way} .*✓ SHA-256 is that of the file$`, "m"));
   expect(output).toMatch(/cut after .*\n.*goes on with Range: bytes=\d{5,}-\n/);
   expect(output).toMatch(/base64 takes [\d.]+ times as long/);

@@ -11,7 +11,7 @@ import { onTestFinished } from "vitest";
 const info = { name: "test", version: "1.0.0" };
 
 /** The SDK clients in the field. Their calls are the same, their types are not. */
-export const sdks = {
+const sdks = {
   "SDK v2, modern": (): ClientV2 =>
     new ClientV2(info, {
       capabilities: streamingCapabilities(),

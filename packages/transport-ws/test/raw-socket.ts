@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { deferred } from "./deferred.ts";
 
 /** A frame as it came. */
-export interface Frame {
+interface Frame {
   readonly opcode: number;
   readonly payload: Buffer;
 }

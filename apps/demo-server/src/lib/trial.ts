@@ -6,7 +6,7 @@ import type { Errand, Fetched } from "../client-process.ts";
 import type { ServerSettings } from "../server-process.ts";
 import type { CuttingProxy } from "./cutting-proxy.ts";
 import { digestOf } from "./digest.ts";
-import { startPeer, type MemoryUse } from "./peer.ts";
+import { startPeer, type MemoryUse, type Peer } from "./peer.ts";
 
 /** A file of the demo, as the server lists it and as it lies on the disk. */
 export interface DemoFile {
@@ -18,7 +18,7 @@ export interface DemoFile {
 
 /** One way to get a file from a fresh server into a fresh client. */
 export interface Trial {
-  readonly way: DeliveryMode | "base64";
+  readonly way: DeliveryMode | "base64" | "websocket";
   readonly folder: string;
   /** Where the file is put for as long as it takes to check it. */
   readonly downloads: string;
@@ -65,7 +65,7 @@ export async function listFiles(folder: string): Promise<ListedFile[]> {
 
 /** Runs a trial. Rejects unless the file came in the mode that was meant, and with the right SHA-256. */
 export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
-  const { way, bar, storage, proxy } = trial;
+  const { way, bar, storage } = trial;
   const path = join(trial.downloads, way);
   const server = startPeer("server-process");
   const client = startPeer("client-process", (news) => {
@@ -73,21 +73,15 @@ export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
     bar.update(receivedBytes, totalBytes);
   });
   try {
-    const { port } = await server.ask<{ port: number }>("start", {
-      folder: trial.folder,
-      delivery: way === "base64" ? "auto" : way,
-      ...(storage && { storage }),
-      ...(proxy && { origin: proxy.origin }),
-    } satisfies ServerSettings);
-    if (proxy) proxy.target = port;
     const fetched = await client.ask<Fetched>(way === "base64" ? "read" : "stream", {
-      url: `${proxy?.origin ?? `http://127.0.0.1:${port}`}/mcp`,
+      url: await startServer(server, trial),
       uri: file.uri,
       path,
       ...(storage && { trustedOrigins: [storage.origin] }),
     } satisfies Errand);
     bar.clear();
-    if (fetched.mode !== way) throw new Error(`${way}: the server answered with ${fetched.mode}`);
+    const mode = way === "websocket" ? "downloadUrl" : way;
+    if (fetched.mode !== mode) throw new Error(`${way}: the server answered with ${fetched.mode}`);
     if ((await digestOf(path)) !== file.sha256) throw new Error(`${way}: the SHA-256 is wrong`);
     return {
       way,
@@ -101,4 +95,19 @@ export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
     await Promise.all([server.stop(), client.stop()]);
     await rm(path, { force: true });
   }
+}
+
+/** Starts the server of a trial; gives the address for its client. */
+async function startServer(server: Peer, trial: Trial): Promise<string> {
+  const { way, folder, storage, proxy } = trial;
+  if (way === "websocket")
+    return (await server.ask<{ url: string }>("startSockets", { folder })).url;
+  const { port } = await server.ask<{ port: number }>("start", {
+    folder,
+    delivery: way === "base64" ? "auto" : way,
+    ...(storage && { storage }),
+    ...(proxy && { origin: proxy.origin }),
+  } satisfies ServerSettings);
+  if (proxy) proxy.target = port;
+  return `${proxy?.origin ?? `http://127.0.0.1:${port}`}/mcp`;
 }

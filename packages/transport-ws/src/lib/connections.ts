@@ -4,7 +4,7 @@ import { closings, type Closing } from "./closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
 /** An open connection. */
-export interface Connection {
+interface Connection {
   readonly socket: WebSocket;
   readonly channel: ServerChannel;
 }

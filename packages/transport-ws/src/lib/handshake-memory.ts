@@ -14,7 +14,7 @@ export interface HandshakeMemory {
 }
 
 /** A handshake to be repeated. */
-export interface HandshakeRepeat {
+interface HandshakeRepeat {
   readonly id: string;
   readonly request: JSONRPCMessage;
   readonly confirmation: JSONRPCMessage;

@@ -7,7 +7,7 @@ export type ReadMessage =
   | { readonly fault: MessageFault; readonly message?: never };
 
 /** What is wrong with a frame: the JSON-RPC error to send, and the close that follows it. */
-export interface MessageFault {
+interface MessageFault {
   readonly code: -32700 | -32600;
   readonly message: string;
   readonly closing: Closing;

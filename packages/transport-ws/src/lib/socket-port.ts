@@ -10,7 +10,7 @@ export interface SocketPort {
 }
 
 /** What a connection tells. */
-export interface SocketEvents {
+interface SocketEvents {
   text(data: string): void;
   binary(): void;
   /** The end; nothing follows. */
