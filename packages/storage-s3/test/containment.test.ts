@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createBucket } from "./bucket.ts";
 
 /** Of the keys that reach the server, one in so many is tried. */
-const step = process.env["SLUICE_DEEP"] === undefined ? 29 : 1;
+const step = process.env["SLUICE_DEEP"] === undefined ? 59 : 1;
 
 const ups = [
   "..",

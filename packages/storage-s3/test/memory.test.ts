@@ -7,8 +7,8 @@ import { type S3StandIn, startS3StandIn } from "./stand-in/stand-in.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mebibyte = 1024 * 1024;
-const largeBytes = (deep ? 1024 : 256) * mebibyte;
-const writtenBytes = (deep ? 1024 : 64) * mebibyte;
+const largeBytes = (deep ? 1024 : 128) * mebibyte;
+const writtenBytes = (deep ? 1024 : 48) * mebibyte;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mebibyte;
 const timeout = deep ? 300_000 : 60_000;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   standIn = await startS3StandIn({ keepUploads: false });
   standIn.put("warm", sparse(32 * mebibyte));
   standIn.put("large", sparse(largeBytes));
-  standIn.put("medium", sparse(160 * mebibyte));
+  standIn.put("medium", sparse(128 * mebibyte));
 });
 afterAll(() => standIn[Symbol.asyncDispose]());
 
@@ -52,7 +52,7 @@ describe("memory does not depend on the size of an object", () => {
   });
 
   test("twin: a reader that keeps the bytes is seen to", { timeout }, async () => {
-    const { growth } = await run("keep", "medium", 160 * mebibyte);
+    const { growth } = await run("keep", "medium", 128 * mebibyte);
     expect(growth).toBeGreaterThan(mostGrowth);
   });
 });

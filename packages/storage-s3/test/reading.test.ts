@@ -163,6 +163,17 @@ describe("a range", () => {
     });
   });
 
+  test("beyond the end tells the size, also where the server does not", async () => {
+    await using bucket = await createBucket();
+    bucket.standIn.put("a", content);
+    const open = () => bucket.backend.open("a", { range: { start: content.length } });
+    const expected = { code: "range_not_satisfiable", size: content.length };
+    await expect(open()).rejects.toMatchObject(expected);
+    expect(bucket.standIn.requests.length).toBe(1);
+    bucket.standIn.faults.push({ status: 416, code: "InvalidRange" });
+    await expect(open()).rejects.toMatchObject(expected);
+  });
+
   test("of an empty object is not satisfiable, and the error tells its size", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", new Uint8Array());

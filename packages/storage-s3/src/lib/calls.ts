@@ -16,7 +16,7 @@ const answerMs = 60_000;
 type Credentials = Awaited<ReturnType<S3ClientResolvedConfig["credentials"]>>;
 
 /** One call, as it is named in errors and ended. */
-export interface Call {
+interface Call {
   /** How its errors start: `s3: open "a.txt"`. */
   readonly who: string;
   readonly signal?: AbortSignal | undefined;

@@ -61,7 +61,11 @@ export async function openObject(
     ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
   });
   if (range === undefined) askForChecksums(command);
-  const answer = await calls.send(command, { who, signal });
+  const answer = await calls.send(command, { who, signal }).catch(async (error: unknown) => {
+    if (!isWithoutSize(error)) throw error;
+    const { size } = await describeObject(calls, root, key, { operation: "open", signal });
+    throw new SluiceError(error.code, error.message, { cause: error.cause, size });
+  });
   const message = answer.Body as Readable;
   try {
     const { size, resolved } = readExtent(answer, range, who);
@@ -97,6 +101,13 @@ async function openNothing(
     range: resolveRange(range, info.size, who),
     body: createBody({ next: async () => undefined }),
   };
+}
+
+/** Not every server says with its 416 how long the object is. */
+function isWithoutSize(error: unknown): error is SluiceError {
+  return (
+    SluiceError.is(error) && error.code === "range_not_satisfiable" && error.size === undefined
+  );
 }
 
 /** Asks for stored checksums, which become digests, without letting the SDK check them on the way: see docs/decisions/006. */

@@ -110,11 +110,6 @@ export function isStaleCredentials(error: unknown): boolean {
   return staleCodes.has(refusal.code) || (refusal.code === "" && refusal.status === 400);
 }
 
-/** True when S3 answered that there is no such object. */
-export function isMissing(error: unknown): boolean {
-  return readRefusal(error)?.status === 404;
-}
-
 function meaningOf({ status, code, reason, headers }: Refusal): Meaning {
   // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")

@@ -27,7 +27,7 @@ import { readQuery, verifySignature } from "./signature.ts";
 import { type Store, type StoredObject, toContent } from "./store.ts";
 import { toXml, type XmlElements } from "./xml.ts";
 
-export type { Deviation, Fault, ObjectMeta, S3StandIn, S3StandInOptions } from "./options.ts";
+export type { Deviation, S3StandIn, S3StandInOptions } from "./options.ts";
 
 /**
  * Starts a small server that speaks the protocol of S3 on a free port: signatures in headers and in

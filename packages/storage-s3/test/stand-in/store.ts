@@ -12,7 +12,7 @@ export interface StoredObject {
 }
 
 /** An upload of several parts under way. */
-export interface StoredUpload {
+interface StoredUpload {
   readonly id: string;
   readonly name: string;
   readonly meta: ObjectMeta;

@@ -1,5 +1,5 @@
 /** Content of an element: text, or elements by their names. An array is the element several times. */
-export type XmlContent = string | number | boolean | XmlElements | readonly XmlElements[];
+type XmlContent = string | number | boolean | XmlElements | readonly XmlElements[];
 export interface XmlElements {
   readonly [name: string]: XmlContent | undefined;
 }
