@@ -89,6 +89,20 @@ describe("back-pressure", () => {
     expect(answered).toEqual(ids);
     expect(paused).toHaveBeenCalled();
   });
+
+  test("pings are counted like messages: their answers cannot pile up", async () => {
+    const { port, handler } = await serve({ ws: { messageRate: { perSecond: 200, burst: 3 } } });
+    const socket = await opened(port);
+    const paused = vi.spyOn(WebSocket.prototype, "pause");
+    onTestFinished(() => paused.mockRestore());
+    for (let sent = 0; sent < 20; sent += 1) socket.write(frame(opcodes.ping, `${sent}`));
+    for (let got = 0; got < 20; got += 1) {
+      const { opcode, payload } = await socket.next();
+      expect([opcode, payload.toString()]).toEqual([opcodes.pong, `${got}`]);
+    }
+    expect(paused).toHaveBeenCalled();
+    expect(handler.connections).toBe(1);
+  });
 });
 
 describe("closing", () => {

@@ -52,6 +52,10 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       if (isBinary) events.binary();
       else events.text((data as Buffer).toString());
     });
+    socket.on("ping", () => {
+      // each is answered, and a server that does not read the answers could have them pile up
+      if (socket.bufferedAmount > maxMessageBytes) socket.terminate();
+    });
     const heartbeat = keepAlive(socket, pingIntervalMs);
     socket.on("close", (code, reason) => {
       clearInterval(heartbeat);

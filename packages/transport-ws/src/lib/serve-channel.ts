@@ -29,9 +29,9 @@ export function serveChannel(
 ): void {
   serveStdio(
     async ({ era }) => {
-      const requestInfo = request();
-      const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
       try {
+        const requestInfo = request();
+        const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
         const server = await factory({ era, requestInfo, ...(authInfo && { authInfo }) });
         const connect = server.connect.bind(server);
         server.connect = (inner: Transport) => connect(withExtra(inner, extra));

@@ -45,6 +45,9 @@ export class ServerChannel implements Transport {
 
   async start(): Promise<void> {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    // each is answered, and who does not read the answers could have them pile up
+    this.#socket.on("ping", () => this.#spend());
+    this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
       clearTimeout(this.#pause);
       this.#unanswered.clear();
@@ -96,8 +99,7 @@ export class ServerChannel implements Transport {
       this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error })).catch(() => {});
       return this.end(fault.closing);
     }
-    const waitMs = this.#bucket.take(performance.now());
-    if (waitMs > 0) this.#wait(waitMs);
+    this.#spend();
     this.#note(message);
     this.onmessage?.(literalCapabilities(message));
   }
@@ -115,11 +117,13 @@ export class ServerChannel implements Transport {
     if (this.#unanswered.delete(id) && this.isIdle) this.onidle?.();
   }
 
-  /** Reads nothing more for a while: the peer's own send buffer is where its messages wait. */
-  #wait(ms: number): void {
+  /** Counts one frame. Above the rate nothing more is read for a while: the peer's own send buffer is where the rest waits. */
+  #spend(): void {
+    const waitMs = this.#bucket.take(performance.now());
+    if (waitMs === 0 || this.#socket.readyState !== this.#socket.OPEN) return;
     clearTimeout(this.#pause);
     this.#socket.pause();
-    this.#pause = setTimeout(() => this.#resume(), ms).unref();
+    this.#pause = setTimeout(() => this.#resume(), waitMs).unref();
   }
 
   #resume(): void {

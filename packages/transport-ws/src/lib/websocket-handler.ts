@@ -195,7 +195,10 @@ export function createWebSocketHandler(
         return true;
       }
       socket.once("close", () => place.release());
-      void take(request, socket, head, place);
+      take(request, socket, head, place).catch((error: unknown) => {
+        onError(error);
+        socket.destroy();
+      });
       return true;
     },
     close(closeOptions = {}) {
