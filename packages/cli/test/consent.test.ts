@@ -28,6 +28,8 @@ beforeAll(async () => {
   // zeros that take no room on disk
   await writeFile(join(root, "files", "huge.bin"), "");
   await truncate(join(root, "files", "huge.bin"), 1.5 * 2 ** 30);
+  await writeFile(join(root, "files", "small.bin"), "small");
+  await writeFile(join(root, "files", "other.bin"), "other");
   served = await serve(join(root, "files"));
 });
 afterAll(async () => {
@@ -67,6 +69,25 @@ test("without a terminal a large download is refused at once, and --max-size ans
   const limited = await sluice(["get", served.url, uri, "--max-size", "1G"], { cwd });
   expect(limited.stderr).toContain("raise --max-size");
   expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("several resources are asked for once, with what they are together", async () => {
+  const cwd = await target();
+  const uris = [uri, "files://local/small.bin"];
+  const refused = await sluice(["get", served.url, ...uris, "-o", "./"], { cwd });
+  expect(refused.status).toBe(exitCodes.refused.status);
+  expect(refused.stderr).toContain("2 files, 1.5 GiB, to ./, from ");
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("several resources go into a folder, each with a line of its own", async () => {
+  const cwd = await target();
+  const uris = ["files://local/small.bin", "files://local/other.bin"];
+  const { status, stdout } = await sluice(["get", served.url, ...uris], { cwd });
+  expect([status, stdout]).toEqual([0, "small.bin\nother.bin\n"]);
+  expect(readdirSync(cwd).toSorted()).toEqual(["other.bin", "small.bin"]);
+  const file = await sluice(["get", served.url, ...uris, "-o", "one-file"], { cwd });
+  expect(file.status).toBe(exitCodes.usage.status);
 });
 
 test.skipIf(!isThere).each([

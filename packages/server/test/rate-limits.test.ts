@@ -29,7 +29,8 @@ test("the limiters of the library are limiters, whatever keeps their counters", 
   expectTypeOf<RateLimiterRedis>().toExtend<RateLimiter>();
   expectTypeOf<RateLimiterValkey>().toExtend<RateLimiter>();
   expectTypeOf<RateLimiterPostgres>().toExtend<RateLimiter>();
-  expect(typeof limiter(1).consume).toBe("function");
+  const number = 120 as unknown as RateLimiter;
+  expect(() => createHouse({ limits: { requests: { perPrincipal: number } } })).toThrow(TypeError);
 });
 
 describe.each(eras)("%s era", (era) => {

@@ -1,9 +1,11 @@
 import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { scaleOf, type Consent, type StreamFacts, type StreamOptions } from "@sluice/client";
 import { streamResource, type SavedFile } from "@sluice/client/node";
 import { connect, type ConnectOptions } from "./connect.ts";
 import { createConsent } from "./consent.ts";
-import { Advice, isResumableFault } from "./failure.ts";
+import { Advice, fault, isResumableFault } from "./failure.ts";
 import { note, print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
 import { createProgressBar } from "./progress-bar.ts";
@@ -26,21 +28,71 @@ export interface GetOptions extends ConnectOptions {
 }
 
 /**
- * `sluice get`: saves a resource, and says on standard output where. What an interrupted run left
- * is taken up again when the same resource is saved to the same place.
+ * `sluice get`: saves resources, one after the other, and says on standard output where. What an
+ * interrupted run left is taken up again when the same resource is saved to the same place.
  */
-export async function getCommand(server: string, uri: string, options: GetOptions): Promise<void> {
-  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER, connections, signal } = options;
+export async function getCommand(
+  server: string,
+  uris: readonly string[],
+  options: GetOptions,
+): Promise<void> {
+  const isOne = uris.length === 1;
+  const { output } = options;
+  if (!isOne && !(await isFolder(output)))
+    throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
   const client = await connect(server, options);
+  try {
+    const consent = createConsent(options);
+    const consentOf =
+      isOne || !consent ? () => consent : await askAtOnce(client, uris, consent, options);
+    for (const uri of uris) await save(client, uri, options, consentOf(uri));
+  } finally {
+    await client.close();
+  }
+}
+
+/** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
+async function askAtOnce(
+  client: Client,
+  uris: readonly string[],
+  consent: Consent,
+  options: GetOptions,
+): Promise<(uri: string) => Consent> {
+  const resources = new Map<string, StreamFacts>();
+  for (const uri of uris) {
+    const { body, ...facts } = await streamResource(client, uri, streamOptions(options));
+    await body.cancel();
+    resources.set(uri, facts);
+  }
+  await consent(scaleOf([...resources.values()], options.output));
+  return (uri) => (now) => {
+    const { size = Infinity } = resources.get(uri)!;
+    if (now.unknownSizes === 0 ? now.bytes <= size : size === Infinity) return true;
+    throw fault("too_large", `${uri} has grown since you were asked`, "run the same command again");
+  };
+}
+
+function streamOptions({
+  maxSize = Number.MAX_SAFE_INTEGER,
+  trust,
+  signal,
+}: GetOptions): StreamOptions {
+  return { signal, maxStreamSize: maxSize, ...(trust && { trustedOrigins: trust }) };
+}
+
+async function save(
+  client: Client,
+  uri: string,
+  options: GetOptions,
+  consent: Consent | undefined,
+): Promise<void> {
+  const { output, force = false, connections } = options;
   const bar = createProgressBar(process.stderr);
-  const consent = createConsent(options);
   let receivedBytes = 0;
   try {
     const stream = await streamResource(client, uri, {
-      signal,
-      maxStreamSize: maxSize,
+      ...streamOptions(options),
       ...(consent && { consent }),
-      ...(options.trust && { trustedOrigins: options.trust }),
     });
     const startedAt = performance.now();
     // in a folder the library would number a name that is taken; a command that is run again should not
@@ -69,7 +121,6 @@ export async function getCommand(server: string, uri: string, options: GetOption
     await print(shortest(saved.path));
   } finally {
     bar.clear();
-    await client.close();
   }
 }
 

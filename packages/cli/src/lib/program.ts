@@ -51,9 +51,9 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("get")
-    .description("download a resource; run it again to go on with an interrupted download")
+    .description("download resources; run it again to go on with an interrupted download")
     .argument("<server>", "URL of its MCP endpoint")
-    .argument("<uri>", "URI of the resource, as `sluice ls` prints it")
+    .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
     .option("-o, --output <path>", "file, or folder to put it into", ".")
     .option("-f, --force", "replace a file that is there")
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
@@ -66,9 +66,9 @@ export function createProgram(signal: AbortSignal): Command {
     )
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token to show to the server"))
-    .action(async (server: string, uri: string, options: Omit<GetOptions, "signal">) => {
+    .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await import("./get-command.ts");
-      await getCommand(server, uri, { ...options, token: readToken(options.token), signal });
+      await getCommand(server, uris, { ...options, token: readToken(options.token), signal });
     });
 
   program

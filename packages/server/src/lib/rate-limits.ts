@@ -43,11 +43,15 @@ export interface UsageMeter {
   charge(principal: string | undefined, bytes: number): void;
 }
 
-/** Makes the meter of one server. */
+/** Makes the meter of one server. What is no limiter is a `TypeError`. */
 export function createUsageMeter(
   { requests, bytes }: WindowLimits,
   onError: (error: unknown) => void,
 ): UsageMeter {
+  for (const limits of [requests, bytes])
+    for (const limiter of [limits?.perPrincipal, limits?.global])
+      if (limiter && typeof limiter.consume !== "function")
+        throw new TypeError("createSluice: a limiter must have consume(key, points)");
   const none = !requests && !bytes;
   return {
     admit(principal, kind) {
