@@ -63,6 +63,9 @@ export async function startAzurite(): Promise<Azurite> {
   };
 }
 
+/** Longest time for a test or hook that may be the first to need Azurite: half a second on an idle machine. */
+export const startMs = 60_000;
+
 let shared: Promise<Azurite> | undefined;
 
 /** The one Azurite of this process. It ends with the process. */

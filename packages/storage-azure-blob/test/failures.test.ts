@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { ContainerClient, newPipeline } from "@azure/storage-blob";
+import { ContainerClient, newPipeline, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { describe, expect, test } from "vitest";
@@ -228,6 +228,20 @@ describe("secrets", () => {
       expectClean(error);
     }
   });
+});
+
+test("an account key of another copy of the SDK is refused: requests would go unsigned", () => {
+  const url = "https://account.blob.core.windows.net/docs";
+  const credential = new StorageSharedKeyCredential("account", accountKey);
+  const foreign = Object.assign(Object.create(null) as typeof credential, credential);
+  expect(createAzureBlobBackend({ url, credential })).toHaveProperty("presign");
+  const refused = expect.objectContaining({ code: "invalid_argument" }) as Error;
+  expect(() => createAzureBlobBackend({ url, credential: foreign })).toThrow(refused);
+  const client = Object.assign(Object.create(null) as ContainerClient, {
+    url,
+    credential: foreign,
+  });
+  expect(() => createAzureBlobBackend({ client })).toThrow(refused);
 });
 
 test("a connection string is enough", async () => {

@@ -2,7 +2,7 @@ import { ContainerClient } from "@azure/storage-blob";
 import { checkBackend } from "@sluice/storage/conformance";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { sharedAzurite } from "./azurite.ts";
+import { sharedAzurite, startMs } from "./azurite.ts";
 import { refuse } from "./http-service.ts";
 import { type ScriptedService, startScriptedService } from "./scripted-service.ts";
 import { createTokenClient } from "./token-client.ts";
@@ -16,7 +16,7 @@ const challenge =
 
 const paramsOf = (url: string) => Object.fromEntries(new URL(url).searchParams);
 
-describe("with the account key", () => {
+describe("with the account key", { timeout: startMs }, () => {
   test("A12 a URL reads one blob, from a quarter of an hour ago on, and does nothing else", async () => {
     const container = await (await sharedAzurite()).createContainer();
     const backend = createAzureBlobBackend({ client: container });

@@ -72,10 +72,10 @@ export async function follow(
 import type { ContainerClient } from "@azure/storage-blob";
 import type { StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
-import { account, key as accountKey, sharedAzurite } from "./azurite.ts";
+import { account, key as accountKey, sharedAzurite, startMs } from "./azurite.ts";
 import { blobEvent, createMemoryQueue } from "./event-queue.ts";
 
-test("what the README shows works", async () => {
+test("what the README shows works", { timeout: startMs }, async () => {
   const azurite = await sharedAzurite();
   const container = await azurite.createContainer();
   const { containerName } = container;

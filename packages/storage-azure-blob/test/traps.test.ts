@@ -2,7 +2,7 @@ import { protect } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ContainerClient } from "@azure/storage-blob";
-import { type Azurite, clientFor, sharedAzurite } from "./azurite.ts";
+import { type Azurite, clientFor, sharedAzurite, startMs } from "./azurite.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { answerGenerated } from "./generated-blob.ts";
 import { refuse } from "./http-service.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
   await other.getBlockBlobClient("x").upload("TOP SECRET", 10);
   proxy = await startFaultProxy(container);
   behindProxy = clientFor(container.url.replace(new URL(container.url).origin, proxy.url));
-});
+}, startMs);
 afterAll(async () => {
   await proxy[Symbol.asyncDispose]();
   await container.delete();

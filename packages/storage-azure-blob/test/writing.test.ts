@@ -1,7 +1,7 @@
 import type { ContainerClient } from "@azure/storage-blob";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sharedAzurite } from "./azurite.ts";
+import { sharedAzurite, startMs } from "./azurite.ts";
 import { refuse } from "./http-service.ts";
 import { drain, startScriptedService } from "./scripted-service.ts";
 
@@ -10,7 +10,7 @@ const blockBytes = 8 * 1024 * 1024;
 let container: ContainerClient;
 beforeAll(async () => {
   container = await (await sharedAzurite()).createContainer();
-});
+}, startMs);
 afterAll(async () => {
   await container.delete();
 });

@@ -4,6 +4,7 @@ import {
   newPipeline,
   type PipelineLike,
   type StoragePipelineOptions,
+  StorageSharedKeyCredential,
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
 import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
@@ -78,10 +79,13 @@ function hasTrailingDot(key: string): boolean {
 }
 
 function createContainerClient(location: AzureContainer): ContainerClient {
+  const { credential } =
+    "client" in location ? location.client : { credential: undefined, ...location };
+  ensureOwnCopy(credential);
   if ("client" in location)
     return new ContainerClient(location.client.url, pipelineOf(location.client));
   try {
-    if ("url" in location) return fromUrl(location.url, location.credential);
+    if ("url" in location) return fromUrl(location.url, credential);
     const { connectionString, container } = location;
     if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
     return new ContainerClient(connectionString, container, withoutRetries);
@@ -90,6 +94,16 @@ function createContainerClient(location: AzureContainer): ContainerClient {
     const what = "url" in location ? "URL" : "connection string or name";
     throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
   }
+}
+
+/** Throws `invalid_argument` for a key of another class: the SDK would send requests without a signature. */
+function ensureOwnCopy(credential: ContainerClient["credential"] | undefined): void {
+  if (!credential || !("accountName" in credential)) return;
+  if (credential instanceof StorageSharedKeyCredential) return;
+  throw new SluiceError(
+    "invalid_argument",
+    "azure-blob: the account key is of another installed copy of @azure/storage-blob; have one copy",
+  );
 }
 
 function fromUrl(
