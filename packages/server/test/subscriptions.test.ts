@@ -186,6 +186,20 @@ test("nothing is left when the client goes", async () => {
   await vi.waitFor(() => expect(session.watches()).toBe(0));
 });
 
+test("nothing is begun for a client that went while its permission was looked up", async () => {
+  const answers: (() => void)[] = [];
+  const session = await connect({
+    scopeChallenge: () => new Promise((resolve) => answers.push(() => resolve(undefined))),
+  });
+  void session.subscribe("a.txt");
+  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  await session.close();
+  answers[0]!();
+  await vi.waitFor(() => expect(session.records).toHaveLength(1));
+  expect(session.records).toMatchObject([{ action: "subscribe", outcome: "aborted" }]);
+  expect(session.watches()).toBe(0);
+});
+
 test("scopes that reading needs are needed to subscribe", async () => {
   const session = await connect({
     scopeChallenge: ({ authInfo }) =>

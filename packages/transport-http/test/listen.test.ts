@@ -151,6 +151,14 @@ test.each(["cancel", "abort"] as const)(
   },
 );
 
+test("nothing is left when a listener goes before anybody read its stream", async () => {
+  const { listen, isWatched, watches } = house();
+  const { abort } = await listen({ resourceSubscriptions: uris });
+  await isWatched();
+  abort();
+  await vi.waitFor(() => expect(watches()).toBe(0));
+});
+
 test("nothing is left when the handler closes, and the stream ends as the SDK ends it [MCP/listen/must-close]", async () => {
   const { mcp, listen, isWatched, watches } = house();
   const { next } = await listen({ resourceSubscriptions: uris });

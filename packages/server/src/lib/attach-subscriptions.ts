@@ -3,7 +3,7 @@ import {
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Principal } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
 import { answerCall } from "./call.ts";
 import { eraOf } from "./client-streaming.ts";
 import {
@@ -41,17 +41,20 @@ export function attachSubscriptions(
       channel.actFor(principal);
       return channel;
     }
+    const { transport } = server;
+    // it can have closed while storage was asked: nobody would ever end what is begun now
+    if (!transport)
+      throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
     channel?.close();
     const subscriber = createSubscriber(parts, principal);
     channel = subscriber;
-    const { transport } = server;
-    if (transport) {
-      const before = transport.onclose;
-      transport.onclose = () => {
-        subscriber.close();
-        before?.();
-      };
-    }
+    const before = transport.onclose;
+    transport.onclose = () => {
+      subscriber.close();
+      // the server may be connected again
+      if (channel === subscriber) channel = undefined;
+      before?.();
+    };
     pass(subscriber, mcp).catch(parts.onError);
     return subscriber;
   }

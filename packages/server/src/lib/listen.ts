@@ -73,13 +73,20 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
     subscriber.close();
     throw error;
   }
+  const { signal } = request;
+  const close = (): void => {
+    signal?.removeEventListener("abort", close);
+    subscriber.close();
+  };
+  // also when nobody reads the stream that was about to begin
+  signal?.addEventListener("abort", close, { once: true });
   if (resourcesListChanged === true) subscriber.hearLists();
-  else if (followed.size === 0) subscriber.close();
+  if (signal?.aborted || (resourcesListChanged !== true && followed.size === 0)) close();
   const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
   return {
     params: { ...params, notifications: { ...filter, resourceSubscriptions: kept } },
     next: () => stamped(subscriber, id),
-    close: () => subscriber.close(),
+    close,
   };
 }
 
