@@ -84,15 +84,18 @@ test("hostile keys reach nothing outside the root, and ask for nothing outside",
   other.put("link/secret.txt", "canary");
   graph.drive.putShortcut("data/link", other, "link");
   graph.drive.putShortcut("data/up", other, "link");
-  for (const key of hostileKeys(isDeep ? 20_000 : 1500))
-    await expect(graph.backend.describe(key)).rejects.toMatchObject({
+  const keys = hostileKeys(isDeep ? 20_000 : 600);
+  const expectNothing = (key: string) =>
+    expect(graph.backend.describe(key)).rejects.toMatchObject({
       code: expect.stringMatching(/^(?:not_found|invalid_argument|unsupported)$/) as string,
     });
+  for (let n = 0; n < keys.length; n += 20)
+    await Promise.all(keys.slice(n, n + 20).map(expectNothing));
   expect(graph.emulator.requests.length).toBeGreaterThan(100);
   const root = `/v1.0/drives/${encodeURIComponent(graph.drive.id)}/root:/data/`;
   for (const { url } of graph.emulator.requests)
     expect(new URL(url, "http://x").pathname.startsWith(root)).toBe(true);
-});
+}, 120_000);
 
 test.each([
   [404, "itemNotFound", undefined, "not_found"],

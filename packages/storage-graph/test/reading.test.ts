@@ -3,6 +3,10 @@ import { createGraphBackend } from "@sluice/storage-graph";
 import { describe, expect, test } from "vitest";
 import { pattern, readAll, readKey, startEmulated } from "./emulated.ts";
 
+// The numbers are those of a list of traps that clients of Graph fall into. Two cannot occur here and have no test:
+// G22, a wait that no abort ends, since nothing here waits; and G23, answers of a batch taken by their position or for
+// successes because the batch was one, since no batch is sent.
+
 const content = pattern(1_000_000);
 
 test("G1: no bearer leaves for the hosts of content, and the emulator would see one", async () => {

@@ -83,6 +83,32 @@ test("a refused token is renewed with the claims that were demanded, once", asyn
   await backend.close?.();
 });
 
+test("whose token is refused late takes the one that another request has renewed meanwhile", async () => {
+  await using graph = await startEmulated();
+  let asked = 0;
+  const credential = {
+    getToken() {
+      asked++;
+      return graph.emulator.credential.getToken();
+    },
+  };
+  const backend = createGraphBackend({
+    credential,
+    driveId: graph.drive.id,
+    baseUrl: graph.emulator.origins.graph,
+  });
+  graph.drive.put("early.bin", content);
+  graph.drive.put("late.bin", content);
+  graph.emulator.fault({ on: /early/, status: 401 });
+  graph.emulator.fault({ on: /late/, status: 401, delayMs: 200 });
+  const late = backend.describe("late.bin");
+  await expect.poll(() => graph.sent("graph").length).toBe(1);
+  await backend.describe("early.bin");
+  await late;
+  expect(asked).toBe(2);
+  await backend.close?.();
+});
+
 test("a credential that has none is unauthenticated, and asked again next time", async () => {
   await using graph = await startEmulated();
   const given = [Promise.reject(new Error("no login")), Promise.resolve(null)];
