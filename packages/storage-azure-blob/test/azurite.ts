@@ -63,7 +63,7 @@ export async function startAzurite(): Promise<Azurite> {
   };
 }
 
-/** Longest time for a test or hook that may be the first to need Azurite: half a second on an idle machine. */
+/** Longest time for a test or hook that may be the first to need Azurite; a busy machine starts it slowly. */
 export const startMs = 60_000;
 
 let shared: Promise<Azurite> | undefined;
