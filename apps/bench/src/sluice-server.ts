@@ -20,11 +20,14 @@ interface Options extends SluiceServerOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? "{}") as Options;
-const { root, delivery = "direct", tls, storageOrigin } = options;
+const { root, delivery = "direct", tls, storageOrigin, service } = options;
 const port = await freePort();
 const endpoint = `${tls ? "https" : "http"}://127.0.0.1:${options.publicPort ?? port}/mcp`;
 
-const folder = createFsBackend({ root });
+// loaded only where they are used: the SDKs of clouds would add to the memory of all others
+const folder = service
+  ? (await import("./lib/service.ts")).openBackend(service)
+  : createFsBackend({ root });
 const storage: StorageBackend = storageOrigin
   ? {
       ...folder,

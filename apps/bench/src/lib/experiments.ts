@@ -1,6 +1,7 @@
 import type { Experiment } from "./table.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { memory } from "./tables/memory.ts";
+import { proxy } from "./tables/proxy.ts";
 import { replaceBase64 } from "./tables/replace-base64.ts";
 import { serveLarge, serveTls } from "./tables/serve-large.ts";
 import { serveMany } from "./tables/serve-many.ts";
@@ -20,6 +21,7 @@ export const experiments: readonly Experiment[] = [
   replaceBase64,
   download,
   downloadThrottled,
+  proxy,
   tokens,
   websocket,
 ];

@@ -33,12 +33,30 @@ function asServer(child: Child, ready: ServerProcess["ready"]): ServerProcess {
 }
 
 /** Starts a Node program of this app (`dist/<name>.js`) that prints one line of JSON when it is ready. */
-export async function startNodeServer(
+export function startNodeServer(
   name: string,
   args: readonly string[],
   options: { readonly signal: AbortSignal },
 ): Promise<ServerProcess> {
-  const child = startChild(process.execPath, [builtProgram(name), ...args], options);
+  return startServer(name, [builtProgram(name), ...args], options);
+}
+
+/** The same for a program that is not built (`src/<name>.ts`), with the loader that runs the bench itself. */
+export function startSourceServer(
+  name: string,
+  args: readonly string[],
+  options: { readonly signal: AbortSignal },
+): Promise<ServerProcess> {
+  const source = new URL(`../${name}.ts`, import.meta.url).pathname;
+  return startServer(name, [...process.execArgv, source, ...args], options);
+}
+
+async function startServer(
+  name: string,
+  args: readonly string[],
+  options: { readonly signal: AbortSignal },
+): Promise<ServerProcess> {
+  const child = startChild(process.execPath, args, options);
   const [line] = (await Promise.race([
     once(createInterface(child.process.stdout!), "line"),
     child.ended,

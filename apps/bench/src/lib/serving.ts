@@ -53,7 +53,8 @@ export async function startField(bench: Bench, options: FieldOptions): Promise<F
       const origin = `${tls ? "https" : "http"}://127.0.0.1:${server.ready.port}`;
       served.push({ name: peer.name, server, url: `${origin}/${file}` });
     }
-    for (const route of routes) served.push(await startSluice(bench, route, file, tls));
+    for (const route of routes)
+      served.push(await startSluice(bench, route, file, tls ? { tls } : {}));
   } catch (error) {
     await dispose();
     throw error;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { Bench } from "./bench.ts";
 import type { Tls } from "./peers.ts";
 import { startNodeServer, type ServerProcess } from "./server-process.ts";
+import type { Service } from "./service.ts";
 import type { Served } from "./serving.ts";
 
 /** How Sluice hands over the bytes: in the answer to the call, or behind a URL of its own. */
@@ -22,6 +23,8 @@ export interface SluiceServerOptions {
   readonly tls?: Tls;
   /** Origin of another server of the same files, where redirects lead. */
   readonly storageOrigin?: string;
+  /** A storage service to pass on, instead of the files of the bench. */
+  readonly service?: Service;
   /** Port that clients use, of a proxy in front. */
   readonly publicPort?: number;
 }
@@ -46,11 +49,11 @@ export async function startSluice(
   bench: Bench,
   route: SluiceRoute,
   file: string,
-  tls?: Tls,
+  options: Pick<SluiceServerOptions, "tls" | "service"> = {},
 ): Promise<Served> {
   const server = await startSluiceServer(bench, {
     delivery: route === "direct" ? "direct" : "downloadUrl",
-    ...(tls && { tls }),
+    ...options,
   });
   try {
     const name = nameOfRoute(route);
