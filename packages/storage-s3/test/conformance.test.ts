@@ -1,5 +1,8 @@
 import { defineBackendTests } from "@sluice/storage/conformance";
-import { test } from "vitest";
+import { test, vi } from "vitest";
 import { createFixture } from "./fixture.ts";
 
-defineBackendTests(test, createFixture);
+// two processors that others keep busy take ten times as long
+vi.setConfig({ testTimeout: 60_000 });
+
+defineBackendTests(test, createFixture, { deadlineMs: 50_000 });
