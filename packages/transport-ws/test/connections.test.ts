@@ -34,14 +34,14 @@ const wait = { jsonrpc: "2.0", id: "wait", method: "tools/call", params: { name:
 
 describe("liveness", () => {
   test("a peer that answers pings stays, one that says nothing is gone after two", async () => {
-    const { port, handler } = await serve({ ws: { pingIntervalMs: 40 } });
+    const { port, handler } = await serve({ ws: { pingIntervalMs: 250 } });
     const silent = await rawSocket(port);
     const alive = new WebSocket(`ws://127.0.0.1:${port}/mcp`, "mcp");
     onTestFinished(() => alive.terminate());
     let pings = 0;
     const heard = new Promise<void>((resolve) => {
       alive.on("ping", () => {
-        if ((pings += 1) === 5) resolve();
+        if ((pings += 1) === 3) resolve();
       });
     });
     expect((await silent.next()).opcode).toBe(opcodes.ping);
