@@ -47,7 +47,9 @@ export default defineConfig({
       { extends: true, test: { name: "alone", include: replacingModules } },
     ],
     environment: "node",
-    testTimeout: process.env["SLUICE_DEEP"] ? 600_000 : 20_000,
+    // far more than they need: a slow machine must not look like a broken one
+    testTimeout: process.env["SLUICE_DEEP"] ? 1_200_000 : 60_000,
+    hookTimeout: 60_000,
     maxWorkers: "100%",
     reporters: ["default", plainLine],
     coverage: { provider: "v8", include: ["packages/*/src/**"] },
