@@ -363,3 +363,23 @@ describe("a first connection", () => {
     await expect.poll(() => open[0]!.readyState).toBe(3);
   });
 });
+
+/** Sockets and timers that keep this process busy. */
+const resources = (): number => process.getActiveResourcesInfo().length;
+
+test("clients whose server vanishes are left with no pending request, timer or socket", async () => {
+  const { url, sockets: open } = await rawServer((socket) =>
+    socket.on("message", (data) => answer(socket, parse(data))),
+  );
+  const before = resources();
+  const total = process.env["SLUICE_DEEP"] ? 1_000 : 50;
+  const outcomes: Promise<unknown>[] = [];
+  for (let count = 0; count < total; count += 1) {
+    const client = new Client({ name: "t", version: "1" });
+    await client.connect(createWebSocketTransport(url, { reconnect: false }));
+    outcomes.push(client.callTool({ name: "x" }).catch((error: unknown) => error));
+  }
+  for (const socket of open) socket.terminate();
+  for (const outcome of await Promise.all(outcomes)) expect(outcome).toBeInstanceOf(Error);
+  await expect.poll(resources, { timeout: 10_000 }).toBeLessThanOrEqual(before);
+});
