@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { inspect } from "node:util";
 import { ContainerClient, newPipeline, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
@@ -150,6 +151,33 @@ describe("aborts", () => {
       caller.abort(reason);
       await expect(calling).rejects.toBe(reason);
     }
+  });
+
+  test("an abort while the SDK takes in an answer is no error that nobody hears", async () => {
+    await using service = await startScriptedService((_, response) => {
+      response.writeHead(200, { "content-length": 1e9, etag: '"0x1"' });
+      response.write(Buffer.alloc(100_000));
+    });
+    const backend = createAzureBlobBackend({ client: service.container });
+    const uncaught: unknown[] = [];
+    const onUncaught = (error: unknown): void => void uncaught.push(error);
+    process.on("uncaughtException", onUncaught);
+    for (let ticks = 0; ticks < 40; ticks += 5) {
+      const caller = new AbortController();
+      const onAnswer = async (): Promise<void> => {
+        unsubscribe("http.client.response.finish", onAnswer);
+        for (let tick = 0; tick < ticks; tick++) await undefined;
+        caller.abort(reason);
+      };
+      subscribe("http.client.response.finish", onAnswer);
+      const reading = backend
+        .open("x", { signal: caller.signal })
+        .then(({ body }) => new Response(body).text());
+      await expect(reading).rejects.toBe(reason);
+      await expect.poll(() => service.countOpen()).toBe(0);
+    }
+    process.off("uncaughtException", onUncaught);
+    expect(uncaught).toEqual([]);
   });
 
   test("a cancelled body closes the connection, so that no bytes come for nobody", async () => {

@@ -30,11 +30,14 @@ export async function openBlob(
   const [offset, count] = toOffsets(range);
   const answer = await request({ who, signal }, async (abortSignal) => {
     try {
-      return await blob.download(offset, count, {
+      const download = await blob.download(offset, count, {
         abortSignal,
         maxRetryRequests: 0,
         ...(ifMatch !== undefined && { conditions: { ifMatch: `"${ifMatch}"` } }),
       });
+      // after an abort nobody takes the stream, and an error that nobody hears ends the process
+      download.readableStreamBody?.on("error", () => {});
+      return download;
     } catch (error) {
       throw statusOf(error) === 416 ? await withSize(error, who, blob, abortSignal) : error;
     }
