@@ -71,7 +71,8 @@ process.on("message", (question) => {
   if (question === "memory") process.send!(memory());
   if (question === "settled memory") {
     collectGarbage();
-    process.send!(memory());
+    const { heapUsed, external } = process.memoryUsage();
+    process.send!({ ...memory(), held: heapUsed + external });
   }
   if (question === "faults") process.send!(faults());
   if (question === "descriptors") process.send!({ descriptors: countDescriptors() });
