@@ -20,9 +20,9 @@ export interface SluiceOptions {
   /** Base of the resource URIs, ending in `/`, such as `files://demo/`. */
   readonly baseUri: string;
   /**
-   * Public URL of the MCP endpoint; over WebSocket, that of the HTTP side beside it. Download URLs are `<endpoint>/streams/<token>`, and tokens are
-   * good for this endpoint only. Always taken from here, never from a `Host` header. `https:`,
-   * or `http:` on a loopback address.
+   * Public URL of the MCP endpoint; over WebSocket, that of the HTTP side beside it. Download URLs
+   * are `<endpoint>/streams/<token>`, and tokens are good for this endpoint only. Always taken from
+   * here, never from a `Host` header. `https:`, or `http:` on a loopback address.
    */
   readonly endpoint: string;
   /**
