@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { hostileKeys } from "../../storage-fs/test/hostile-keys.ts";
@@ -73,6 +75,22 @@ test("G7: no error holds a token or a URL, not even in its causes", async () => 
     const text = inspect(error, { depth: 20, showHidden: true });
     expect(text).not.toMatch(/tempauth|emulated-token|Bearer|https?:\/\//);
   }
+});
+
+test.each([
+  ["headers", "302 Found\r\nno header\r\nLocation: https://x.invalid/?tempauth=v1.stolen\r\n\r\n"],
+  ["JSON", '200 OK\r\nContent-Type: application/json\r\n\r\n{"tempauth":"v1"x'],
+])("G7: an answer whose %s cannot be parsed is not repeated in an error", async (_, answer) => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).once("data", () => socket.end(`HTTP/1.1 ${answer}`));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await using graph = await startEmulated({ baseUrl: `http://127.0.0.1:${port}` });
+  const error: unknown = await graph.backend.describe("a").catch((reason: unknown) => reason);
+  server.close();
+  expect(error).toMatchObject({ code: "unavailable" });
+  expect(inspect(error, { depth: 20, showHidden: true })).not.toContain("tempauth");
 });
 
 test("hostile keys reach nothing outside the root, and ask for nothing outside", async () => {

@@ -109,6 +109,28 @@ test("whose token is refused late takes the one that another request has renewed
   await backend.close?.();
 });
 
+test.each([
+  ["fails", () => Promise.reject(new Error("no login"))],
+  ["thinks", () => new Promise<null>(() => {})],
+])("a credential that %s holds nobody up while the old token is good", async (_, renew) => {
+  await using graph = await startEmulated();
+  let first = true;
+  const credential = {
+    async getToken() {
+      if (!first) return renew();
+      first = false;
+      return { ...(await graph.emulator.credential.getToken()), refreshAfterTimestamp: 0 };
+    },
+  };
+  const backend = createGraphBackend({
+    credential,
+    driveId: graph.drive.id,
+    baseUrl: graph.emulator.origins.graph,
+  });
+  for (let n = 0; n < 3; n++) expect((await backend.list()).objects).toEqual([]);
+  await backend.close?.();
+});
+
 test("a credential that has none is unauthenticated, and asked again next time", async () => {
   await using graph = await startEmulated();
   const given = [Promise.reject(new Error("no login")), Promise.resolve(null)];

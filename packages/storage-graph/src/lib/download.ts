@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
 import { type DriveItem, etagOf, type FoundFile, selectItem } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
-import { textOf, toSluiceError } from "./graph-error.ts";
+import { createCause, textOf, toSluiceError } from "./graph-error.ts";
 
 const chunkBytes = 256 * 1024;
 
@@ -153,10 +153,12 @@ function bodyOf(
   let ended = false;
 
   const take = async (): Promise<void> => {
-    const { done, value } = await parts.next().catch((cause: unknown) => {
+    const { done, value } = await parts.next().catch((error: unknown) => {
       signal?.throwIfAborted();
       const at = `byte ${delivered} of ${length}`;
-      throw new SluiceError("interrupted", `${who}: the connection broke at ${at}`, { cause });
+      throw new SluiceError("interrupted", `${who}: the connection broke at ${at}`, {
+        cause: createCause(error),
+      });
     });
     if (done) ended = true;
     else {

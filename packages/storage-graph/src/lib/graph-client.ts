@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { Agent, type Dispatcher } from "undici";
-import { type Answer, textOf, toSluiceError } from "./graph-error.ts";
+import { type Answer, createCause, textOf, toSluiceError } from "./graph-error.ts";
 import { type TokenSource, unlessAborted } from "./tokens.ts";
 
 /** Longest answer of Graph that is read; a page of 200 items is far below. */
@@ -78,9 +78,11 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
       // a body that is destroyed reports that to whoever listens, and nobody else may
       response.body.on("error", () => {});
       return response;
-    } catch (cause) {
+    } catch (error) {
       signal?.throwIfAborted();
-      throw new SluiceError("unavailable", `${who}: the service could not be reached`, { cause });
+      throw new SluiceError("unavailable", `${who}: the service could not be reached`, {
+        cause: createCause(error),
+      });
     }
   };
 
@@ -132,9 +134,11 @@ export async function readAnswer(
     if (bytes > mostAnswerBytes) throw new Error("the answer is too long");
     const text = Buffer.concat(parts).toString();
     return { status, headers, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
-  } catch (cause) {
+  } catch (error) {
     signal?.throwIfAborted();
-    throw new SluiceError("unavailable", `${who}: the answer could not be read`, { cause });
+    throw new SluiceError("unavailable", `${who}: the answer could not be read`, {
+      cause: createCause(error),
+    });
   } finally {
     body.destroy();
   }

@@ -88,6 +88,15 @@ export function toSluiceError(answer: Answer, who: string): SluiceError {
   });
 }
 
+/**
+ * What a log needs to know of an answer that broke or could not be read, and nothing that came: parsers
+ * put pieces of it into their errors, and there are URLs in it that carry permission.
+ */
+export function createCause(error: unknown): Error {
+  const { name, code } = (error ?? {}) as { readonly name?: unknown; readonly code?: unknown };
+  return new Error([name, code].filter((part) => typeof part === "string").join(" "));
+}
+
 /** A header that is there once. */
 export function textOf(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;

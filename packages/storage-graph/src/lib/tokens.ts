@@ -31,6 +31,8 @@ export interface TokenSource {
 }
 
 const spareMs = 5 * 60_000;
+/** A token with less left is not used any more: clocks differ, and requests take their time. */
+const leastMs = 60_000;
 const patienceMs = 30_000;
 
 /** Asks for a token when there is none that is good, once for all who wait. */
@@ -65,7 +67,11 @@ export function createTokenSource(credential: TokenCredential, scope: string): T
   return {
     async get(signal) {
       if (current !== undefined && !isDue(current)) return current.token;
-      return (await unlessAborted(asking ?? ask(), signal)).token;
+      const flight = asking ?? ask();
+      // a credential that thinks or fails holds nobody up while the old token is good
+      if (current !== undefined && Date.now() < current.expiresOnTimestamp - leastMs)
+        return current.token;
+      return (await unlessAborted(flight, signal)).token;
     },
     async renew(refused, claims, signal) {
       // somebody else may have renewed it already
