@@ -38,38 +38,64 @@ export async function visiblePage(
   let looked = 0;
   let withheld = 0;
 
-  async function allowed(objects: readonly ObjectInfo[]): Promise<ObjectInfo[]> {
+  async function isVisible(objects: readonly ObjectInfo[]): Promise<boolean[]> {
     const uris = objects.map(({ key }) => mapper.toUri(key));
     const decisions = await access.decideAll(principal, uris, "list");
-    const visible = objects.filter((_, at) => decisions[at] === "allow");
-    withheld += objects.length - visible.length;
-    return visible;
+    return decisions.map((decision) => decision === "allow");
   }
 
-  async function look(most: number): Promise<ObjectInfo[]> {
+  async function look(most: number): Promise<ListPage> {
     const page = await storage
       .list({ limit: most, signal, ...(from !== undefined && { cursor: from }) })
       .catch((error: unknown) => Promise.reject(storageFault(error)));
     looked += Math.max(page.objects.length, 1);
+    return page;
+  }
+
+  function goOn(page: ListPage): void {
     from = page.cursor;
     isOver = from === undefined;
-    return allowed(page.objects);
   }
 
   if (!access.hasRules) {
-    const objects = await look(limit);
+    const page = await look(limit);
+    goOn(page);
+    const { objects } = page;
     return { objects, withheld, ...(!isOver && { cursor: formatPosition({ from }) }) };
   }
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
     const info = await storage.describe(ahead, { signal }).catch(ignoreAbsent);
-    if (info) objects.push(...(await allowed([info])));
+    const [isShown] = info ? await isVisible([info]) : [];
+    if (info && isShown) objects.push(info);
+    else if (info) withheld += 1;
   }
-  while (!isOver && objects.length <= limit && looked < mostObjects)
-    objects.push(...(await look(limit + 1 - objects.length)));
+  let hiddenInARow = 0;
+  while (!isOver && objects.length <= limit && looked < mostObjects) {
+    const wanted = limit + 1 - objects.length;
+    let page = await look(Math.max(wanted, Math.floor(hiddenInARow / 8)));
+    let visible = await isVisible(page.objects);
+    // the cursor cannot stand amid a page; seldom, for the look is short beside what was hidden before
+    for (let end; (end = positionOf(visible, wanted)) < page.objects.length;) {
+      page = await look(end);
+      visible = await isVisible(page.objects);
+    }
+    goOn(page);
+    const shown = page.objects.filter((_, at) => visible[at]);
+    withheld += page.objects.length - shown.length;
+    hiddenInARow = shown.length > 0 ? 0 : hiddenInARow + page.objects.length;
+    objects.push(...shown);
+  }
   ahead = objects.splice(limit)[0]?.key;
   const hasMore = ahead !== undefined || !isOver;
   return { objects, withheld, ...(hasMore && { cursor: formatPosition({ from, ahead }) }) };
+}
+
+/** Behind the n-th that is visible; the end when there are fewer. */
+function positionOf(visible: readonly boolean[], n: number): number {
+  let left = n;
+  const at = visible.findIndex((isVisible) => isVisible && --left === 0);
+  return at < 0 ? visible.length : at + 1;
 }
 
 /** Where the next page goes on: with one object that was looked at already, then in storage. */
