@@ -92,10 +92,15 @@ function spliceRanges(meddler: Meddler): void {
 // nobody can tell for Graph: its download URLs have no validator, and its API says that all is well
 describe.each(["fs", "s3", "azure-blob"] as const)("%s: a proxy that splices", (name) => {
   const over: DeliveryMode[] = name === "fs" ? ["redirect"] : modes;
-  test.each(over)("is found out by the other validator, %s", async (mode) => {
-    await using site = await startBackendSite(name);
-    site.mode = mode;
+  let site: BackendSite;
+  beforeAll(async () => {
+    site = await startBackendSite(name);
     await site.service.put("disk.img", old);
+  });
+  afterAll(() => site[Symbol.asyncDispose]());
+
+  test.each(over)("is found out by the other validator, %s", async (mode) => {
+    site.mode = mode;
     const { store } = site.service;
     const hold = holdBody(store, size, offset);
     spliceRanges(store);

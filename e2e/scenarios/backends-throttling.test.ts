@@ -38,9 +38,13 @@ function observe(clock: Clock, delays: number[]): Clock {
   };
 }
 
-/** Pauses among them: deadlines are longer. */
-const pausesIn = (delays: readonly number[]): number =>
-  delays.filter((ms) => ms > pauseMs - 2_000 && ms < 2 * pauseMs).length;
+/** Waits until there are so many pauses among the delays: deadlines are longer. */
+const untilPauses = (delays: readonly number[], count: number): Promise<void> =>
+  vi.waitFor(
+    () =>
+      expect(delays.filter((ms) => ms > pauseMs - 2_000 && ms < 2 * pauseMs)).toHaveLength(count),
+    { timeout: 15_000 },
+  );
 
 describe.each(remoteNames)("%s", (name) => {
   const clock = createManualClock();
@@ -66,9 +70,9 @@ describe.each(remoteNames)("%s", (name) => {
       delays.length = 0;
       refuseOne(site.service, status, retryAfter());
       const downloads = [site.download("busy.bin")];
-      await vi.waitFor(() => expect(pausesIn(delays)).toBe(1));
+      await untilPauses(delays, 1);
       downloads.push(...[1, 2, 3].map(() => site.download("busy.bin")));
-      await vi.waitFor(() => expect(pausesIn(delays)).toBe(4));
+      await untilPauses(delays, 4);
       // a date has lost up to a second to its rounding
       await clock.advance(pauseMs - 2_000);
       expect(count() - before).toBe(1);
@@ -88,7 +92,7 @@ test.each(remoteNames)("%s: an abort ends the wait at once, with its reason", as
   const reason = new Error("enough");
   const stop = new AbortController();
   const waiting = backend.describe("busy.bin", { signal: stop.signal });
-  await vi.waitFor(() => expect(pausesIn(delays)).toBe(1));
+  await untilPauses(delays, 1);
   const startedAt = performance.now();
   stop.abort(reason);
   await expect(waiting).rejects.toBe(reason);

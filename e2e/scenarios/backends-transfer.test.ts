@@ -7,7 +7,7 @@ import { holdBody } from "../bed/hold.ts";
 import type { Meddler } from "../bed/meddler.ts";
 import { createRandom } from "../bed/random.ts";
 
-const size = 4_000_000;
+const size = 3_000_000;
 /** What may lie in buffers between the place of the break and the reader. */
 const slack = 1_000_000;
 const farIn = expect.toSatisfy((start) => start > slack / 2);
