@@ -141,6 +141,26 @@ test("a record of the end that is not kept is a fault on our side: the bytes hav
   await vi.waitFor(() => expect(house.errors).toHaveLength(1));
 });
 
+test("a query of a library, which is no promise and runs when it is waited for, is waited for", async () => {
+  for (const isBroken of [false, true]) {
+    let runs = 0;
+    const query = {
+      // oxlint-disable-next-line unicorn/no-thenable -- it is what such libraries give
+      async then(resolve: () => void, reject: (error: unknown) => void) {
+        runs += 1;
+        await Promise.resolve();
+        if (isBroken) reject(new Error("database down"));
+        else resolve();
+      },
+    };
+    const { house, token } = createKeeper({
+      audit: { required: true, sink: () => query as unknown as Promise<void> },
+    });
+    expect((await house.redeem(token(), { headers })).status).toBe(isBroken ? 503 : 200);
+    expect(runs).toBeGreaterThan(0);
+  }
+});
+
 test("a refusal needs no record to be one", async () => {
   const { house, sink } = createKeeper();
   sink.isBroken = true;

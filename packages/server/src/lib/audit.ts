@@ -112,9 +112,10 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
   function keep(record: AuditRecord): Promise<void> | undefined {
     if (!sink) return undefined;
     try {
-      const kept = sink(record);
-      if (!(kept instanceof Promise)) return undefined;
-      return within(kept, {
+      const kept: unknown = sink(record);
+      if (!isThenable(kept)) return undefined;
+      // queries of many libraries are no promises, and begin when somebody waits for them
+      return within(Promise.resolve(kept), {
         clock: systemClock,
         timeoutMs: sinkMs,
         expired: () => new Error(`audit: the sink did not take a record within ${sinkMs} ms`),
@@ -167,6 +168,10 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
 }
 
 const sinkMs = 5_000;
+
+function isThenable(value: unknown): value is PromiseLike<void> {
+  return typeof (value as { then?: unknown } | undefined)?.then === "function";
+}
 
 function refuse(cause: unknown): never {
   throw new SluiceError("unavailable", "sluice: nothing leaves without an audit record", {
