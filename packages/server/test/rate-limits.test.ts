@@ -112,6 +112,13 @@ test("delivered bytes count, not promised ones, and HEAD costs none", async () =
   expect((await start()).status).toBe(429);
 });
 
+test("bytes that use up a principal's window still count for all", async () => {
+  const all = limiter(100);
+  const { house } = createTalk({ bytes: { perPrincipal: limiter(5), global: all } });
+  await bodyOf(await house.redeem(tokenOf(house), { headers: as(alice) }));
+  await vi.waitFor(async () => expect((await all.get("all"))?.consumedPoints).toBe(1 + 10));
+});
+
 test("who invents tokens uses up nobody's window", async () => {
   const { house } = createTalk({ requests: { global: limiter(1), perPrincipal: limiter(1) } });
   for (let n = 0; n < 5; n++)

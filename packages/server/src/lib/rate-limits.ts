@@ -64,9 +64,12 @@ export function createUsageMeter(
     },
     charge(principal, count) {
       if (!bytes || count === 0) return;
-      consume(bytes, principal, count).catch((error: unknown) => {
-        if (!(SluiceError.is(error) && error.code === "throttled")) onError(error);
-      });
+      // they are delivered: what is over the principal's own share counts for all, too
+      const { perPrincipal, global } = bytes;
+      for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
+        consume(limits, principal, count).catch((error: unknown) => {
+          if (!(SluiceError.is(error) && error.code === "throttled")) onError(error);
+        });
     },
   };
 }
