@@ -115,6 +115,28 @@ describe("an object of several parts", () => {
     await expect(writer.commit()).rejects.toMatchObject({ code: "interrupted" });
   });
 
+  test.each([
+    ["one part", mebibyte, /^PUT/],
+    ["several parts", 9 * mebibyte, /^POST .*uploadId/],
+  ])("an abort during the commit of %s is told at once and leaves no part", async (_, size, on) => {
+    await using bucket = await createBucket({}, { keepUploads: false });
+    const caller = new AbortController();
+    const reason = new Error("the caller's reason");
+    bucket.standIn.faults.push({ on, silent: true });
+    const writer = await bucket.backend.write("a", { signal: caller.signal });
+    await writer.write(new Uint8Array(size));
+    const committing = writer.commit();
+    await expect
+      .poll(() => bucket.standIn.requests.some(({ method, url }) => on.test(`${method} ${url}`)), {
+        timeout: 10_000,
+      })
+      .toBe(true);
+    caller.abort(reason);
+    await expect(committing).rejects.toBe(reason);
+    await writer.abort();
+    expect(bucket.standIn.countUploads()).toBe(0);
+  });
+
   test("starts no second one when it is aborted while it starts", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
     const caller = new AbortController();

@@ -49,6 +49,7 @@ export async function createS3Writer(
   let sent = 0;
   let written = 0;
   let finished: Promise<unknown> | undefined;
+  let released: Promise<void> | undefined;
 
   const ensureOpen = (operation: string): void => {
     signal?.throwIfAborted();
@@ -66,18 +67,24 @@ export async function createS3Writer(
     // it is thrown where the writer waits for it next
     sending.catch(() => {});
   };
-  const release = async (reason?: unknown): Promise<void> => {
+  const letGo = async (reason?: unknown): Promise<void> => {
     signal?.removeEventListener("abort", onAbort);
     stop.abort(reason ?? new Error("the writer was aborted"));
     await sending.catch(() => {});
     await upload?.abort();
     parts = createParts(0);
   };
+  const release = (reason?: unknown): Promise<void> => (released ??= letGo(reason));
   const abort = async (reason?: unknown): Promise<void> => {
     finished ??= release(reason);
     await finished.catch(() => {});
+    await released;
   };
-  const onAbort = (): void => void abort(signal?.reason);
+  const onAbort = (): void => {
+    // a commit that is under way ends, too
+    stop.abort(signal?.reason);
+    void abort(signal?.reason);
+  };
 
   const publish = async (): Promise<string | undefined> => {
     if (upload === undefined) return putObject(calls, target, parts.take(), stop.signal);
@@ -98,8 +105,10 @@ export async function createS3Writer(
         ...(contentType !== undefined && { contentType }),
       };
     } catch (error) {
-      await release(error);
+      const releasing = release(error);
+      // an abort is told at once, whatever the service takes to answer
       signal?.throwIfAborted();
+      await releasing;
       throw toSluiceError(error, who);
     }
   };
