@@ -50,6 +50,8 @@ export default defineConfig({
     // far more than they need: a slow machine must not look like a broken one
     testTimeout: process.env["SLUICE_DEEP"] ? 1_200_000 : 60_000,
     hookTimeout: 60_000,
+    // what takes a millisecond may take seconds on a busy machine
+    expect: { poll: { timeout: 10_000, interval: 10 } },
     maxWorkers: "100%",
     reporters: ["default", plainLine],
     coverage: { provider: "v8", include: ["packages/*/src/**"] },

@@ -4,19 +4,20 @@ import type { SluiceErrorCode } from "@sluice/core";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../backend.ts";
 
 /** What "at once" may take on a busy machine. */
-const promptMs = 2000;
+const promptMs = 5000;
 
 export const oneMiB: number = 1024 * 1024;
 
 /** Bytes that look random and are the same for the same seed, so that a shift of one shows. */
 export function pattern(size: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(size);
+  const words = new Uint32Array(Math.ceil(size / 4));
   let state = seed * 2654435761 + 1;
-  for (let i = 0; i < size; i++) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    bytes[i] = state >>> 24;
+  for (let i = 0; i < words.length; i++) {
+    state = Math.imul(state, 1664525) + 1013904223;
+    // the low bits of this generator repeat soon
+    words[i] = state ^ (state >>> 16);
   }
-  return bytes;
+  return new Uint8Array(words.buffer, 0, size);
 }
 
 export function text(value: string): Uint8Array {

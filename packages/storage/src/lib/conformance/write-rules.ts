@@ -84,7 +84,7 @@ export const writeRules: readonly Rule[] = [
       for (const [name, cuts] of Object.entries({
         byte: [1],
         one: [content.byteLength],
-        uneven: [1, 2, 70_000, 70_001, part - 1, part + 1, content.byteLength],
+        uneven: [1, 2, 70_000, 70_001, part - 1, part + 1, part + 12_345],
       })) {
         const ends = [0, ...cuts];
         const chunks = cuts.map((end, n) => content.subarray(ends[n], end));
