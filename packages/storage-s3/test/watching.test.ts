@@ -164,6 +164,27 @@ describe("the queue", () => {
     await expect(follow()).resolves.toBeUndefined();
   });
 
+  test("that fails is told to a watch that looks late, also when another has begun again", async () => {
+    const events = createEventQueue();
+    let fails = true;
+    await using bucket = await createBucket({
+      events: {
+        ...events,
+        receive: (options) => (fails ? Promise.reject(new Error()) : events.receive(options)),
+      },
+    });
+    const caller = new AbortController();
+    const start = () => bucket.backend.watch!({ signal: caller.signal })[Symbol.asyncIterator]();
+    const late = start();
+    const early = start();
+    for (const watching of [late, early]) await watching.next();
+    await expect(early.next()).rejects.toMatchObject({ code: "unavailable" });
+    fails = false;
+    await start().next();
+    await expect(late.next()).rejects.toMatchObject({ code: "unavailable" });
+    caller.abort();
+  });
+
   test("is let go of when the backend is closed, also while nobody takes a batch", async () => {
     let waiting = 0;
     const bucket = await createBucket({

@@ -38,7 +38,6 @@ export function createS3Watcher(root: Root, source: S3EventSource): S3Watcher {
   const isOld = createSequence();
   const watchers = new Set<object>();
   let reading: AbortController | undefined;
-  let failure: SluiceError | undefined;
 
   const read = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
@@ -55,12 +54,10 @@ export function createS3Watcher(root: Root, source: S3EventSource): S3Watcher {
     if (reading !== undefined) return;
     const mine = new AbortController();
     reading = mine;
-    failure = undefined;
     read(mine.signal).catch((cause: unknown) => {
       if (mine.signal.aborted) return;
-      failure = new SluiceError("unavailable", "s3: watch: the event queue failed", { cause });
       stopReading();
-      feed.close();
+      feed.close(new SluiceError("unavailable", "s3: watch: the event queue failed", { cause }));
     });
   };
   const stopReading = (): void => {
@@ -83,7 +80,6 @@ export function createS3Watcher(root: Root, source: S3EventSource): S3Watcher {
         }
         yield batch;
       }
-      if (failure !== undefined && !options.signal.aborted) throw failure;
     } finally {
       options.signal.removeEventListener("abort", leave);
       leave();
