@@ -1,6 +1,9 @@
 import { SluiceError } from "@sluice/core";
 import type { ChangeBatch, WatchOptions } from "./backend.ts";
 
+/** So many keys wait for a watcher that is slow; then it is told to list again. */
+const mostPending = 10_000;
+
 type Change = "changed" | "removed";
 
 /** Hands changes that one source tells of to any number of watchers. */
@@ -9,7 +12,7 @@ export interface ChangeFeed {
   publish(key: string, change: Change): void;
   /** Says that changes may have gone unnoticed: every watcher is told `reset`. */
   reset(): void;
-  /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key. */
+  /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key; of more than 10,000 keys, to `reset`. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /** Ends every watcher, with an error when there is one. */
   close(error?: Error): void;
@@ -40,7 +43,11 @@ export function createChangeFeed(who: string): ChangeFeed {
       );
     const missed = cursor !== undefined && cursor !== position();
     const watcher: Watcher = { prefix, pending: new Map(), missed, ended: signal.aborted };
-    const onAbort = (): void => end(watcher);
+    const onAbort = (): void => {
+      // who aborts may never ask for another batch
+      watchers.delete(watcher);
+      end(watcher);
+    };
     watchers.add(watcher);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
@@ -64,6 +71,8 @@ export function createChangeFeed(who: string): ChangeFeed {
       for (const watcher of watchers) {
         if (!key.startsWith(watcher.prefix)) continue;
         watcher.pending.set(key, change);
+        if (watcher.pending.size > mostPending) watcher.missed = true;
+        if (watcher.missed) watcher.pending.clear();
         watcher.wake?.();
       }
     },
@@ -71,6 +80,7 @@ export function createChangeFeed(who: string): ChangeFeed {
       changes++;
       for (const watcher of watchers) {
         watcher.missed = true;
+        watcher.pending.clear();
         watcher.wake?.();
       }
     },
