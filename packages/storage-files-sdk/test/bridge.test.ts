@@ -1,5 +1,6 @@
+import { inspect } from "node:util";
 import { createFilesSdkBackend } from "@sluice/storage-files-sdk";
-import { type Adapter, FilesError, type StoredFile } from "files-sdk";
+import { type Adapter, createStoredFile, FilesError, type StoredFile } from "files-sdk";
 import { memory } from "files-sdk/memory";
 import { expect, test } from "vitest";
 
@@ -115,8 +116,29 @@ test.for([
 ] as const)("%s: an adapter's error keeps its text to itself (%#)", async ([code, error]) => {
   const adapter = createAdapter(() => ({ head: () => Promise.reject(error) }));
   const failure = createFilesSdkBackend({ adapter }).describe("a.txt");
-  await expect(failure).rejects.toMatchObject({ code, cause: error });
-  await expect(failure).rejects.not.toThrow(/hunter2|storage\.invalid/);
+  await expect(failure).rejects.toMatchObject({
+    code,
+    cause: { message: expect.stringContaining("Error") as string },
+  });
+  const printed = inspect(await failure.catch((thrown: unknown) => thrown), { showHidden: true });
+  expect(printed).not.toMatch(/hunter2|storage\.invalid/);
+});
+
+test("a body that breaks off tells names and statuses of what an adapter throws, and nothing else", async () => {
+  const broken = new FilesError("Provider", secret, Object.assign(answered(502), { secret }));
+  const adapter = createAdapter((target) => ({
+    async download(key, options) {
+      const stream = new ReadableStream<Uint8Array>({ pull: (body) => body.error(broken) });
+      return createStoredFile(await target.download(key, options), {
+        kind: "stream",
+        factory: () => stream,
+      });
+    },
+  }));
+  const failure: unknown = await read(adapter).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ code: "interrupted" });
+  expect((failure as Error).cause).toEqual(new Error("FilesError Provider: Error HTTP 502"));
+  expect(inspect(failure, { showHidden: true, depth: 9 })).not.toMatch(/hunter2/);
 });
 
 test("there is no presign unless it is asked for, and none at all without signatures", () => {

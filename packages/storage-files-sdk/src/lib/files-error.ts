@@ -15,6 +15,8 @@ interface ServiceError {
   readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
 }
 
+const isName = /^\w{1,60}$/;
+
 const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
   NotFound: ["not_found", "it is not there"],
   Conflict: ["precondition_failed", "the object has changed"],
@@ -23,14 +25,13 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
 
 /**
  * An error of an adapter as a {@link SluiceError}; one of ours passes unchanged. Adapters know
- * four causes, so the status of the answer is looked up where the client keeps it. Their texts
- * can hold URLs and paths: they stay in `cause`.
+ * four causes, so the status of the answer is looked up where the client keeps it.
  */
 export function toSluiceError(error: unknown, who: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const { code, permanent, cause } = error as FilesErrorParts;
   const failure = (to: SluiceErrorCode, text: string): SluiceError =>
-    new SluiceError(to, `${who}: ${text}`, { cause: error });
+    new SluiceError(to, `${who}: ${text}`, { cause: createCause(error) });
   const meaning = meanings[String(code)];
   if (meaning) return failure(...meaning);
   const status = statusOf(cause);
@@ -42,7 +43,7 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
   if (status === 429 || (status === 503 && retryAfter !== undefined)) {
     const retryAfterMs = parseRetryAfter(retryAfter, Date.now());
     return new SluiceError("throttled", `${who}: the service asks to slow down`, {
-      cause: error,
+      cause: createCause(error),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
   }
@@ -51,6 +52,23 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
   if (permanent === true || (code === "Provider" && cause === undefined))
     return failure("unsupported", "the adapter cannot do that");
   return failure("unavailable", "the service failed");
+}
+
+/**
+ * What a log needs to know of an error and the ones below it: names, codes and statuses. Texts of adapters
+ * hold URLs, also signed ones, and the errors of some clients hold whole requests with their tokens.
+ */
+export function createCause(error: unknown): Error {
+  const parts: string[] = [];
+  let layer = error;
+  for (let depth = 0; depth < 8 && typeof layer === "object" && layer !== null; depth++) {
+    const { name, code, cause } = layer as { name?: unknown; code?: unknown; cause?: unknown };
+    const status = statusOf(layer);
+    const words = [name, code].filter((word) => typeof word === "string" && isName.test(word));
+    parts.push([...words, ...(status === undefined ? [] : [`HTTP ${status}`])].join(" "));
+    layer = cause;
+  }
+  return new Error(parts.filter(Boolean).join(": "));
 }
 
 function statusOf(cause: unknown): number | undefined {

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { createBody } from "@sluice/storage";
+import { createCause } from "./files-error.ts";
 
 /** Which bytes of a stream are the promised ones. */
 export interface Slice {
@@ -24,7 +25,9 @@ export function sliceBody(
     async next() {
       if (cut && position >= length) return undefined;
       const { done, value } = await reader.read().catch((error: unknown) => {
-        throw new SluiceError("interrupted", `${who}: the connection broke`, { cause: error });
+        throw new SluiceError("interrupted", `${who}: the connection broke`, {
+          cause: createCause(error),
+        });
       });
       if (done && position === length) return undefined;
       if (done)
