@@ -51,6 +51,20 @@ describe("what goes in", () => {
 });
 
 describe("what comes out", () => {
+  test("a change of what has no legal key keeps no other change back", async () => {
+    const { backend } = createScripted(() => ({
+      watch: () =>
+        async function* () {
+          yield { changed: ["folder/", "a"], removed: ["a//b", "b"], cursor: "c" };
+          yield { reset: true };
+        },
+    }));
+    const batches = [];
+    for await (const batch of guard(backend).watch!({ signal: new AbortController().signal }))
+      batches.push(batch);
+    expect(batches).toEqual([{ changed: ["a"], removed: ["b"], cursor: "c" }, { reset: true }]);
+  });
+
   test("a body shorter than its size is interrupted", async () => {
     const { body } = await opening({ info: { key: "a", size: 10 }, body: bodyOf("12345") }).open(
       "a",

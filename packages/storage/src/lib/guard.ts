@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type {
+  ChangeBatch,
   ListOptions,
   OpenedObject,
   OpenOptions,
@@ -89,7 +90,7 @@ export function guard(backend: StorageBackend, options: GuardOptions = {}): Stor
 
     watch: (watch) => (watchOptions) => {
       ensureListOptions(watchOptions, `${name}: watch`);
-      return watch(watchOptions);
+      return nameable(watch(watchOptions));
     },
 
     write:
@@ -102,6 +103,19 @@ export function guard(backend: StorageBackend, options: GuardOptions = {}): Stor
         });
       },
   });
+}
+
+/** Changes of objects that can be named: one that cannot must not keep back the others. */
+async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<ChangeBatch> {
+  const isLegal = (key: string): boolean => checkKey(key) === undefined;
+  for await (const batch of batches) {
+    const { changed, removed } = batch;
+    yield {
+      ...batch,
+      ...(changed && { changed: changed.filter(isLegal) }),
+      ...(removed && { removed: removed.filter(isLegal) }),
+    };
+  }
 }
 
 /** First checks of every call about one key; gives how its messages start. */
