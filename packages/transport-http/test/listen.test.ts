@@ -1,6 +1,6 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createSluice, type SluiceOptions } from "@sluice/server";
+import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { expect, test, vi } from "vitest";
@@ -121,6 +121,42 @@ test("who asked for lists hears of new objects, and the author's own events stil
   expect(await next()).toMatchObject({ method: "notifications/resources/list_changed" });
   mcp.notify.resourcesChanged();
   expect(await next()).toMatchObject({ method: "notifications/resources/list_changed" });
+  await cancel();
+});
+
+test("a listener that was refused for one resource follows none of the others", async () => {
+  const answers: (() => void)[] = [];
+  const storage = wrap(createMemoryBackend({ "a.txt": "1" }), {
+    describe: (describe) => async (key, options) => {
+      if (key !== "a.txt") throw new Error("disk broken");
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return describe(key, options);
+    },
+  });
+  const records: AuditRecord[] = [];
+  const watch = vi.spyOn(storage, "watch");
+  const audit = (record: AuditRecord): void => void records.push(record);
+  const { listen } = house({ storage, audit, onError: () => {} });
+  const { response } = await listen({ resourceSubscriptions: [base + "broken.txt", uris[0]] });
+  expect(response.headers.get("content-type")).toContain("json");
+  answers[0]!();
+  await vi.waitFor(() => expect(records).toHaveLength(2));
+  expect(records[1]).toMatchObject({ uri: uris[0], outcome: "failed" });
+  expect(watch).not.toHaveBeenCalled();
+});
+
+test("of more than 1,000 resources the others are not even looked at", async () => {
+  let looks = 0;
+  const storage = wrap(createMemoryBackend({}), {
+    describe: (describe) => (key, options) => {
+      looks++;
+      return describe(key, options);
+    },
+  });
+  const many = Array.from({ length: 1_100 }, (_, n) => base + n);
+  const { next, cancel } = await house({ storage }).listen({ resourceSubscriptions: many });
+  expect((await next()).params.notifications.resourceSubscriptions ?? []).toEqual([]);
+  expect(looks).toBe(1_000);
   await cancel();
 });
 

@@ -5,7 +5,7 @@ import type { Caller } from "./principal.ts";
 import { formatChallenge } from "./redeem.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
 import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
-import { createSubscriber, subscribable, type Subscriber } from "./subscriber.ts";
+import { createSubscriber, mostUris, subscribable, type Subscriber } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
 export interface ListenRequest {
@@ -52,7 +52,8 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
   const isOurs = (uri: string): boolean => uri.startsWith(parts.mapper.baseUri);
-  const ours = [...new Set(uris.filter(isOurs))];
+  // what is above is not even looked at: one request must not cost more
+  const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
   if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
 
   // the modern era has no sessions, whatever the header says
@@ -106,8 +107,9 @@ async function followOne(parts: SluiceParts, request: FollowRequest): Promise<bo
     const own = signal && { signal: AbortSignal.any([signal]) };
     const info = await subscribable(parts, { uri, principal, ...own });
     await ensureScopes(parts, request);
-    await entry.conclude("complete");
     subscriber.follow(uri, info);
+    // nothing is told before the whole of the request is answered
+    await entry.conclude("complete");
     return true;
   } catch (error) {
     entry.end(signal?.aborted ? "aborted" : outcomeOf(error), { reason: reasonOf(error) });

@@ -28,7 +28,8 @@ export interface Subscriber {
   close(): void;
 }
 
-const mostUris = 1_000;
+/** Resources that one client follows. */
+export const mostUris = 1_000;
 /** Keys that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
 
@@ -94,6 +95,8 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
   return {
     hub,
     follow(uri, info) {
+      if (isClosed)
+        throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
       if (keyOf.has(uri)) return;
       if (keyOf.size >= mostUris)
         throw new SluiceError("throttled", `sluice: subscribe: more than ${mostUris} resources`);
