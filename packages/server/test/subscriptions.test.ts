@@ -1,5 +1,5 @@
 import { InMemoryTransport, McpServer, requireScopes } from "@modelcontextprotocol/server";
-import type { AccessDecision, AttachOptions, SluiceOptions } from "@sluice/server";
+import type { AccessDecision, AttachOptions, AuditRecord, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type MemoryBackend, wrap } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
@@ -142,6 +142,22 @@ test("a missing and a hidden resource are refused alike [MCP/security/should-che
     { action: "subscribe", outcome: "denied", reason: "hidden" },
     { action: "subscribe", outcome: "denied", reason: "not_found" },
   ]);
+  await session.close();
+});
+
+test("nobody is told of changes whose subscription is not on record where records are required", async () => {
+  const kept: AuditRecord[] = [];
+  let isBroken = true;
+  const sink = (record: AuditRecord): void => {
+    if (isBroken) throw new Error("disk full");
+    kept.push(record);
+  };
+  const session = await connect({ audit: { sink, required: true } });
+  expect((await session.subscribe("a.txt")).error.data.reason).toBe("busy");
+  expect(session.watches()).toBe(0);
+  isBroken = false;
+  expect(await session.subscribe("a.txt")).toMatchObject({ result: {} });
+  expect(kept).toMatchObject([{ outcome: "begun" }, { outcome: "complete" }]);
   await session.close();
 });
 

@@ -78,10 +78,11 @@ export function attachSubscriptions(
       return answerCall(
         parts,
         { mcp, ctx, action: "subscribe", uri, kind: "request" },
-        async ({ principal }) => {
+        async ({ principal, entry }) => {
           const { signal } = ctx.mcpReq;
           const info = await subscribable(parts, { uri, principal, signal });
           await ensureReadScopes(mcp, ctx, uri);
+          await entry.admit();
           open(principal).follow(uri, info);
           return { result: {} };
         },
