@@ -1,9 +1,8 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+import { createWideAgents } from "./wide-agents.ts";
 
 const connectionTimeoutMs = 10_000;
-/** What a socket reads ahead, and with that the size of the chunks of a body. */
+/** What a socket reads at once, and with that the size of the chunks of a body. */
 const chunkBytes = 256 * 1024;
 
 /** Where and as whom a client that is made here works. */
@@ -16,7 +15,8 @@ export interface ClientSettings {
 /** Makes a client that does each thing once: waits and repeats, resumes and digests are Sluice's. */
 export function createClient({ endpoint, region, credentials }: ClientSettings): S3Client {
   // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
-  const agent = { keepAlive: true, maxSockets: Infinity, highWaterMark: chunkBytes };
+  const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: chunkBytes };
+  const agents = createWideAgents(settings, chunkBytes);
   return new S3Client({
     // other stores than Amazon's are found by their paths, and take any region
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true, region: "us-east-1" }),
@@ -26,8 +26,8 @@ export function createClient({ endpoint, region, credentials }: ClientSettings):
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: {
-      httpAgent: new HttpAgent(agent),
-      httpsAgent: new HttpsAgent(agent),
+      httpAgent: agents.http,
+      httpsAgent: agents.https,
       connectionTimeout: connectionTimeoutMs,
     },
   });
