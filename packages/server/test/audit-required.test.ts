@@ -102,6 +102,23 @@ describe.each(eras)("%s era", (era) => {
   });
 });
 
+test("names are suggested on record only", async () => {
+  const { talk, sink, kept } = createKeeper();
+  const ref = { type: "ref/resource", uri: "files://demo/{+key}" };
+  const complete = async () =>
+    (
+      await talk("modern", "completion/complete", {
+        params: { ref, argument: { name: "key", value: "a" } },
+        headers,
+      })
+    ).message;
+  sink.isBroken = true;
+  expect((await complete()).error?.data.reason).toBe("busy");
+  sink.isBroken = false;
+  expect((await complete()).result.completion.values).toEqual(["a.bin"]);
+  expect(kept).toMatchObject([{ action: "completion", outcome: "complete", shown: 1 }]);
+});
+
 test("a redemption without its record is 503 with Retry-After, gives its place back, and leaves the grant alone", async () => {
   const { house, sink, kept, token, cancelled } = createKeeper({ limits: { perPrincipal: 1 } });
   const once = token("once");

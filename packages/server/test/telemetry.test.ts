@@ -207,6 +207,19 @@ test("without an SDK everything is done all the same", async () => {
   expect(await bodyOf(await house.redeem(token, { headers: as(alice) }))).toBe("0123456789");
 });
 
+test("what a client sends as a URI is harmless and short from the start of a span", async () => {
+  const begun: unknown[] = [];
+  const onStart = (span: ReadableSpan): void =>
+    void begun.push(span.attributes["mcp.resource.uri"]);
+  const done = async (): Promise<void> => {};
+  const spanProcessors = [{ onStart, onEnd() {}, forceFlush: done, shutdown: done }];
+  const watched = new BasicTracerProvider({ spanProcessors }).getTracer("test");
+  const house = createHouse({ telemetry: createTelemetry({ tracer: watched }) });
+  const uri = `files://demo/\u2028${"x".repeat(5_000)}`;
+  await talkTo(house.sluice)("legacy", "resources/stream", { params: { uri } });
+  expect(begun).toEqual([`files://demo/%E2%80%A8${"x".repeat(5_000)}`.slice(0, 4_096)]);
+});
+
 test("docs/telemetry.md names every span, metric and attribute that there is, and no other", async () => {
   const house = createMeasuredHouse();
   const talk = talkTo(house.sluice);
@@ -230,6 +243,7 @@ test("docs/telemetry.md names every span, metric and attribute that there is, an
       .filter(({ name }) => !name.startsWith("describe"))
       .flatMap(({ name, attributes }) => [name, ...Object.keys(attributes)]),
     "resources/subscribe",
+    "completion/complete",
   ]);
   const page = await readFile(new URL("../../../docs/telemetry.md", import.meta.url), "utf8");
   const rows = page.split("\n").filter((line) => line.startsWith("| `"));

@@ -1,8 +1,9 @@
 import type { CompleteResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { allowedUris } from "./allowed-uris.ts";
+import { answerCall } from "./call.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
-import { callerOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
+import type { SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
@@ -30,10 +31,13 @@ export function attachCompletion(parts: SluiceParts, mcp: McpServer): void {
           request.params,
           ctx,
         )) as CompleteResult;
-      const { principal } = await parts.identify(callerOf(ctx, mcp));
-      await parts.usage.admit(tagOf(principal), "request");
       const { value } = argument;
-      return { completion: await completeKey(parts, { value, principal, ctx }) };
+      const call = { mcp, ctx, action: "completion", kind: "request" } as const;
+      return answerCall(parts, call, async ({ principal, entry }) => {
+        const completion = await completeKey(parts, { value, principal, ctx });
+        entry.facts.shown = completion.values.length;
+        return { result: { completion } };
+      });
     }),
   );
 }

@@ -3,8 +3,11 @@ import type { DeliveryMode, Era } from "@sluice/core/wire";
 import { systemClock, within } from "@sluice/storage";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
-/** What somebody did: `list`, `read`, `subscribe` and `stream` are calls, `download` a request to a download URL. */
-export type AuditAction = "list" | "read" | "subscribe" | "stream" | "download";
+/**
+ * What somebody did: `download` is a request to a download URL, `completion` the call that suggests
+ * names, and the others are calls of the method of that name.
+ */
+export type AuditAction = "list" | "read" | "subscribe" | "stream" | "completion" | "download";
 
 /**
  * - `begun`: bytes are about to be sent; only where records are required, before the one of the end
@@ -48,7 +51,7 @@ export interface AuditRecord {
   readonly era?: Era;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode;
-  /** With `list`: resources that were shown. */
+  /** With `list`: resources that were shown; with `completion`: names that were suggested. */
   readonly shown?: number;
   /** With `list`: resources of the page that access rules kept back. */
   readonly withheld?: number;
@@ -129,7 +132,9 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
     const id = newId();
     const time = Date.now();
     const startedAt = performance.now();
-    const span = telemetry?.begin(facts, carrier ?? (() => undefined));
+    const { uri } = facts;
+    const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
+    const span = telemetry?.begin(safe, carrier ?? (() => undefined));
     let ended = false;
 
     function recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {

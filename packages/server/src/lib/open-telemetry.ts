@@ -28,6 +28,7 @@ const names: Readonly<Record<AuditAction, string>> = {
   read: "resources/read",
   subscribe: "resources/subscribe",
   stream: "resources/stream",
+  completion: "completion/complete",
   download: "sluice.download",
 };
 
