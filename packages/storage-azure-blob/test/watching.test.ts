@@ -172,6 +172,25 @@ describe("the queue", () => {
     expect(changes(await told(batches)).changed).toEqual(["a"]);
   });
 
+  test("that asks for a pause of many years is not asked again and again", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ name }: Error): void => void warnings.push(name);
+    process.on("warning", onWarning);
+    let reads = 0;
+    queue.receiveMessages = async () => {
+      reads++;
+      const headers = {
+        get: (name: string) => (name === "retry-after" ? "9999999999" : undefined),
+      };
+      throw Object.assign(new Error("busy"), { statusCode: 503, response: { headers } });
+    };
+    await watch();
+    await expect.poll(() => reads).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([reads, warnings]).toEqual([1, []]);
+    process.off("warning", onWarning);
+  });
+
   test("that may not be read ends the watch with an error", async () => {
     queue.receiveMessages = async () => {
       throw Object.assign(new Error("?sig=secret"), {

@@ -11,6 +11,9 @@ const mostMessages = 32;
 /** How many blobs the order of events is remembered for. */
 const mostSequencers = 10_000;
 
+/** Longer timers would fire at once. */
+const longestMs = 2 ** 31 - 1;
+
 /** A message as a storage queue gives it. */
 export interface QueuedMessage {
   readonly messageId: string;
@@ -76,7 +79,7 @@ export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Wa
       } catch (error) {
         if (!SluiceError.is(error) || !error.retryable) throw error;
         // messages wait in the queue meanwhile, so nothing is lost
-        pauseMs = Math.max(pollMs, error.retryAfterMs ?? 0);
+        pauseMs = Math.min(Math.max(pollMs, error.retryAfterMs ?? 0), longestMs);
       }
       await wait(pauseMs, undefined, { signal, ref: false });
     }

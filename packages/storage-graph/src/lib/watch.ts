@@ -16,6 +16,9 @@ export interface WatcherOptions {
   readonly notifications: Notifications | undefined;
 }
 
+/** Longer timers would fire at once. */
+const longestMs = 2 ** 31 - 1;
+
 /** Watches a root for changes. */
 export interface Watcher {
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
@@ -139,7 +142,7 @@ function createBell(signal: AbortSignal): Bell {
           stop();
           reject(signal.reason);
         };
-        const timer = setTimeout(done, ms).unref();
+        const timer = setTimeout(done, Math.min(ms, longestMs)).unref();
         if (!deaf) wake = done;
         signal.addEventListener("abort", onAbort, { once: true });
       });
