@@ -16,6 +16,15 @@ async function listKeys(backend: StorageBackend, prefix = "", limit = 1000): Pro
 
 const names = Array.from({ length: 25 }, (_, n) => `f${String(n).padStart(2, "0")}.txt`);
 
+test("a page that leads to itself is no endless listing", async () => {
+  await using graph = await startEmulated();
+  const again = `${graph.emulator.origins.graph}/v1.0/drives/x/items/y/children?again`;
+  const json = { value: [], "@odata.nextLink": again };
+  graph.emulator.fault({ on: /children/, json, times: 50 });
+  await expect(graph.backend.list()).rejects.toMatchObject({ code: "protocol" });
+  expect(graph.sent("graph").filter((line) => line.includes("children"))).toHaveLength(2);
+});
+
 test("G18: links to further pages are followed as they came", async () => {
   await using graph = await startEmulated({}, { pageSize: 10 });
   for (const name of names) graph.drive.put(name, name);

@@ -81,6 +81,33 @@ test("a service that fails for a moment is asked again later; one that refuses e
   await expect(next()).rejects.toMatchObject({ code: "permission_denied" });
 });
 
+test("a service that asks for a pause of many years is not asked again and again", async () => {
+  await using graph = await startEmulated();
+  const { caller, next } = startWatch(graph.backend);
+  await next();
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): void => void warnings.push(name);
+  process.on("warning", onWarning);
+  graph.emulator.fault({ on: /delta\?token/, status: 503, retryAfter: "9999999999", times: 99 });
+  const ending = next();
+  const countLooks = () => graph.sent("graph").filter((line) => /delta\?token/.test(line)).length;
+  await expect.poll(countLooks).toBeGreaterThan(0);
+  await graph.backend.list();
+  expect([countLooks(), warnings]).toEqual([1, []]);
+  process.off("warning", onWarning);
+  caller.abort();
+  await ending;
+});
+
+test("a drive whose changes never end does not fill the memory", async () => {
+  await using graph = await startEmulated();
+  const again = `${graph.emulator.origins.graph}/v1.0/drives/x/root/delta?again`;
+  const json = { value: Array.from({ length: 30_000 }, () => ({})), "@odata.nextLink": again };
+  graph.emulator.fault({ on: /delta/, json, times: 20 });
+  await expect(startWatch(graph.backend).next()).rejects.toMatchObject({ code: "too_large" });
+  expect(graph.sent("graph").filter((line) => line.includes("delta"))).toHaveLength(4);
+});
+
 const file = (id: string, name?: string, parent = "root"): DriveItem => ({
   id,
   ...(name !== undefined && { name, parentReference: { id: parent } }),

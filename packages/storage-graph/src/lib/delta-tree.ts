@@ -25,6 +25,12 @@ export interface DeltaTree {
   apply(items: readonly DriveItem[]): KeyChanges;
 }
 
+/** Throws `too_large` for more items than a watch keeps. */
+export function ensureFew(items: number): void {
+  if (items > mostItems)
+    throw new SluiceError("too_large", `graph: watch: the drive has more than ${mostItems} items`);
+}
+
 /** Creates the tree of everything below the item `rootId` whose key begins with the prefix. */
 export function createDeltaTree(rootId: string, prefix: string): DeltaTree {
   const nodes = new Map<string, Node>();
@@ -71,11 +77,7 @@ export function createDeltaTree(rootId: string, prefix: string): DeltaTree {
         nodes.set(item.id, { name, parent, isFile: isFile(item) });
         touched.add(item.id);
       }
-      if (nodes.size > mostItems)
-        throw new SluiceError(
-          "too_large",
-          `graph: watch: the drive has more than ${mostItems} items`,
-        );
+      ensureFew(nodes.size);
       const before = keys;
       keys = readKeys();
       const present = new Set(keys.values());

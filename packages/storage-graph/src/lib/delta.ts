@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { Address } from "./address.ts";
+import { ensureFew } from "./delta-tree.ts";
 import type { DriveItem } from "./drive-item.ts";
 import type { GraphClient } from "./graph-client.ts";
 
@@ -30,7 +31,9 @@ export async function readDelta(
     });
     if (status === 410) return undefined;
     const page = (body ?? {}) as Record<string, unknown>;
-    if (Array.isArray(page["value"])) items.push(...(page["value"] as DriveItem[]));
+    for (const item of Array.isArray(page["value"]) ? page["value"] : [])
+      items.push(item as DriveItem);
+    ensureFew(items.length);
     const next = page["@odata.nextLink"];
     const link = page["@odata.deltaLink"];
     // half of the pages is no state: nothing is applied before the last one is there

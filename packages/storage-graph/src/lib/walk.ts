@@ -137,8 +137,11 @@ async function nextPage(
     value?: unknown;
     "@odata.nextLink"?: unknown;
   };
-  if (!Array.isArray(value))
-    throw new SluiceError("protocol", "graph: list: the service gave no list of children");
+  if (!Array.isArray(value) || link === next)
+    throw new SluiceError(
+      "protocol",
+      "graph: list: the service gave no list of children, or the same again",
+    );
   return {
     ...frame,
     entries: value as DriveItem[],

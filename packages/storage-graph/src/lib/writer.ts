@@ -56,16 +56,16 @@ export async function createGraphWriter(
     (session ??= await openUploadSession({ client, address, key, total, options, who }));
   const flush = async (): Promise<void> => {
     const bytes = fragment.subarray(0, filled);
-    if (size === undefined) await (spool ??= await openLocal()).append(bytes);
+    if (size === undefined) await locally(async () => (spool ??= await openSpool()).append(bytes));
     else await (await openSession(size)).send(sent, bytes);
     sent += filled;
     filled = 0;
   };
-  const openLocal = async (): Promise<Spool> => {
+  const locally = async (work: () => Promise<void>): Promise<void> => {
     try {
-      return await openSpool();
+      await work();
     } catch (cause) {
-      throw new SluiceError("no_space", `${who}: no temporary file could be made`, { cause });
+      throw new SluiceError("no_space", `${who}: the temporary file failed`, { cause });
     }
   };
   const ensureOpen = (operation: string): void => {
@@ -113,7 +113,7 @@ export async function createGraphWriter(
     const upload = await openSession(total);
     for (sent = 0; ; sent += filled) {
       filled = Math.min(fragment.byteLength, total - sent);
-      await from.read(sent, fragment.subarray(0, filled));
+      await locally(() => from.read(sent, fragment.subarray(0, filled)));
       if (sent + filled === total) return;
       await upload.send(sent, fragment.subarray(0, filled));
     }
