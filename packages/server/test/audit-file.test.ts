@@ -147,6 +147,33 @@ test("a chain written anew is found by the head beside it, or by one that was no
   expect(findings).toMatchObject([{ problem: "altered", line: 7 }]);
 });
 
+test("a chain written anew is not gone on with, which would make it the noted one", async () => {
+  for (const more of [0, 1]) {
+    const { path, lines } = await written(5);
+    let head = chainStart;
+    const forged = Array.from({ length: lines.length + more }, (_, n) => {
+      const line = chainLine(head, { ...recordOf(n + 7), ...(n === 0 && { event: "opened" }) });
+      head = line.head;
+      return `${line.text}\n`;
+    });
+    await writeFile(path, forged.join(""));
+    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    expect(await problems(path)).toEqual(["altered at 6"]);
+  }
+});
+
+test("lines whose head a crash kept from being noted are gone on with, in a new file, too", async () => {
+  for (const isRotated of [false, true]) {
+    const { path } = await written(3);
+    const head = await readFile(`${path}.head`);
+    if (isRotated) await rename(path, `${path}.1`);
+    await write(path, 3, 6);
+    await writeFile(`${path}.head`, head);
+    await write(path, 6, 8);
+    expect(await problems(...(isRotated ? [`${path}.1`] : []), path)).toEqual([]);
+  }
+});
+
 test("another process goes on with the chain", async () => {
   const path = newPath();
   await write(path, 0, 3);

@@ -1,5 +1,7 @@
+import { createReadStream } from "node:fs";
 import { open, readFile, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { createInterface } from "node:readline";
 import { SluiceError } from "@sluice/core";
 import type { AuditRecord, AuditSink } from "./audit.ts";
 import {
@@ -36,7 +38,7 @@ export interface AuditFile {
  * earlier process ended. A half line that a crash left is cut off, and a line says so. When the file
  * is renamed or emptied, the next record begins a new one that continues the chain. One process at a time writes a file.
  *
- * Rejects with `corrupt` when what is there is no such file: check it with `sluice audit verify` and move it away.
+ * Rejects with `corrupt` when what is there is no such file, or not the one whose head was kept: check it with `sluice audit verify` and move it away.
  */
 export async function createAuditFile(options: AuditFileOptions): Promise<AuditFile> {
   const { path, sync = "always" } = options;
@@ -138,6 +140,12 @@ async function openChain(path: string): Promise<OpenChain> {
         "corrupt",
         `audit: the last line of ${path} is not one of a chain; check it with "sluice audit verify" and move it away`,
       );
+    // going on would replace the noted head, the only trace of what was there
+    if (known && known.seq <= line.seq && !(await leadsThrough(path, known, line)))
+      throw new SluiceError(
+        "corrupt",
+        `audit: ${path} is not the file whose head was noted; check it with "sluice audit verify" and move it away`,
+      );
     const notes: object[] = [];
     if (end < size) {
       await file.truncate(end);
@@ -149,6 +157,23 @@ async function openChain(path: string): Promise<OpenChain> {
   } catch (error) {
     await file.close();
     throw error;
+  }
+}
+
+/** True when a file that ends with `last` has the line that was noted, or goes on from it. */
+async function leadsThrough(path: string, noted: ChainHead, last: ChainHead): Promise<boolean> {
+  if (noted.seq === last.seq) return noted.hash === last.hash;
+  // a crash came before the head of the last lines was kept: seldom, so all of the file may be read
+  const input = createReadStream(path);
+  try {
+    for await (const text of createInterface({ input })) {
+      const line = readChainLine(text);
+      if (line?.seq === noted.seq) return line.hash === noted.hash;
+      if (line?.seq === noted.seq + 1) return line.prev === noted.hash;
+    }
+    return false;
+  } finally {
+    input.destroy();
   }
 }
 
