@@ -108,6 +108,33 @@ describe.each(eras)("%s era", (era) => {
     expect(await pagesOf({ storage: full, access })).toEqual(await pagesOf({ storage: without }));
   });
 
+  test("a folder in which all is hidden is, to the byte, one that is missing; an archived object is none", async () => {
+    const answers = await Promise.all(
+      [true, false].map(async (isThere) => {
+        const storage = wrap(createMemoryBackend({ archived: "x" }), {
+          describe: (call) => async (asked, options) => {
+            if (isThere && asked === "drafts") throw new SluiceError("unsupported", "a folder");
+            return call(asked, options);
+          },
+          open: (call) => async (asked, options) => {
+            if (asked === "archived") throw new SluiceError("unsupported", "restore it first");
+            if (isThere && asked === "drafts") throw new SluiceError("unsupported", "a folder");
+            return call(asked, options);
+          },
+        });
+        const access = (_principal: Principal | undefined, uri: string): AccessDecision =>
+          uri.startsWith("files://demo/drafts/") ? "hide" : "allow";
+        const talk = talkTo(createHouse({ ...open, storage, access }).sluice);
+        const ask = async (method: string, name: string): Promise<string> =>
+          seen(await talk(era, method, { params: { uri: `files://demo/${name}` } }));
+        expect(await ask("resources/read", "archived")).toContain("unsupported");
+        return [await ask("resources/read", "drafts"), await ask("resources/stream", "drafts")];
+      }),
+    );
+    expect(answers[0]).toEqual(answers[1]);
+    expect(answers[0]).toEqual([expect.stringContaining("not_found"), expect.anything()]);
+  });
+
   test("deny is another answer", async () => {
     const { hiding } = createPair({ access: () => "deny" });
     const { message } = await hiding.talk(era, "resources/read", { params: { uri: secret } });

@@ -35,14 +35,19 @@ export async function reachOf(
     ensureAllowed(await access.decide(principal, mapper.toUri(info.key), action));
   }
 
+  const describe: Reach["describe"] = async (asked, options) => {
+    const info = await storage.describe(asked, options).catch(rethrowAsAbsent);
+    await ensureSame(info);
+    return info;
+  };
   return {
-    async describe(asked, options) {
-      const info = await storage.describe(asked, options);
-      await ensureSame(info);
-      return info;
-    },
+    describe,
     async open(asked, options) {
-      const opened = await storage.open(asked, options);
+      const opened = await storage.open(asked, options).catch(async (error: unknown) => {
+        // an archived object can be described, a folder cannot
+        if (isUnsupported(error)) await describe(asked, options);
+        throw error;
+      });
       try {
         await ensureSame(opened.info);
       } catch (error) {
@@ -69,6 +74,16 @@ function hidden(storage: StorageBackend): Reach {
       throw hiddenFault;
     },
   };
+}
+
+/** A folder is no resource, and where all in it is hidden nobody may learn that it is there. */
+function rethrowAsAbsent(error: unknown): never {
+  if (!isUnsupported(error)) throw error;
+  throw new SluiceError("not_found", "sluice: it is no object", { cause: error });
+}
+
+function isUnsupported(error: unknown): boolean {
+  return SluiceError.is(error) && error.code === "unsupported";
 }
 
 /** A storage that is down is down for missing and hidden objects alike. */
