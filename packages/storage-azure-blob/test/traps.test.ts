@@ -177,6 +177,25 @@ describe("reading", () => {
     await expect(opening).rejects.toMatchObject({ code: "corrupt" });
   });
 
+  test("a part that nobody asked for is not passed off as the whole, nor one version as another", async () => {
+    await using service = await startScriptedService((_, response) => {
+      response.writeHead(206, {
+        "content-range": "bytes 0-4/10",
+        "content-length": 5,
+        etag: '"0x1"',
+      });
+      response.end("01234");
+    });
+    const backend = createAzureBlobBackend({ client: service.container });
+    for (const range of [undefined, { start: 0 }])
+      await expect(backend.open("x", { ...(range && { range }) })).rejects.toMatchObject({
+        code: "corrupt",
+      });
+    const another = backend.open("x", { range: { start: 0, end: 5 }, ifMatch: "0x2" });
+    await expect(another).rejects.toMatchObject({ code: "precondition_failed" });
+    await expect.poll(() => service.countOpen()).toBe(0);
+  });
+
   test.each([true, false])(
     "A17 an empty blob refuses ranges with its size, as the service does (told in the refusal: %s)",
     async (told) => {

@@ -52,6 +52,9 @@ export async function openBlob(
     // with a range, Content-MD5 is that of the range if it is there at all
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
+    // what stands between may answer from memory, whatever the condition was
+    if (ifMatch !== undefined && info.etag !== ifMatch)
+      throw new SluiceError("precondition_failed", `${who}: the blob has another etag`);
     if (range === undefined) return { info, body: createDownloadBody(body, who, signal) };
     const resolved = resolveRange(range, size, who);
     if (resolved.end === resolved.start) {
@@ -82,8 +85,13 @@ function sizeOf(
   count: number | undefined,
   who: string,
 ): number {
+  const otherRange = (): SluiceError =>
+    new SluiceError("corrupt", `${who}: the service sent another range than was asked for`);
   // without an end, a range from 0 is the whole blob, and the SDK asks for it as such
-  if (offset === 0 && count === undefined) return contentLength;
+  if (offset === 0 && count === undefined) {
+    if (contentRange !== undefined) throw otherRange();
+    return contentLength;
+  }
   const { range: sent, size } = parseContentRange(contentRange) ?? {};
   const total = size ?? Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
   // an emulator sends an empty 206 where the service refuses the range
@@ -93,7 +101,7 @@ function sizeOf(
     });
   const end = Math.min(count === undefined ? Infinity : offset + count, size ?? NaN);
   if (sent?.start !== offset || sent.end !== end || contentLength !== end - offset)
-    throw new SluiceError("corrupt", `${who}: the service sent another range than was asked for`);
+    throw otherRange();
   return total;
 }
 
