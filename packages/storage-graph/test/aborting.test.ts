@@ -14,7 +14,7 @@ const expectAbort = async (
   const before = performance.now();
   caller.abort(reason);
   await expect(working).rejects.toBe(reason);
-  expect(performance.now() - before).toBeLessThan(1000);
+  expect(performance.now() - before).toBeLessThan(5000);
 };
 
 test.each([
