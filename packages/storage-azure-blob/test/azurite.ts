@@ -29,11 +29,11 @@ require(process.argv[1]);
 export async function startAzurite(): Promise<Azurite> {
   const main = createRequire(import.meta.url).resolve("azurite/dist/src/blob/main.js");
   const flags =
-    "--skipApiVersionCheck --inMemoryPersistence --disableTelemetry --disableProductStyleUrl";
+    "--silent --skipApiVersionCheck --inMemoryPersistence --disableTelemetry --disableProductStyleUrl";
   const child = spawn(
     process.execPath,
     ["-e", endWithParent, main, ...flags.split(" "), "--blobHost", "127.0.0.1", "--blobPort", "0"],
-    // it announces its port, and then every request
+    // it announces its port
     { stdio: ["pipe", "pipe", "ignore"], env: { ...process.env, NODE_ENV: "production" } },
   );
   const lines = createInterface(child.stdout);
