@@ -2,8 +2,8 @@ import { checkKey } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { createBucket } from "./bucket.ts";
 
-/** Of the keys that reach the server, one in so many is tried. */
-const step = process.env["SLUICE_DEEP"] === undefined ? 59 : 1;
+/** Of the keys that reach the server, and of those that are refused before, one in so many is tried. */
+const [legalStep, illegalStep] = process.env["SLUICE_DEEP"] === undefined ? [59, 7] : [1, 1];
 
 const ups = [
   "..",
@@ -46,10 +46,11 @@ test("no hostile key is ever asked of S3 as another name than root/ and the key 
     standIn.put(name, Buffer.from("outside"));
   const legal = hostile.filter((key) => checkKey(key) === undefined);
   expect(legal.length).toBeGreaterThan(100);
-  for (const key of hostile.filter((one) => checkKey(one) !== undefined))
+  const illegal = hostile.filter((key) => checkKey(key) !== undefined);
+  for (const key of illegal.filter((_, index) => index % illegalStep === 0))
     await expect(backend.describe(key)).rejects.toMatchObject({ code: "invalid_argument" });
   expect(standIn.requests).toEqual([]);
-  for (const key of legal.filter((_, index) => index % step === 0)) {
+  for (const key of legal.filter((_, index) => index % legalStep === 0)) {
     await expect(backend.describe(key)).rejects.toMatchObject({ code: "not_found" });
     const { url = "" } = standIn.requests.at(-1) ?? {};
     const [path = "", query] = url.split("?");

@@ -10,7 +10,7 @@ import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
 
 const content = Buffer.from("0123456789");
 /** What an abort may take on a busy machine. */
-const abortMs = 100;
+const abortMs = 5000;
 
 describe("what S3 answers", () => {
   test.each<[number, string, SluiceErrorCode]>([
@@ -287,6 +287,6 @@ describe("an abort", () => {
     const start = performance.now();
     const error = await failureOf(bucket.backend.open("a"));
     expect(error["code"]).toBe("throttled");
-    expect(performance.now() - start).toBeLessThan(1000);
+    expect(performance.now() - start).toBeLessThan(5000);
   });
 });

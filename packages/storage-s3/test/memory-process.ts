@@ -39,7 +39,7 @@ async function write(key: string, bytes: number): Promise<number> {
 
 // code that is compiled and buffers that are pooled belong to the idle state
 await read(order.warmUp, false);
-if (order.work === "write") await write(order.warmUp, 32 * 1024 * 1024);
+if (order.work === "write") await write(order.warmUp, 16 * 1024 * 1024);
 const idle = process.memoryUsage.rss();
 let peak = idle;
 setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), 5).unref();
