@@ -155,6 +155,26 @@ describe("A13 with a token", () => {
     expect(expiresAt.getTime()).toBeGreaterThan(Date.now());
   });
 
+  test("while no new key can be had, the last one signs for as long as it is good", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const backend = createAzureBlobBackend({ client });
+    const sign = () => backend.presign!("a", { expiresInMs: minute });
+    await sign();
+    refusals = 1;
+    for (const passedMs of [4 * day, minute / 2]) {
+      vi.setSystemTime(Date.now() + passedMs);
+      const { url, expiresAt } = (await sign())!;
+      expect(paramsOf(url)["ske"]).toBe(`${keys[0]?.expiry.slice(0, 19)}Z`);
+      expect(expiresAt.getTime()).toBeGreaterThan(Date.now());
+    }
+    expect(service.requests).toHaveLength(2);
+    vi.setSystemTime(Date.now() + 3 * day);
+    await expect(sign()).rejects.toMatchObject({ code: "unauthenticated" });
+    refusals = 0;
+    await sign();
+    expect(keys).toHaveLength(2);
+  });
+
   test("who may not get a key is told which role is missing, and asks again the next time", async () => {
     const backend = createAzureBlobBackend({ client });
     refusals = 1;

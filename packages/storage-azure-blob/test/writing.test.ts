@@ -185,7 +185,9 @@ describe("commit", () => {
   });
 
   test("a commit of too few bytes ends the block that is on its way", async () => {
-    await using service = await startScriptedService(() => {});
+    await using service = await startScriptedService(async (request) => {
+      await drain(request);
+    });
     const size = 3 * blockBytes;
     const writer = await open(service.container).write!("short.bin", { size });
     await writer.write(Buffer.alloc(blockBytes + 1));

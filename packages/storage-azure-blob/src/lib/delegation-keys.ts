@@ -13,6 +13,8 @@ const longestMs = 7 * dayMs;
 /** Back-dated, like the URLs: a URL may not be valid before its key. */
 const backdatedMs = 15 * 60_000;
 const timeoutMs = 30_000;
+/** When the service gives no new key, it is asked again after so long; till then the last one signs. */
+const pauseMs = 60_000;
 
 type Key = ServiceGetUserDelegationKeyResponse;
 
@@ -31,6 +33,7 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
   const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
   const service = new BlobServiceClient(accountUrl, pipelineOf(container));
   let key: Promise<Key> | undefined;
+  let last: Key | undefined;
   let renewAt = Infinity;
 
   const fetchKey = async (now: number): Promise<Key> => {
@@ -41,8 +44,13 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
         service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
       renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
+      last = fresh;
       return fresh;
     } catch (error) {
+      if (last !== undefined && now + pauseMs < last.signedExpiresOn.getTime()) {
+        renewAt = now + pauseMs;
+        return last;
+      }
       key = undefined;
       if (!SluiceError.is(error) || error.code !== "permission_denied") throw error;
       // the operator has to do something, whoever asked for the URL

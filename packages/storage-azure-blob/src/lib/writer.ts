@@ -158,13 +158,15 @@ export async function createBlobWriter(
       finished = true;
       try {
         if (size !== undefined && size !== written) throw wrongSize(who, written, size);
-        return await publish();
+        const info = await publish();
+        finish();
+        return info;
       } catch (error) {
+        // a block may still be on its way
+        await abort();
         const isRefused =
           SluiceError.is(error) && error.code === "not_found" && ifMatch !== undefined;
         throw isRefused ? conflict(who, ifAbsent) : error;
-      } finally {
-        finish();
       }
     },
     abort,
