@@ -65,6 +65,27 @@ test("a pause that is longer than a call may wait is throttled at once, with the
   await waiting;
 });
 
+test("a write that is throttled on its way pauses the backend as well", async () => {
+  for (const step of ["write", "commit"] as const) {
+    const clock = createManualClock();
+    const { backend, calls } = createScripted(() => ({
+      write: (write) => async (key, options) => ({
+        ...(await write(key, options)),
+        [step]: () => Promise.reject(failure("throttled", 5000)),
+      }),
+    }));
+    const gated = gate(backend, { clock });
+    await using writer = await gated.write!("b");
+    const writing = step === "write" ? writer.write(new Uint8Array(1)) : writer.commit();
+    await expect(writing).rejects.toMatchObject({ code: "throttled" });
+    const waiting = gated.list();
+    await clock.advance(4999);
+    expect(calls).toEqual([]);
+    await clock.advance(1);
+    await waiting;
+  }
+});
+
 test("other failures close no gate", async () => {
   const { backend } = createScripted(() => ({
     describe: () => () => Promise.reject(failure("unavailable")),

@@ -32,6 +32,9 @@ export function gate(backend: StorageBackend, options: GateOptions = {}): Storag
         });
       await sleep(clock, opensAt - now, signal);
     }
+    return heed(call);
+  };
+  const heed = async <T>(call: () => Promise<T>): Promise<T> => {
     try {
       return await call();
     } catch (error) {
@@ -46,6 +49,14 @@ export function gate(backend: StorageBackend, options: GateOptions = {}): Storag
     open: (open) => (key, call) => pass(() => open(key, call), call?.signal),
     list: (list) => (call) => pass(() => list(call), call?.signal),
     presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
-    write: (write) => (key, call) => pass(() => write(key, call), call?.signal),
+    write: (write) => async (key, call) => {
+      const writer = await pass(() => write(key, call), call?.signal);
+      return {
+        write: (chunk) => heed(() => writer.write(chunk)),
+        commit: () => heed(() => writer.commit()),
+        abort: (reason) => writer.abort(reason),
+        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+      };
+    },
   });
 }
