@@ -73,6 +73,19 @@ test.each(["write", "read"] as const)(
   },
 );
 
+test("an abort while a session begins is told at once, and the session is cancelled", async () => {
+  await using graph = await startEmulated();
+  const caller = new AbortController();
+  const reason = new Error("the caller's reason");
+  const options = { size: large.byteLength, signal: caller.signal };
+  const writer = await graph.backend.write?.("a.bin", options);
+  graph.emulator.fault({ on: /createUploadSession/, meanwhile: () => caller.abort(reason) });
+  await expect(writer?.write(large.slice())).rejects.toBe(reason);
+  await writer?.abort();
+  expect(graph.sent("upload").map((line) => line.split(" ")[0])).toEqual(["DELETE"]);
+  expect(graph.emulator.openSessions()).toBe(0);
+});
+
 test("without a size the bytes wait in a temporary file, which is gone afterwards", async () => {
   await using graph = await startEmulated();
   const before = countSpools();

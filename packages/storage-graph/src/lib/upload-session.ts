@@ -1,13 +1,15 @@
 import { SluiceError } from "@sluice/core";
-import type { WriteOptions } from "@sluice/storage";
+import { systemClock, within, type WriteOptions } from "@sluice/storage";
 import type { Address } from "./address.ts";
 import type { DriveItem } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
 import { type Answer, toSluiceError } from "./graph-error.ts";
+import { unlessAborted } from "./tokens.ts";
 
 /** Fragments are multiples of 320 KiB, except the last; Microsoft advises 5 to 10 MiB. */
 export const fragmentBytes: number = 16 * 320 * 1024;
 
+const startMs = 60_000;
 const cancelMs = 10_000;
 
 /** An upload whose fragments come in order. */
@@ -43,32 +45,42 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 }
 
 /** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
-export async function openUploadSession(order: UploadOrder): Promise<UploadSession> {
+export function openUploadSession(order: UploadOrder): UploadSession {
   const { client, address, key, total, options, who } = order;
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);
-  const created = await client.ask({
-    method: "POST",
-    target: address.toKey(key, "/createUploadSession"),
-    headers: { ...headers, "content-type": "application/json" },
-    body: JSON.stringify({ item: { "@microsoft.graph.conflictBehavior": conflictBehavior } }),
-    expect: [200],
-    who,
-    signal,
-  });
-  const { uploadUrl } = (created.body ?? {}) as { uploadUrl?: unknown };
-  if (typeof uploadUrl !== "string")
+  const start = async (): Promise<string> => {
+    const { body } = await client.ask({
+      method: "POST",
+      target: address.toKey(key, "/createUploadSession"),
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ item: { "@microsoft.graph.conflictBehavior": conflictBehavior } }),
+      expect: [200],
+      who,
+    });
+    const { uploadUrl } = (body ?? {}) as { uploadUrl?: unknown };
+    if (typeof uploadUrl === "string") return uploadUrl;
     throw new SluiceError("protocol", `${who}: the service gave no upload URL`);
+  };
+  // an abort does not end it half way: who loses the URL of a session cannot cancel it
+  const starting = within(start(), {
+    clock: systemClock,
+    timeoutMs: startMs,
+    expired: () => new SluiceError("timeout", `${who}: the upload session did not begin`),
+  });
+  // it is told to who sends
+  starting.catch(() => {});
 
   const status = async (): Promise<Answer> => {
-    const response = await client.askAnonymously({ method: "GET", url: uploadUrl, who, signal });
+    const url = await starting;
+    const response = await client.askAnonymously({ method: "GET", url, who, signal });
     return readAnswer(response, who, signal);
   };
   const put = async (start: number, bytes: Uint8Array): Promise<Answer> => {
     const range = `bytes ${start}-${start + bytes.byteLength - 1}/${total}`;
     const response = await client.askAnonymously({
       method: "PUT",
-      url: uploadUrl,
+      url: await starting,
       headers: { "content-range": range, "content-length": String(bytes.byteLength) },
       body: bytes,
       who,
@@ -93,6 +105,7 @@ export async function openUploadSession(order: UploadOrder): Promise<UploadSessi
 
   return {
     async send(position, bytes) {
+      await unlessAborted(starting, signal);
       const end = position + bytes.byteLength;
       let resumes = 1;
       for (let at = position; ;) {
@@ -116,10 +129,11 @@ export async function openUploadSession(order: UploadOrder): Promise<UploadSessi
       }
     },
     async cancel() {
+      const url = await starting.catch(() => undefined);
+      if (url === undefined) return;
       const limit = AbortSignal.timeout(cancelMs);
-      const request = { method: "DELETE", url: uploadUrl, who, signal: limit } as const;
       await client
-        .askAnonymously(request)
+        .askAnonymously({ method: "DELETE", url, who, signal: limit })
         .then((response) => readAnswer(response, who, limit))
         .catch(() => {});
     },

@@ -52,12 +52,12 @@ export async function createGraphWriter(
   let released: Promise<void> | undefined;
   let underWay: Promise<unknown> = Promise.resolve();
 
-  const openSession = async (total: number): Promise<UploadSession> =>
-    (session ??= await openUploadSession({ client, address, key, total, options, who }));
+  const openSession = (total: number): UploadSession =>
+    (session ??= openUploadSession({ client, address, key, total, options, who }));
   const flush = async (): Promise<void> => {
     const bytes = fragment.subarray(0, filled);
     if (size === undefined) await locally(async () => (spool ??= await openSpool()).append(bytes));
-    else await (await openSession(size)).send(sent, bytes);
+    else await openSession(size).send(sent, bytes);
     sent += filled;
     filled = 0;
   };
@@ -110,7 +110,7 @@ export async function createGraphWriter(
   const sendSpooled = async (from: Spool): Promise<void> => {
     await flush();
     const total = sent;
-    const upload = await openSession(total);
+    const upload = openSession(total);
     for (sent = 0; ; sent += filled) {
       filled = Math.min(fragment.byteLength, total - sent);
       await locally(() => from.read(sent, fragment.subarray(0, filled)));
