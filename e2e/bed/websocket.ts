@@ -7,7 +7,12 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import { streamingCapabilities } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
+import {
+  createSluice,
+  type OriginGateOptions,
+  type PrincipalResolver,
+  type SluiceOptions,
+} from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createSidecar } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
@@ -25,6 +30,8 @@ export interface WebSocketSiteOptions {
   readonly files: Readonly<Record<string, Uint8Array>>;
   readonly sluice?: Partial<SluiceOptions>;
   readonly ws?: Partial<WebSocketHandlerOptions>;
+  /** Whose pages may read downloads. */
+  readonly sidecar?: OriginGateOptions;
   /** What lies between clients and the sidecar, and has its public address. */
   readonly front?: (target: () => number) => Promise<Listening>;
 }
@@ -77,7 +84,7 @@ export async function startWebSocketSite(options: WebSocketSiteOptions): Promise
       ...options.sluice,
     });
   const sluice = create();
-  const handle = toNodeHandler(createSidecar(create()));
+  const handle = toNodeHandler(createSidecar(create(), options.sidecar));
   http.on("request", (request, response) => {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     const auth = token && { token, clientId: "test", scopes: [], extra: { subject: token } };
