@@ -97,12 +97,25 @@ describe("an event", () => {
     expect(changed).toEqual(["a"]);
   });
 
-  test.each(["no JSON", "null", "{}", '{"Records":1}', notification({ key: "in/%ff" })])(
-    "that cannot be understood (%s) is a reset",
-    async (message) => {
-      expect((await changesOf(message)).reset).toBe(true);
-    },
+  const bucket = { name: "bucket" };
+  const numbers = [
+    { key: "in/a", sequencer: 1 },
+    { key: 1, sequencer: "1" },
+  ].map((object) =>
+    JSON.stringify({ Records: [{ eventName: "ObjectCreated:Put", s3: { bucket, object } }] }),
   );
+  test.each([
+    "no JSON",
+    "null",
+    "{}",
+    '{"Records":1}',
+    '{"Records":[null]}',
+    '{"Records":[{"s3":null}]}',
+    ...numbers,
+    notification({ key: "in/%ff" }),
+  ])("that cannot be understood (%s) is a reset", async (message) => {
+    expect((await changesOf(message)).reset).toBe(true);
+  });
 });
 
 describe("the queue", () => {

@@ -27,9 +27,18 @@ interface EventRecord {
  * when it cannot be understood, so that something unknown may have happened.
  */
 export function readEvents(body: string, root: Root): readonly S3Event[] | undefined {
-  const message = parse(body);
+  try {
+    return toEvents(body, root);
+  } catch {
+    // no JSON, or of another shape in some depth
+    return undefined;
+  }
+}
+
+function toEvents(body: string, root: Root): readonly S3Event[] | undefined {
+  const message = JSON.parse(body) as Readonly<Record<string, unknown>> | undefined;
   // a topic of SNS, which feeds several queues, wraps the notification
-  if (message?.["Type"] === "Notification") return readEvents(String(message["Message"]), root);
+  if (message?.["Type"] === "Notification") return toEvents(String(message["Message"]), root);
   // S3 sends one when notifications are set up
   if (message?.["Event"] === "s3:TestEvent") return [];
   const records = message?.["Records"];
@@ -42,7 +51,8 @@ export function readEvents(body: string, root: Root): readonly S3Event[] | undef
     const name = decodeName(s3.object?.key ?? "");
     if (name === undefined) return undefined;
     const key = root.toKey(name);
-    if (key !== undefined) events.push({ key, change, sequencer: s3.object?.sequencer });
+    const sequencer = s3.object?.sequencer?.toUpperCase();
+    if (key !== undefined) events.push({ key, change, sequencer });
   }
   return events;
 }
@@ -50,7 +60,7 @@ export function readEvents(body: string, root: Root): readonly S3Event[] | undef
 /** Whether a sequencer comes after another of the same key: the shorter one is filled up with zeros at its end. */
 export function isNewer(sequencer: string, than: string): boolean {
   const length = Math.max(sequencer.length, than.length);
-  const comparable = (text: string): string => text.toUpperCase().padEnd(length, "0");
+  const comparable = (text: string): string => text.padEnd(length, "0");
   return comparable(sequencer) > comparable(than);
 }
 
@@ -61,15 +71,4 @@ function toChange(eventName: string, ofVersion: boolean): S3Event["change"] | un
   if (kind === "ObjectRemoved" && detail === "Delete" && ofVersion) return "changed";
   if (kind === "ObjectRemoved" || kind === "LifecycleExpiration") return "removed";
   return undefined;
-}
-
-function parse(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
