@@ -49,7 +49,7 @@ export function openUploadSession(order: UploadOrder): UploadSession {
   const { client, address, key, total, options, who } = order;
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);
-  const start = async (): Promise<string> => {
+  const begin = async (): Promise<string> => {
     const { body } = await client.ask({
       method: "POST",
       target: address.toKey(key, "/createUploadSession"),
@@ -63,7 +63,7 @@ export function openUploadSession(order: UploadOrder): UploadSession {
     throw new SluiceError("protocol", `${who}: the service gave no upload URL`);
   };
   // an abort does not end it half way: who loses the URL of a session cannot cancel it
-  const starting = within(start(), {
+  const starting = within(begin(), {
     clock: systemClock,
     timeoutMs: startMs,
     expired: () => new SluiceError("timeout", `${who}: the upload session did not begin`),
