@@ -151,6 +151,22 @@ describe("what is refused", () => {
       }
   });
 
+  test("what was opened for a URL of an earlier version is let go", async () => {
+    let cancelled = 0;
+    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+      open: (open) => async (key, options) => {
+        const { info } = await open(key, options);
+        const body = new ReadableStream<Uint8Array>({ cancel: () => void (cancelled += 1) });
+        return { info, body };
+      },
+    });
+    const house = createHouse({ storage });
+    const terms = { handle: "a.bin", principal: alice, revision: "earlier" };
+    const { token } = house.seal("download", terms);
+    expect((await house.redeem(token, { headers: as(alice) })).status).toBe(410);
+    expect(cancelled).toBe(1);
+  });
+
   test("expired and changed are 410 with their reason", async () => {
     const house = createHouse();
     const old = bound(house, { now: Date.now() - tokenLifetimes.download.bound.ttlMs - 60_000 });

@@ -134,7 +134,12 @@ async function choose(
   const ifNoneMatch = header("if-none-match");
   if (method === "GET" && rangeHeader === undefined && ifNoneMatch === undefined) {
     const opened = await storage.open(key, options);
-    return { status: 200, info: ensurePinned(grant, opened.info), opened };
+    try {
+      return { status: 200, info: ensurePinned(grant, opened.info), opened };
+    } catch (error) {
+      await discardSource(opened, error);
+      throw error;
+    }
   }
   const info = ensurePinned(grant, await storage.describe(key, options));
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
