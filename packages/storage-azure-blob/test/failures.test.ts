@@ -47,6 +47,7 @@ describe("what the service says", () => {
     [500, "OperationTimedOut", "unavailable"],
     [500, "InternalError", "unavailable"],
     [502, undefined, "unavailable"],
+    [404, "constructor", "not_found"],
   ])("%i %s is %s, with and without a body", async (status, code, expected) => {
     await using service = await startScriptedService((request, response) =>
       refuse(request, response, status, code),

@@ -127,6 +127,7 @@ test.each([
   [401, "accessDenied", undefined, "unauthenticated"],
   [502, "unheardOf", undefined, "unavailable"],
   [418, "unheardOf", undefined, "protocol"],
+  [404, "itemNotFound", "constructor", "not_found"],
 ])("%i %s %s is %s: the deepest code that is known decides", (status, code, inner, expected) => {
   for (const name of ["innererror", "innerError"]) {
     const body = { error: { code, message: "secret", [name]: inner ? { code: inner } : {} } };

@@ -37,6 +37,7 @@ describe("what S3 answers", () => {
     [503, "SlowDown", "throttled"],
     [503, "ServiceUnavailable", "unavailable"],
     [507, "XMinioStorageFull", "no_space"],
+    [404, "constructor", "not_found"],
   ])("%i %s is %s, asked once", async (status, code, expected) => {
     await using bucket = await createBucket();
     bucket.standIn.faults.push({ status, code, times: 10 });

@@ -100,7 +100,7 @@ function faultOf(error: unknown): Fault {
 }
 
 function meaningOf({ status, name, header }: Fault): Meaning {
-  const meaning = codes[name];
+  const meaning = Object.hasOwn(codes, name) ? codes[name] : undefined;
   if (meaning !== undefined) return meaning;
   if (status === 503 && header("retry-after") !== undefined) return busy;
   if (status !== undefined) return statuses[status] ?? down;

@@ -32,7 +32,7 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
   const { code, permanent, cause } = error as FilesErrorParts;
   const failure = (to: SluiceErrorCode, text: string): SluiceError =>
     new SluiceError(to, `${who}: ${text}`, { cause: createCause(error) });
-  const meaning = meanings[String(code)];
+  const meaning = Object.hasOwn(meanings, String(code)) ? meanings[String(code)] : undefined;
   if (meaning) return failure(...meaning);
   const status = statusOf(cause);
   if (code === "Unauthorized")

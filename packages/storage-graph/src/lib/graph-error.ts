@@ -67,7 +67,7 @@ const sentences: Partial<Record<SluiceErrorCode, string>> = {
 export function toSluiceError(answer: Answer, who: string): SluiceError {
   const { status, headers } = answer;
   const given = codesOf(answer.body);
-  const known = given.toReversed().find((name) => name.toLowerCase() in codes);
+  const known = given.toReversed().find((name) => Object.hasOwn(codes, name.toLowerCase()));
   const code = throttling.has(status)
     ? "throttled"
     : status === 401

@@ -114,7 +114,7 @@ function meaningOf({ status, code, reason, headers }: Refusal): Meaning {
   // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];
-  const known = byCode[code] ?? byStatus[status];
+  const known = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
   if (known !== undefined) return known;
   // S3 and its likes put it into the reason of a HEAD, which is all that tells throttling from an outage
   if (status === 503 && (headers["retry-after"] !== undefined || /slow ?down/i.test(reason)))
