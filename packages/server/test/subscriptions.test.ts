@@ -126,6 +126,27 @@ test("who was given a list hears that it changed, unless all of the change is hi
   await session.close();
 });
 
+test("hundreds of changes of a list are decided a hundred at a time", async () => {
+  const pages: number[] = [];
+  const session = await connect({
+    access: () => "allow",
+    accessPage: (_who, uris) => {
+      pages.push(uris.length);
+      return uris.map((uri) => (/seen|txt/.test(uri) ? "allow" : "hide"));
+    },
+  });
+  await session.call("resources/list");
+  pages.length = 0;
+  await heard(session, (memory) => {
+    for (let n = 0; n < 250; n++) memory.put(`secret-${n}`, "1");
+    memory.put("seen", "1");
+  });
+  expect(session.notifications).toEqual([listChanged]);
+  expect(Math.max(...pages)).toBe(100);
+  expect(pages.length).toBeLessThan(10);
+  await session.close();
+});
+
 test("a missing and a hidden resource are refused alike [MCP/security/should-check-permissions]", async () => {
   const session = await connect({
     access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),

@@ -207,6 +207,18 @@ test("without an SDK everything is done all the same", async () => {
   expect(await bodyOf(await house.redeem(token, { headers: as(alice) }))).toBe("0123456789");
 });
 
+test("a resource that is listened to belongs to the trace of the request, and storage to that", async () => {
+  const { sluice } = createMeasuredHouse();
+  const params = { notifications: { resourceSubscriptions: ["files://demo/a.bin"] } };
+  const _meta = { traceparent };
+  const caller = { header: (name: string) => as(alice)[name] };
+  const listening = await sluice.listen({ id: 1, params: { ...params, _meta }, caller });
+  if ("close" in listening) listening.close();
+  const [call] = spans("resources/subscribe");
+  expect(call?.spanContext().traceId).toBe(traceId);
+  expect(spans("describe a.bin")[0]?.parentSpanContext?.spanId).toBe(call?.spanContext().spanId);
+});
+
 test("what a client sends as a URI is harmless and short from the start of a span", async () => {
   const begun: unknown[] = [];
   const onStart = (span: ReadableSpan): void =>

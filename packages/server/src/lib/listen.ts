@@ -1,10 +1,11 @@
 import { SUBSCRIPTION_ID_META_KEY } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { reasonOf } from "./access.ts";
+import type { AuditEntry } from "./audit.ts";
 import type { Caller } from "./principal.ts";
 import { formatChallenge } from "./redeem.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
-import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
+import { carrierIn, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { createSubscriber, mostUris, subscribable, type Subscriber } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
@@ -99,9 +100,18 @@ interface FollowRequest extends ListenRequest {
 
 /** Subscribes to one resource, with one record; false when it may not be. */
 async function followOne(parts: SluiceParts, request: FollowRequest): Promise<boolean> {
-  const { uri, principal, subscriber, signal } = request;
+  const { uri, principal } = request;
   const facts = { action: "subscribe", era: "modern", uri, principal: tagOf(principal) } as const;
-  const entry = parts.beginAudit(facts);
+  const entry = parts.beginAudit(facts, carrierIn(request.params?.["_meta"]));
+  return entry.run(() => tryToFollow(parts, request, entry));
+}
+
+async function tryToFollow(
+  parts: SluiceParts,
+  request: FollowRequest,
+  entry: AuditEntry,
+): Promise<boolean> {
+  const { uri, principal, subscriber, signal } = request;
   try {
     // a signal of its own: many that wait for one look like a leak to Node
     const own = signal && { signal: AbortSignal.any([signal]) };

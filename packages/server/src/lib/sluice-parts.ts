@@ -161,8 +161,13 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
 
 /** Reads what may carry a trace context in a request's `_meta` (SEP-414). */
 export function carrierOf(ctx: ServerContext): CarrierReader {
+  return carrierIn(ctx.mcpReq._meta);
+}
+
+/** The same for a `_meta` that nobody has looked at. */
+export function carrierIn(meta: unknown): CarrierReader {
   return (name) => {
-    const value = ctx.mcpReq._meta?.[name];
+    const value = (meta as Record<string, unknown> | null | undefined)?.[name];
     return typeof value === "string" ? value : undefined;
   };
 }

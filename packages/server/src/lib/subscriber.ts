@@ -30,6 +30,8 @@ export interface Subscriber {
 
 /** Resources that one client follows. */
 export const mostUris = 1_000;
+/** Changes of the list that access rules are asked about at once: the first that is seen is enough. */
+const askedTogether = 100;
 /** Keys that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
 
@@ -75,8 +77,9 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
   /** Says that the list changed only to those who may see some of what changed in it. */
   async function isListNews(keys: ReadonlySet<string> | "unknown"): Promise<boolean> {
     if (keys === "unknown") return true;
-    for (const key of keys) {
-      const uris = [parts.mapper.toUri(key)];
+    const all = [...keys].map((key) => parts.mapper.toUri(key));
+    for (let at = 0; at < all.length; at += askedTogether) {
+      const uris = all.slice(at, at + askedTogether);
       if ((await allowedUris(parts, principal, { uris, action: "list" })).length > 0) return true;
     }
     return false;
