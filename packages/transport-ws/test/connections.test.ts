@@ -145,6 +145,17 @@ describe("closing", () => {
     }
   });
 
+  test("who is told to close a second time, to make haste, does so, and both callers hear of it", async () => {
+    const { register, running } = heldTool();
+    const { port, handler } = await serve({ register });
+    const busy = await opened(port);
+    busy.text(wait);
+    await running;
+    const patient = handler.close({ deadlineMs: Infinity });
+    await Promise.all([handler.close({ deadlineMs: 0 }), patient]);
+    expect(await busy.closed()).toBe(1001);
+  });
+
   test("a cancelled request is not waited for", async () => {
     const { register, running } = heldTool();
     const { port, handler } = await serve({ register });

@@ -54,11 +54,16 @@ export function frame(
 /** What an upgrade request says differently; `undefined` leaves a header out. */
 export interface UpgradeOptions {
   readonly path?: string;
+  /** Of HTTP; 1.1. */
+  readonly version?: string;
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
 /** An upgrade request as text. */
-export function upgradeText(port: number, { path = "/mcp", headers }: UpgradeOptions): string {
+export function upgradeText(
+  port: number,
+  { path = "/mcp", version = "1.1", headers }: UpgradeOptions,
+): string {
   const fields = Object.entries({
     host: `127.0.0.1:${port}`,
     connection: "Upgrade",
@@ -71,7 +76,7 @@ export function upgradeText(port: number, { path = "/mcp", headers }: UpgradeOpt
   const lines = fields.flatMap(([name, value]) =>
     value === undefined ? [] : `${name}: ${value}\r\n`,
   );
-  return `GET ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
+  return `GET ${path} HTTP/${version}\r\n${lines.join("")}\r\n`;
 }
 
 /** Sends an upgrade request and reads its answer. */

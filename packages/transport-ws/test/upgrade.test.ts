@@ -42,6 +42,11 @@ describe("an upgrade", () => {
     expect((await fetch(`http://127.0.0.1:${server.port}/mcp`)).status).toBe(404);
   });
 
+  test("in HTTP/1.0, which has none, is refused", async () => {
+    const { port } = await serve();
+    expect((await rawSocket(port, { version: "1.0" })).status).toBe(400);
+  });
+
   test("with a page's origin that is listed is served", async () => {
     const origin = "https://app.example.com";
     const { port } = await serve({ ws: { origins: [origin] } });
@@ -115,6 +120,32 @@ describe("an upgrade", () => {
     await expect.poll(async () => (await rawSocket(port, { headers })).status).toBe(101);
   });
 
+  test("whose client goes away before it was verified takes nothing of its principal's share", async () => {
+    const held: (() => void)[] = [];
+    const verifier = {
+      async verifyAccessToken(token: string) {
+        await new Promise<void>((resolve) => held.push(resolve));
+        return bearer.verifier.verifyAccessToken(token);
+      },
+    };
+    const ws = { bearer: { verifier }, maxConnectionsPerPrincipal: 1 };
+    const { port, http } = await serve({ ws });
+    const headers = { authorization: "Bearer ann" };
+    const ended = new Promise<void>((resolve) => {
+      http.once("upgrade", (_request, socket) => socket.once("close", resolve));
+    });
+    const gone = connectSocket(port, "127.0.0.1");
+    gone.write(upgradeText(port, { headers }));
+    await expect.poll(() => held.length).toBe(1);
+    gone.resetAndDestroy();
+    await ended;
+    held[0]!();
+    const next = rawSocket(port, { headers });
+    await expect.poll(() => held.length).toBe(2);
+    held[1]!();
+    expect((await next).status).toBe(101);
+  });
+
   test.each([
     [{ url: "http://a.example/mcp" }],
     [{ url: "ws://a.example/mcp" }],
@@ -123,6 +154,7 @@ describe("an upgrade", () => {
     [{ url: "wss://a.example/mcp" }],
     [{ url: "ws://localhost/mcp", maxConnections: 0 }],
     [{ url: "ws://localhost/mcp", messageRate: { perSecond: 0, burst: 1 } }],
+    [{ url: "ws://localhost/mcp", messageRate: { perSecond: Infinity, burst: 1 } }],
   ])("handler of %j is refused at the start", (options) => {
     expect(() => createWebSocketHandler(factory, options)).toThrow(/url|bearer|limit|Rate/);
   });

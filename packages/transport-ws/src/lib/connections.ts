@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { closings, type Closing } from "./closing.ts";
+import { longestTimerMs } from "./deadline.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
 /** An open connection. */
@@ -35,7 +36,7 @@ export function createConnections(pingIntervalMs: number): Connections {
   const open = new Set<Connection>();
   const silent = new WeakSet<Connection>();
   let timer: NodeJS.Timeout | undefined;
-  let emptied: (() => void) | undefined;
+  const emptied: (() => void)[] = [];
 
   /** A connection that said nothing since the last ping, not even its answer, is gone. */
   function sweep(): void {
@@ -59,7 +60,7 @@ export function createConnections(pingIntervalMs: number): Connections {
       if (open.size > 0) return;
       clearInterval(timer);
       timer = undefined;
-      emptied?.();
+      for (const tell of emptied.splice(0)) tell();
     });
     open.add(connection);
     timer ??= setInterval(sweep, pingIntervalMs).unref();
@@ -75,14 +76,16 @@ export function createConnections(pingIntervalMs: number): Connections {
       const done = new AbortController();
       const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
       const empty = new Promise<void>((resolve) => {
-        emptied = resolve;
         if (open.size === 0) resolve();
+        else emptied.push(resolve);
       });
       for (const { channel } of open) {
         if (channel.isIdle) channel.end(closing);
         else channel.onidle = () => channel.end(closing);
       }
-      const late = sleep(deadlineMs, undefined, { signal: stop }).catch(() => {});
+      const late = sleep(Math.min(deadlineMs, longestTimerMs), undefined, { signal: stop }).catch(
+        () => {},
+      );
       if ((await Promise.race([empty.then(() => "empty"), late])) !== "empty") {
         for (const { channel } of open) channel.end(closing);
         // the close frame is on its way; nobody waits for its answer

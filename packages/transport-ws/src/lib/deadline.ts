@@ -29,4 +29,5 @@ export function watchExpiry(atSeconds: number | undefined, expired: () => void):
   return () => clearTimeout(timer);
 }
 
-const longestTimerMs = 2 ** 31 - 1;
+/** Longer ones end at once. */
+export const longestTimerMs = 2 ** 31 - 1;

@@ -14,8 +14,10 @@ export interface TokenBucket {
 
 /** Throws a `RangeError` for a rate at which nothing would ever come through. */
 export function ensureRate({ perSecond, burst }: MessageRate): void {
-  if (!(perSecond > 0 && burst >= 1))
-    throw new RangeError("messageRate: perSecond must be over 0, and burst at least 1");
+  if (!(perSecond > 0 && Number.isFinite(perSecond) && burst >= 1))
+    throw new RangeError(
+      "messageRate: perSecond must be a finite number over 0, and burst at least 1; a burst of Infinity is no limit",
+    );
 }
 
 /** Makes a full bucket. */

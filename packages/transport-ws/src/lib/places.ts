@@ -8,7 +8,7 @@ export interface ConnectionLimits {
 
 /** A place among the connections. */
 export interface Place {
-  /** Counts it for a principal too; false when that one has its share. */
+  /** Counts it for a principal too; false when that one has its share, or the place was given back. */
   claim(principal: string | undefined): boolean;
   /** Gives it back. Idempotent. */
   release(): void;
@@ -29,6 +29,8 @@ export function createPlaces(limits: ConnectionLimits): () => Place | undefined 
     let mine: string | undefined;
     return {
       claim(principal) {
+        // its connection broke while it was being verified
+        if (!taken) return false;
         if (principal === undefined) return true;
         const count = held.get(principal) ?? 0;
         if (count >= maxConnectionsPerPrincipal) return false;

@@ -74,7 +74,7 @@ export interface WebSocketHandler {
 
 /**
  * Serves MCP over WebSocket in both protocol eras: each connection gets a server of the factory when
- * its first message says which era it is. Order at the upgrade: path → draining → Host and Origin
+ * its first message says which era it is. Order at the upgrade: path → Host and Origin → draining
  * → subprotocol → room → credentials → room for the principal. Throws a `TypeError` or `RangeError`
  * for options that cannot work.
  */
@@ -112,8 +112,9 @@ export function createWebSocketHandler(
     const refused = gate.refuse({ header: (name) => headerOf(request, name) });
     if (refused) return refused;
     if (draining) return busy(503);
-    const isMcp = readProtocols(request.headers["sec-websocket-protocol"]).isMcp;
-    return isMcp ? undefined : problem(400);
+    const { isMcp } = readProtocols(request.headers["sec-websocket-protocol"]);
+    // RFC 9110 §7.8: nothing is upgraded from HTTP/1.0
+    return isMcp && request.httpVersion !== "1.0" ? undefined : problem(400);
   }
 
   async function admit(request: IncomingMessage, place: Place): Promise<Authentication> {
