@@ -1,53 +1,16 @@
-import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AddressInfo } from "node:net";
 import { Client } from "@modelcontextprotocol/client";
 import { isConnectionLost } from "@sluice/transport-ws/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { streamResource } from "@sluice/client/node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { WebSocketServer, type WebSocket } from "ws";
+import type { WebSocket } from "ws";
 import { deferred } from "./deferred.ts";
 import { connect, sdkNames } from "./connect.ts";
+import { answer, parse, rawServer, type Message } from "./raw-server.ts";
 import { bytes, serve, uri } from "./serve.ts";
 
 const quick = { baseMs: 5, maxMs: 20 };
-
-/** A WebSocket server that does what the test wants, and its connections. */
-async function rawServer(
-  onConnection: (socket: WebSocket, number: number) => void,
-): Promise<{ url: string; sockets: WebSocket[]; server: WebSocketServer }> {
-  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-  const sockets: WebSocket[] = [];
-  server.on("connection", (socket) => {
-    sockets.push(socket);
-    onConnection(socket, sockets.length);
-  });
-  await new Promise((resolve) => server.once("listening", resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.terminate();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, sockets, server };
-}
-
-interface Message {
-  readonly id?: number | string;
-  readonly method?: string;
-  readonly params?: Record<string, unknown>;
-}
-
-/** Answers the handshake of the legacy era and pings. */
-function answer(socket: WebSocket, { id, method }: Message): void {
-  if (id === undefined) return;
-  if (method === "initialize") {
-    const serverInfo = { name: "raw", version: "1" };
-    const result = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo };
-    socket.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
-  } else if (method === "ping") socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: {} }));
-}
-
-const parse = (data: unknown): Message => JSON.parse(String(data)) as Message;
 
 describe.each(sdkNames)("%s, when the connection breaks", (sdk) => {
   test("rejects what is pending at once and by name, never sends it again, and goes on", async () => {
@@ -264,104 +227,98 @@ describe("the transport", () => {
   });
 });
 
-describe("a first connection", () => {
-  test.each([
-    [401, "unauthenticated"],
-    [403, "permission_denied"],
-    [404, "not_found"],
-    [429, "throttled"],
-    [503, "unavailable"],
-    [302, "protocol"],
-    [200, "protocol"],
-  ])("that is answered with %i is rejected as %s, at once", async (status, code) => {
-    let asked = 0;
-    const http = createServer();
-    http.on("upgrade", (_request, socket) => {
-      asked += 1;
-      socket.end(
-        `HTTP/1.1 ${status} Anything\r\nLocation: ws://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n`,
-      );
+const legacy = (socket: WebSocket): void =>
+  void socket.on("message", (data) => answer(socket, parse(data)));
+
+const note = (number: number) =>
+  ({ jsonrpc: "2.0", method: "notifications/x", params: { number } }) as const;
+
+describe("a connection that is made anew", () => {
+  test("carries first what waited for it, in order, then what came after", async () => {
+    const heard: unknown[] = [];
+    const { url, sockets: open } = await rawServer((socket) => {
+      legacy(socket);
+      socket.on("message", (data) => heard.push(parse(data).params?.["number"]));
     });
-    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void http.close());
-    const { port } = http.address() as AddressInfo;
-    await expect(connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`)).rejects.toMatchObject({
-      code,
+    const again = deferred();
+    const { client, transport } = await connect("SDK v2, legacy", url, {
+      reconnect: quick,
+      onReconnect: () => void transport.send(note(4)).then(again.resolve),
     });
-    expect(asked).toBe(1);
+    const lost = client.callTool({ name: "x" }).catch((error: unknown) => error);
+    open[0]!.terminate();
+    expect(isConnectionLost(await lost)).toBe(true);
+    const sent = [1, 2, 3].map((number) => transport.send(note(number)));
+    await Promise.all([...sent, again.promise]);
+    await client.ping();
+    expect(heard.filter((number) => number !== undefined)).toEqual([1, 2, 3, 4]);
   });
 
-  test("to nobody, and to somebody who does not answer, is rejected in time", async () => {
-    await expect(connect("SDK v2, legacy", "ws://127.0.0.1:1/mcp")).rejects.toMatchObject({
-      code: "unavailable",
+  test("and lasts may break as often as it will: only tries in a row count", async () => {
+    const { url, sockets: open } = await rawServer(legacy);
+    let connected = deferred();
+    await connect("SDK v2, legacy", url, {
+      reconnect: { baseMs: 1, maxMs: 1, maxTries: 2 },
+      onReconnect: () => connected.resolve(),
     });
-    const http = createServer();
-    const held: Duplex[] = [];
-    http.on("upgrade", (_request, socket) => held.push(socket));
-    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
-      for (const socket of held) socket.destroy();
-      http.close();
-    });
-    const { port } = http.address() as AddressInfo;
-    await expect(
-      connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`, { connectMs: 50 }),
-    ).rejects.toMatchObject({ code: "timeout" });
-    const stuck = { connectMs: 50, token: () => new Promise<string>(() => {}) };
-    await expect(
-      connect("SDK v2, legacy", `ws://127.0.0.1:${port}/mcp`, stuck),
-    ).rejects.toMatchObject({ code: "timeout" });
+    for (let round = 1; round <= 5; round += 1) {
+      const { promise } = (connected = deferred());
+      const start = performance.now();
+      await expect.poll(() => performance.now() - start).toBeGreaterThan(2);
+      open[round - 1]!.terminate();
+      await promise;
+    }
+    expect(open).toHaveLength(6);
   });
 
-  test("without the subprotocol is none", async () => {
-    const { url } = await rawServer(() => {});
-    const server = new WebSocketServer({
-      port: 0,
-      host: "127.0.0.1",
-      handleProtocols: () => false,
-    });
-    await new Promise((resolve) => server.once("listening", resolve));
-    onTestFinished(() => server.close());
-    const other = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    await expect(connect("SDK v2, legacy", other)).rejects.toMatchObject({ code: "protocol" });
-    expect(url).not.toBe(other);
-  });
-
-  test("to a server that is silent when asked for its era falls back to the legacy handshake", async () => {
-    const heard: Message[] = [];
-    const { url } = await rawServer((socket) =>
+  test("is none any more when the transport was closed meanwhile", async () => {
+    const late = deferred();
+    const { url, sockets: open } = await rawServer((socket, number) =>
       socket.on("message", (data) => {
-        heard.push(parse(data));
         answer(socket, parse(data));
+        // in one packet with the answer that the new connection waits for
+        if (number === 2)
+          socket.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/x" }));
+        socket.on("close", late.resolve);
       }),
     );
-    const client = new Client(
-      { name: "t", version: "1" },
-      { versionNegotiation: { mode: "auto", probe: { timeoutMs: 100 } } },
-    );
-    await client.connect(createWebSocketTransport(url));
-    onTestFinished(() => client.close());
-    expect(heard.map(({ method }) => method).slice(0, 2)).toEqual([
-      "server/discover",
-      "initialize",
-    ]);
-    await client.ping();
+    let reconnects = 0;
+    const { client, transport } = await connect("SDK v2, legacy", url, {
+      reconnect: quick,
+      onReconnect: () => (reconnects += 1),
+    });
+    const receive = transport.onmessage!;
+    const onmessage: typeof receive = (message) => {
+      if ("method" in message && message.method === "notifications/x") void client.close();
+      receive(message);
+    };
+    Object.assign(transport, { onmessage });
+    open[0]!.terminate();
+    await expect.poll(() => open.length).toBe(2);
+    await expect.poll(() => open[1]!.readyState).toBe(3);
+    expect(reconnects).toBe(0);
   });
+});
 
-  test("that is cancelled leaves nothing", async () => {
-    const { url, sockets: open } = await rawServer((socket) =>
-      socket.on("message", (data) => answer(socket, parse(data))),
-    );
-    const { client } = await connect("SDK v2, legacy", url);
-    const stopped = new AbortController();
-    const call = client
-      .callTool({ name: "x" }, { signal: stopped.signal })
-      .catch(() => "cancelled");
-    stopped.abort();
-    expect(await call).toBe("cancelled");
-    await client.close();
-    await expect.poll(() => open[0]!.readyState).toBe(3);
-  });
+test("what a connection brings after it was closed is not looked at", async () => {
+  const { url, sockets: open } = await rawServer((socket) =>
+    socket.on("message", (data) => answer(socket, parse(data))),
+  );
+  const { client, transport } = await connect("SDK v2, legacy", url, { reconnect: quick });
+  const errors: unknown[] = [];
+  Object.assign(client, { onerror: (error: unknown) => errors.push(error) });
+  const messages: unknown[] = [];
+  Object.assign(transport, { onmessage: (message: unknown) => messages.push(message) });
+  const ended = new Promise((resolve) => open[0]!.once("close", resolve));
+  const { _socket: wire } = open[0] as unknown as { _socket: Duplex };
+  wire.cork();
+  open[0]!.send("nonsense");
+  open[0]!.send("more of it");
+  open[0]!.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/x" }));
+  wire.uncork();
+  await ended;
+  expect(errors).toHaveLength(1);
+  expect(messages).toEqual([]);
 });
 
 /** Sockets and timers that keep this process busy. */

@@ -1,12 +1,18 @@
 /** When and how often to connect again. */
 export interface ReconnectOptions {
-  /** Tries in a row before the transport gives up and closes; 8. */
+  /**
+   * Tries in a row before the transport gives up and closes; 8. A connection that brought a message, or
+   * lasted longer than `maxMs`, ends the row.
+   */
   readonly maxTries?: number;
   /** Longest first pause in milliseconds; 500. It doubles with each try. */
   readonly baseMs?: number;
   /** Longest pause of all in milliseconds; 30,000. */
   readonly maxMs?: number;
 }
+
+/** Default of `maxMs`. */
+export const longestPauseMs = 30_000;
 
 /**
  * Milliseconds to wait before try number `tries`, counted from 0: anything up to a bound that doubles
@@ -15,7 +21,7 @@ export interface ReconnectOptions {
  */
 export function backoffMs(
   tries: number,
-  { baseMs = 500, maxMs = 30_000 }: ReconnectOptions,
+  { baseMs = 500, maxMs = longestPauseMs }: ReconnectOptions,
   { retryAfterMs = 0, random = Math.random }: { retryAfterMs?: number; random?: () => number } = {},
 ): number {
   return retryAfterMs + random() * Math.min(maxMs, baseMs * 2 ** tries);

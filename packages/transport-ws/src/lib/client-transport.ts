@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { backoffMs, type ReconnectOptions } from "./backoff.ts";
+import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
 import { closings, type Closing } from "./closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";
@@ -37,10 +37,11 @@ export class WebSocketClientTransport implements Transport {
   readonly #handshake = createHandshakeMemory();
   readonly #ended = new AbortController();
   #socket: SocketPort | undefined;
-  /** The next connection, while one is being made. */
+  /** The connection that is being made, or was made last. */
   #next: Promise<SocketPort> | undefined;
   #waiting = 0;
   #tries = 0;
+  #connectedAt = 0;
 
   constructor(open: OpenSocket, options: ClientTransportOptions) {
     this.#open = open;
@@ -54,14 +55,14 @@ export class WebSocketClientTransport implements Transport {
 
   /** Connects. Rejects when that fails: the first connection is not tried twice. */
   async start(): Promise<void> {
-    if (this.#socket ?? this.#next) throw new TypeError("ws: the transport was started already");
+    if (this.#next) throw new TypeError("ws: the transport was started already");
     this.#next = this.#connect();
-    this.#socket = await this.#next;
-    this.#next = undefined;
+    this.#adopt(await this.#next);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const socket = this.#socket ?? (await this.#whenConnected());
+    // nobody overtakes those who wait
+    const socket = (this.#waiting === 0 && this.#socket) || (await this.#whenConnected());
     if (!this.#pending.mayAnswer(message)) return;
     if (socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
       throw new SluiceError(
@@ -90,6 +91,17 @@ export class WebSocketClientTransport implements Transport {
     }
   }
 
+  /** Takes a new connection into use, unless the end came first. */
+  #adopt(socket: SocketPort): void {
+    const { signal } = this.#ended;
+    if (signal.aborted) {
+      socket.close(closings.done.code, closings.done.reason);
+      throw signal.reason;
+    }
+    this.#socket = socket;
+    this.#connectedAt = performance.now();
+  }
+
   async #connect(): Promise<SocketPort> {
     const { connectMs = 10_000 } = this.#options;
     const late = new AbortController();
@@ -98,12 +110,13 @@ export class WebSocketClientTransport implements Transport {
       connectMs,
     );
     const signal = AbortSignal.any([late.signal, this.#ended.signal]);
-    let socket: SocketPort | undefined;
+    let opening: Promise<SocketPort> | undefined;
     try {
+      let socket: SocketPort | undefined;
       let answered: ((message: JSONRPCMessage) => void) | undefined;
       let broke: ((error: Error) => void) | undefined;
       const repeat = this.#handshake.repeat();
-      const opening = this.#open(
+      opening = this.#open(
         {
           text: (data) => {
             const message = this.#read(data);
@@ -136,7 +149,11 @@ export class WebSocketClientTransport implements Transport {
       socket.send(JSON.stringify(repeat.confirmation));
       return socket;
     } catch (error) {
-      socket?.close(closings.done.code, closings.done.reason);
+      // it may come in spite of that
+      opening?.then(
+        (opened) => opened.close(closings.done.code, closings.done.reason),
+        () => {},
+      );
       throw error;
     } finally {
       clearTimeout(timer);
@@ -144,6 +161,8 @@ export class WebSocketClientTransport implements Transport {
   }
 
   #read(data: string): JSONRPCMessage | undefined {
+    // a connection that was closed may still bring what was under way
+    if (this.#ended.signal.aborted) return undefined;
     const { message, fault } = readMessage(data);
     if (fault) this.#fail(fault.closing, "sent what is no JSON-RPC message");
     return message;
@@ -158,6 +177,7 @@ export class WebSocketClientTransport implements Transport {
 
   /** The server broke the protocol: another connection would bring the same. */
   #fail(closing: Closing, what: string): void {
+    if (this.#ended.signal.aborted) return;
     this.onerror?.(new SluiceError("protocol", `ws: the server ${what}`));
     this.#end(closing);
   }
@@ -170,6 +190,8 @@ export class WebSocketClientTransport implements Transport {
       this.onerror?.(error);
       return this.#end(closings.done);
     }
+    if (performance.now() - this.#connectedAt > (reconnect.maxMs ?? longestPauseMs))
+      this.#tries = 0;
     this.#next = this.#reconnect(reconnect, error);
     // who waits for it hears of it, and otherwise nobody has to
     this.#next.catch(() => {});
@@ -185,8 +207,7 @@ export class WebSocketClientTransport implements Transport {
       this.#tries += 1;
       try {
         const socket = await this.#connect();
-        this.#socket = socket;
-        this.#next = undefined;
+        this.#adopt(socket);
         this.#options.onReconnect?.();
         return socket;
       } catch (caught) {

@@ -25,6 +25,11 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       followRedirects: false,
       ...closeTimeout,
     });
+    // a server may speak at once, before those who wait for the opening are told of it
+    socket.on("message", (data, isBinary) => {
+      if (isBinary) events.binary();
+      else events.text((data as Buffer).toString());
+    });
     let address: string | undefined;
     await new Promise<void>((resolve, reject) => {
       const stop = (): void => {
@@ -47,10 +52,6 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
         resolve();
       });
       socket.on("close", () => signal.removeEventListener("abort", stop));
-    });
-    socket.on("message", (data, isBinary) => {
-      if (isBinary) events.binary();
-      else events.text((data as Buffer).toString());
     });
     socket.on("ping", () => {
       // each is answered, and a server that does not read the answers could have them pile up
