@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { connect } from "../src/lib/connect.ts";
 import { exitCodes } from "../src/lib/exit-code.ts";
 import { serve, sluice, type Served } from "./sluice.ts";
 
@@ -55,6 +57,23 @@ test("a wrong token is refused, and none goes over a network in the clear", asyn
     false,
     expect.stringContaining("wss address"),
   ]);
+});
+
+test("who interrupts does not wait for a server that never answers", async () => {
+  const stop = new AbortController();
+  const reason = new Error("interrupted");
+  let start = Infinity;
+  const silent = createServer((socket) => {
+    socket.on("error", () => {});
+    start = performance.now();
+    stop.abort(reason);
+  });
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const { port } = silent.address() as AddressInfo;
+  await expect(connect(`ws://127.0.0.1:${port}/mcp`, stop)).rejects.toBe(reason);
+  // far from the 10 s that a connection may take
+  expect(performance.now() - start).toBeLessThan(5_000);
+  await new Promise((resolve) => silent.close(resolve));
 });
 
 test("without --ws there are no WebSockets", async () => {

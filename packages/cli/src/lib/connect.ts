@@ -27,7 +27,14 @@ export async function connect(address: string, options: ConnectOptions): Promise
     { name: "sluice", version },
     { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
   );
-  await translating(address, signal, () => client.connect(transport, { signal }));
+  // the SDK's signal is one for requests, of which a transport that opens a connection first knows nothing
+  const stop = (): void => void transport.close();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await translating(address, signal, () => client.connect(transport, { signal }));
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
   return client;
 }
 
