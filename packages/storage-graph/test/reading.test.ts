@@ -156,6 +156,24 @@ test("G12: bytes that are newer than the metadata never make a complete body", a
   expect(got.byteLength).toBeLessThan(newer.byteLength);
 });
 
+test.each([
+  ["time", { lastModifiedDateTime: "2026-02-02T00:00:00Z" }],
+  ["size", { size: 7 }],
+])("G12: without a tag the %s tells that it changed meanwhile", async (_, change) => {
+  await using graph = await startEmulated();
+  const id = graph.drive.put("a.bin", content);
+  const { byteLength: size } = content;
+  const lastModifiedDateTime = "2026-01-01T00:00:00Z";
+  const json = { id, name: "a.bin", size, lastModifiedDateTime, cTag: 'W/"1"', file: {} };
+  const read = async (later: object) => {
+    graph.emulator.fault({ on: /^GET graph .*root:/, json });
+    graph.emulator.fault({ on: /^GET graph .*items\/[^/]*\?/, json: { ...json, ...later } });
+    return readKey(graph.backend, "a.bin");
+  };
+  expect((await read({})).equals(content)).toBe(true);
+  await expect(read(change)).rejects.toMatchObject({ code: "precondition_failed" });
+});
+
 test("G13: what was described is read, whoever takes its name meanwhile", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);

@@ -1,8 +1,8 @@
 import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
-import { createBody, resolveRange, sealed } from "@sluice/storage";
+import { createBody, type ObjectInfo, resolveRange, sealed } from "@sluice/storage";
 import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type DriveItem, etagOf, type FoundFile, selectItem } from "./drive-item.ts";
+import { type DriveItem, type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
 import { createCause, textOf, toSluiceError } from "./graph-error.ts";
 
@@ -208,18 +208,27 @@ async function ensureUnchanged(
   { id, info }: FoundFile,
   { who, signal }: DownloadOrder,
 ): Promise<void> {
-  if (info.etag === undefined) return;
   const answer = await client.ask({
     target: `${address.toItem(id)}?${selectItem}`,
-    headers: { "if-none-match": `"${info.etag}"` },
+    ...(info.etag !== undefined && { headers: { "if-none-match": `"${info.etag}"` } }),
     expect: [200, 304, 404],
     who,
     signal,
   });
   if (answer.status === 304) return;
   // a service that does not compare content tags tells what they are now
-  if (answer.status === 200 && etagOf(answer.body as DriveItem) === info.etag) return;
+  if (
+    answer.status === 200 &&
+    isSame(toObjectInfo(info.key, (answer.body ?? {}) as DriveItem), info)
+  )
+    return;
   throw new SluiceError("precondition_failed", `${who}: it changed while it was read`);
+}
+
+/** The same content by its tags, or where there are none, by time and size. */
+function isSame(now: ObjectInfo, before: ObjectInfo): boolean {
+  if (now.etag !== undefined || before.etag !== undefined) return now.etag === before.etag;
+  return now.size === before.size && now.lastModified?.getTime() === before.lastModified?.getTime();
 }
 
 function lengthOf(headers: Dispatcher.ResponseData["headers"]): number | undefined {
