@@ -1,6 +1,7 @@
 import * as portable from "@sluice/client";
 import * as node from "@sluice/client/node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createCache } from "../src/lib/resource-cache.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import type { RawServer } from "./raw-server.ts";
@@ -155,3 +156,32 @@ describe.each([
     expect((await cache.read(uri, options)).source).toBe("fetched");
   });
 });
+
+test("an answer that comes late does not replace that of a later question", async () => {
+  const asked: ((version: number) => void)[] = [];
+  const cache = createCache(
+    async () => {
+      const version = await new Promise<number>((resolve) => asked.push(resolve));
+      const body = new Blob([`${version}`]).stream();
+      return { ...facts, etag: `"${version}"`, body };
+    },
+    { ttlMs: 60_000 },
+  );
+  const first = cache.read(uri);
+  const second = cache.read(uri);
+  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  asked[1]!(2);
+  expect(text((await second).bytes)).toBe("2");
+  asked[0]!(1);
+  expect(text((await first).bytes)).toBe("1");
+  expect(text((await cache.read(uri)).bytes)).toBe("2");
+});
+
+const facts = {
+  uri,
+  mode: "direct",
+  mimeType: "text/plain",
+  name: "notes.txt",
+  vouched: true,
+  size: 1,
+} as const;

@@ -72,7 +72,7 @@ export function createCache(
   });
   const asking = new Set<Question>();
 
-  /** Asks for a resource; what `invalidate` forgot meanwhile is given out, but not kept. */
+  /** Asks for a resource; what `invalidate` forgot meanwhile, or a later answer replaced, is given out, but not kept. */
   async function ask<Answer extends CachedFacts>(
     uri: string,
     fetch: () => Promise<Answer>,
@@ -82,8 +82,13 @@ export function createCache(
     try {
       const answer = await fetch();
       const { facts, bytes } = answer;
-      if (question.isCurrent)
-        entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: freshUntil(facts, ttlMs) });
+      if (!question.isCurrent) return answer;
+      entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: freshUntil(facts, ttlMs) });
+      // who asked earlier may be answered with an older version
+      for (const other of asking) {
+        if (other === question) break;
+        if (other.uri === uri) other.isCurrent = false;
+      }
       return answer;
     } finally {
       asking.delete(question);
