@@ -141,6 +141,38 @@ test("a body that breaks off tells names and statuses of what an adapter throws,
   expect(inspect(failure, { showHidden: true, depth: 9 })).not.toMatch(/hunter2/);
 });
 
+test("an adapter that does not listen holds nobody up, and what it brings late is let go", async () => {
+  const late: (() => void)[] = [];
+  const reason = new Error("the caller's reason");
+  const waitFor = <T>(value: T) => new Promise<T>((resolve) => late.push(() => resolve(value)));
+  let cancelled = 0;
+  const stream = new ReadableStream<Uint8Array>({ cancel: () => void cancelled++ });
+  const adapter = createAdapter((target) => ({
+    head: async (key) => (late.length === 3 ? target.head(key) : waitFor(await target.head(key))),
+    list: () => waitFor({ items: [] }),
+    async download(key) {
+      const file = await target.download(key);
+      return waitFor(createStoredFile(file, { kind: "stream", factory: () => stream }));
+    },
+  }));
+  const backend = createFilesSdkBackend({ adapter });
+  for (const call of [
+    (signal: AbortSignal) => backend.describe("a.txt", { signal }),
+    (signal: AbortSignal) => backend.open("a.txt", { signal }),
+    (signal: AbortSignal) => backend.list({ signal }),
+    (signal: AbortSignal) => backend.open("a.txt", { signal }),
+  ]) {
+    const caller = new AbortController();
+    const before = late.length;
+    const calling = call(caller.signal);
+    await expect.poll(() => late.length).toBe(before + 1);
+    caller.abort(reason);
+    await expect(calling).rejects.toBe(reason);
+  }
+  for (const bring of late) bring();
+  await expect.poll(() => cancelled).toBe(1);
+});
+
 test("there is no presign unless it is asked for, and none at all without signatures", () => {
   expect(createFilesSdkBackend({ adapter: createAdapter() })).not.toHaveProperty("presign");
   expect(() => createFilesSdkBackend({ adapter: createAdapter(), presign: true })).toThrow(

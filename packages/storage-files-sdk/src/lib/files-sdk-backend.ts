@@ -13,7 +13,7 @@ import {
   type StorageBackend,
 } from "@sluice/storage";
 import type { Adapter } from "files-sdk";
-import { toSluiceError } from "./files-error.ts";
+import { answerOf } from "./call.ts";
 import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
 import { openFile } from "./open-file.ts";
 
@@ -73,12 +73,9 @@ async function head(
 ): Promise<FileInfo> {
   signal?.throwIfAborted();
   ensureKey(key, operation);
-  try {
-    return toObjectInfo(key, await adapter.head(key, { ...(signal && { signal }) }));
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
-  }
+  const call = { who: `${operation} ${quoteKey(key)}`, signal };
+  const file = await answerOf(call, () => adapter.head(key, { ...(signal && { signal }) }));
+  return toObjectInfo(key, file);
 }
 
 async function list(
@@ -91,22 +88,19 @@ async function list(
   // some adapters take any text for a cursor, and list from the wrong place
   const scope = JSON.stringify([adapter.name, prefix]);
   const from = cursor === undefined ? undefined : parseCursor(cursor, "files-sdk: list", scope);
-  try {
-    const page = await adapter.list({
+  const page = await answerOf({ who: "files-sdk: list", signal }, () =>
+    adapter.list({
       limit: Math.min(limit, pageLimit),
       ...(prefix !== "" && { prefix }),
       ...(from !== undefined && { cursor: from }),
       ...(signal && { signal }),
-    });
-    // folder markers and other names that cannot be asked for
-    const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
-    const objects = legal.map((item) => toListedInfo(item.key, item));
-    if (page.cursor === undefined) return { objects };
-    return { objects, cursor: formatCursor(page.cursor, scope) };
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw toSluiceError(error, "files-sdk: list");
-  }
+    }),
+  );
+  // folder markers and other names that cannot be asked for
+  const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
+  const objects = legal.map((item) => toListedInfo(item.key, item));
+  if (page.cursor === undefined) return { objects };
+  return { objects, cursor: formatCursor(page.cursor, scope) };
 }
 
 /** All or nothing: adapters can sign a disposition, but no type other than the stored one. */
@@ -122,18 +116,19 @@ async function sign(
   if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
     return undefined;
   const expiresAt = new Date(Date.now() + expiresIn * 1000);
+  const call = { who: `${operation} ${quoteKey(key)}`, signal };
   try {
-    const url = await adapter.url(key, {
-      expiresIn,
-      ...(contentDisposition !== undefined && { responseContentDisposition: contentDisposition }),
-      ...(signal && { signal }),
-    });
+    const url = await answerOf(call, () =>
+      adapter.url(key, {
+        expiresIn,
+        ...(contentDisposition !== undefined && { responseContentDisposition: contentDisposition }),
+        ...(signal && { signal }),
+      }),
+    );
     return { url, expiresAt };
   } catch (error) {
-    signal?.throwIfAborted();
-    const failure = toSluiceError(error, `${operation} ${quoteKey(key)}`);
     // an adapter that cannot sign a disposition refuses it
-    if (failure.code === "unsupported") return undefined;
-    throw failure;
+    if (SluiceError.is(error) && error.code === "unsupported") return undefined;
+    throw error;
   }
 }

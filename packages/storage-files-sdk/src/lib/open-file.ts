@@ -7,7 +7,7 @@ import {
   sealed,
 } from "@sluice/storage";
 import type { Adapter, StoredFile } from "files-sdk";
-import { toSluiceError } from "./files-error.ts";
+import { answerOf } from "./call.ts";
 import { type FileInfo, strongEtag } from "./object-info.ts";
 import { sliceBody } from "./slice.ts";
 
@@ -39,16 +39,19 @@ export async function openFile(
     ...(signal && { signal }),
   } as const;
   const exactRead = etag === undefined ? undefined : adapter.conditional?.exactRead;
-  let file: StoredFile;
-  try {
-    file =
+  const file = await answerOf(
+    { who, signal },
+    () =>
       exactRead && etag !== undefined
-        ? await exactRead(key, etag, downloadOptions)
-        : await adapter.download(key, downloadOptions);
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw toSluiceError(error, who);
-  }
+        ? exactRead(key, etag, downloadOptions)
+        : adapter.download(key, downloadOptions),
+    (late: StoredFile) => {
+      late
+        .stream()
+        .cancel()
+        .catch(() => {});
+    },
+  );
 
   // a service may ignore a range, and not every adapter looks
   const cameWhole = !asksRange || (file.size === size && length !== size);
