@@ -2,7 +2,7 @@ import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sl
 import { createBody, type ObjectInfo, resolveRange, sealed } from "@sluice/storage";
 import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type DriveItem, type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
+import { type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
 import { createCause, textOf, toSluiceError } from "./graph-error.ts";
 
@@ -217,11 +217,7 @@ async function ensureUnchanged(
   });
   if (answer.status === 304) return;
   // a service that does not compare content tags tells what they are now
-  if (
-    answer.status === 200 &&
-    isSame(toObjectInfo(info.key, (answer.body ?? {}) as DriveItem), info)
-  )
-    return;
+  if (answer.status === 200 && isSame(toObjectInfo(info.key, answer.body ?? {}), info)) return;
   throw new SluiceError("precondition_failed", `${who}: it changed while it was read`);
 }
 
