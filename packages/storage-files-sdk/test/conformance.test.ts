@@ -3,13 +3,15 @@ import { describe, expect, test } from "vitest";
 import { createFixture, createFolderFixture } from "./fixture.ts";
 import { createS3Fixture } from "./s3-fixture.ts";
 
+// two processors that others keep busy take ten times as long
+const deadlineMs = 50_000;
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 
 /** The bridge is the same over every adapter: rules whose outcome hangs on the adapter, unless all are asked for. */
 function defineAdapterTests(createAdapterFixture: CreateFixture, only: readonly string[]): void {
-  if (isDeep) return defineBackendTests(test, createAdapterFixture);
+  if (isDeep) return defineBackendTests(test, createAdapterFixture, { deadlineMs });
   test(`${only.join(", ")} (every rule with SLUICE_DEEP=1)`, async () => {
-    const findings = await checkBackend(createAdapterFixture, { only });
+    const findings = await checkBackend(createAdapterFixture, { only, deadlineMs });
     expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
     // what is named here and absent would go unnoticed
     const kept = findings.filter(({ outcome }) => outcome === "kept").map(({ rule }) => rule.id);
@@ -19,7 +21,7 @@ function defineAdapterTests(createAdapterFixture: CreateFixture, only: readonly 
 }
 
 describe("over the memory adapter", () => {
-  defineBackendTests(test, createFixture);
+  defineBackendTests(test, createFixture, { deadlineMs });
 });
 describe("over the folder adapter", () => {
   defineAdapterTests(createFolderFixture, [
