@@ -145,6 +145,22 @@ describe("closing", () => {
     }
   });
 
+  test("who is still being verified is refused at once", async () => {
+    const verifying = deferred();
+    const verifier = {
+      verifyAccessToken() {
+        verifying.resolve();
+        return new Promise<never>(() => {});
+      },
+    };
+    const { port, handler, errors } = await serve({ ws: { bearer: { verifier } } });
+    const arriving = rawSocket(port, { headers: { authorization: "Bearer ann" } });
+    await verifying.promise;
+    await handler.close();
+    expect((await arriving).status).toBe(503);
+    expect(errors).toEqual([]);
+  });
+
   test("who is told to close a second time, to make haste, does so, and both callers hear of it", async () => {
     const { register, running } = heldTool();
     const { port, handler } = await serve({ register });

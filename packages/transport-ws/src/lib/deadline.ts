@@ -1,13 +1,13 @@
 import { SluiceError } from "@sluice/core";
 
-/** Rejects with `timeout` when a promise takes longer. */
+/** Rejects with `timeout` when a promise takes longer. Keeps no process from ending. */
 export async function withinMs<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
       () => reject(new SluiceError("timeout", `ws: not done within ${ms} ms`)),
       ms,
-    );
+    ).unref();
   });
   try {
     return await Promise.race([promise, late]);

@@ -105,6 +105,7 @@ export function createWebSocketHandler(
     handleProtocols: () => SUBPROTOCOL,
     ...closeTimeout,
   });
+  const arriving = new Set<Duplex>();
   let draining = false;
 
   /** What is wrong before anybody is asked who it is. */
@@ -123,7 +124,6 @@ export function createWebSocketHandler(
     const somebody = await authenticate({ authorization, ticket });
     if (somebody.refusal) return somebody;
     const share = await shareOf(request, somebody.authInfo);
-    if (draining) return { refusal: busy(503) };
     return place.claim(share) ? somebody : { refusal: busy(429) };
   }
 
@@ -151,7 +151,8 @@ export function createWebSocketHandler(
       onError(error);
       return { refusal: problem(500), authInfo: undefined };
     });
-    if (socket.destroyed) return;
+    // gone, or refused because the handler closes
+    if (socket.destroyed || socket.writableEnded) return;
     if (admitted.refusal) return refuseUpgrade(socket, admitted.refusal);
     server.handleUpgrade(request, socket, head, (webSocket) =>
       connect(webSocket, request, admitted.authInfo),
@@ -196,14 +197,19 @@ export function createWebSocketHandler(
         return true;
       }
       socket.once("close", () => place.release());
-      take(request, socket, head, place).catch((error: unknown) => {
-        onError(error);
-        socket.destroy();
-      });
+      arriving.add(socket);
+      take(request, socket, head, place)
+        .catch((error: unknown) => {
+          onError(error);
+          socket.destroy();
+        })
+        .finally(() => arriving.delete(socket));
       return true;
     },
     close(closeOptions = {}) {
       draining = true;
+      for (const socket of arriving) refuseUpgrade(socket, busy(503));
+      arriving.clear();
       return connections.drain(closeOptions);
     },
   };
