@@ -3,9 +3,10 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import { streamingCapabilities, streamResource as streamInBrowser } from "@sluice/client";
 import * as portable from "@sluice/client";
 import * as node from "@sluice/client/node";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { startRawServer } from "./raw-server.ts";
 
+const passed = globalThis.fetch;
 const bytes = Buffer.alloc(50_000, "0123456789");
 const uri = "x://a";
 
@@ -59,6 +60,30 @@ const libraries = {
   portable: [portable, streamInBrowser],
   node: [node, node.streamResource],
 } as const;
+
+/** What a page may send to another origin without asking it first (Fetch: CORS-safelisted, or the browser's own). */
+const safelisted = new Set(["accept", "accept-encoding", "accept-language", "connection", "host"]);
+
+test("a download whose URL is enough needs no preflight where a page asks for it", async () => {
+  await using server = await startRawServer({
+    get(_req, res) {
+      res.writeHead(200, { "content-length": bytes.length, "mcp-resource-uri": uri }).end(bytes);
+    },
+  });
+  const asked: string[][] = [];
+  vi.stubGlobal("fetch", (url: URL, init: RequestInit) => {
+    asked.push([...new Headers(init.headers).keys()].filter((name) => !safelisted.has(name)));
+    return passed(url, init);
+  });
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const side = { origin: new URL(server.origin) };
+  const downloadUrl = `${server.origin}/d`;
+  const { client } = await connect({ library: portable, downloadUrl, auth: "self", side });
+  const { body } = await streamInBrowser(client, uri);
+  await new Response(body).arrayBuffer();
+  expect(asked).toEqual([[]]);
+  await client.close();
+});
 
 test.each(Object.entries(libraries))(
   "over a transport without HTTP, downloads of the side's origin come with its credentials (%s)",

@@ -31,7 +31,6 @@ export function hopHeaders(
   const headers: Record<string, string> = {
     accept: "*/*",
     "accept-encoding": "identity",
-    "user-agent": "sluice",
   };
   if (demand.range !== undefined) {
     headers["range"] = demand.range;

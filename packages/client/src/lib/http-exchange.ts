@@ -81,6 +81,8 @@ function send(request: HopRequest, agents: Agents): Promise<IncomingMessage> {
     const outgoing = (secure ? httpsRequest : httpRequest)(url, {
       method,
       headers: {
+        // not where a page could send it: an own one would need a preflight, which few servers allow
+        "user-agent": "sluice",
         ...headers,
         ...(body !== undefined && { "content-length": Buffer.byteLength(body) }),
       },
