@@ -199,6 +199,35 @@ test("access is asked again before each notification", async () => {
   await session.close();
 });
 
+test("of a flood of changes a slow client is told little that was decided before its access was withdrawn", async () => {
+  const names = Array.from({ length: 300 }, (_, n) => `f${n}`);
+  const storage = createMemoryBackend(
+    Object.fromEntries([...names, "last"].map((name) => [name, "1"])),
+  );
+  let isOpen = true;
+  const { sluice } = createHouse({
+    principal: () => alice,
+    storage,
+    access: (_who, uri) => (isOpen || uri.endsWith("last") ? "allow" : "hide"),
+  });
+  const resourceSubscriptions = [...names, "last"].map((name) => `files://demo/${name}`);
+  const listening = await sluice.listen({
+    id: 1,
+    params: { notifications: { resourceSubscriptions } },
+    caller: { header: () => undefined },
+  });
+  if (!("next" in listening)) throw new Error("refused");
+  const next = async (): Promise<string> => ((await listening.next()) as any).params.uri;
+  for (const name of names) storage.put(name, "2");
+  await next();
+  isOpen = false;
+  storage.put("last", "2");
+  let told = 1;
+  while (!(await next()).endsWith("last")) told += 1;
+  expect(told).toBeLessThanOrEqual(100);
+  listening.close();
+});
+
 test("the 1,001st subscription of a session is refused for now", async () => {
   const storage = createMemoryBackend(
     Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [String(n), ""])),

@@ -30,7 +30,7 @@ export interface Subscriber {
 
 /** Resources that one client follows. */
 export const mostUris = 1_000;
-/** Changes of the list that access rules are asked about at once: the first that is seen is enough. */
+/** Changes that access rules are asked about at once. */
 const askedTogether = 100;
 /** Keys that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
@@ -86,8 +86,10 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
   }
 
   async function fill(): Promise<void> {
-    const [keys, list] = [updated, listed];
-    updated = new Set();
+    // no more at a time: what waits for a slow client would be decided long before it is told
+    const keys = new Set([...updated].slice(0, askedTogether));
+    for (const key of keys) updated.delete(key);
+    const list = listed;
     listed = new Set();
     for (const uri of await allowedUpdates(keys))
       queue.push({ method: "notifications/resources/updated", params: { uri } });
