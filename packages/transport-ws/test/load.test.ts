@@ -6,7 +6,7 @@ import { initialize } from "./raw-socket.ts";
 import type { Counts } from "./serving-process.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
-const total = deep ? 1_000 : 100;
+const total = deep ? 1_000 : 50;
 
 /** The server in a process of its own. */
 async function startServing(): Promise<{ url: string; count: () => Promise<Counts> }> {
