@@ -75,8 +75,8 @@ test("over HTTP, what is hidden is answered like what is missing, to the byte, h
   for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
     const answer = await ask(hidden);
     expect(asSeen(answer, hidden), way).toBe(asSeen(await ask(missing), missing));
-    if (answer.message) expect(answer.message.error?.data?.reason, way).toBe("not_found");
-    else expect(answer.status, way).toBe(404);
+    const said = answer.message ? answer.message.error?.data?.reason : answer.status;
+    expect(said, way).toBe(answer.message ? "not_found" : 404);
   }
 });
 

@@ -1,5 +1,5 @@
 import { createKeyRing, createTextSealer, generateKey } from "@sluice/core";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 const keys = createKeyRing([generateKey()]);

@@ -48,7 +48,7 @@ const problems = async (...paths: string[]): Promise<string[]> =>
 test("records are kept in the order of the calls, each naming the one before it", async () => {
   const path = newPath();
   const { sink, close } = await createAuditFile({ path });
-  await Promise.all(Array.from({ length: 200 }, (_, n) => sink(recordOf(n))));
+  await Promise.all(Array.from({ length: 200 }, async (_, n) => sink(recordOf(n))));
   await close();
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
   const [opened, ...records] = lines.map((line) => JSON.parse(line));

@@ -1,5 +1,5 @@
 import { SluiceError, type Principal } from "@sluice/core";
-import type { AccessDecision, SluiceOptions } from "@sluice/server";
+import type { AccessDecision, AccessRule, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { alice, as, createHouse, type House } from "./redeeming.ts";
@@ -249,7 +249,7 @@ describe("a page", () => {
 
   test("is decided in one call where there is a rule for pages, and else each by itself, 16 at a time", async () => {
     const pages: number[] = [];
-    const single = vi.fn();
+    const single = vi.fn<AccessRule>();
     const paged = createHouse({
       ...open,
       storage,

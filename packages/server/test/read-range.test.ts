@@ -1,6 +1,6 @@
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createMemoryBackend, wrap } from "@sluice/storage";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   countLines,

@@ -30,7 +30,7 @@ export interface AuditFile {
   /** Resolves when the record is kept, rejects when it is not. Records are kept in the order of the calls. */
   readonly sink: AuditSink;
   /** Waits for what is under way and closes the file. Idempotent. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /**

@@ -107,7 +107,6 @@ export function guard(backend: StorageBackend, options: GuardOptions = {}): Stor
 
 /** Changes of objects that can be named: one that cannot must not keep back the others. */
 async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<ChangeBatch> {
-  const isLegal = (key: string): boolean => checkKey(key) === undefined;
   for await (const batch of batches) {
     const { changed, removed } = batch;
     yield {
@@ -116,6 +115,10 @@ async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<Ch
       ...(removed && { removed: removed.filter(isLegal) }),
     };
   }
+}
+
+function isLegal(key: string): boolean {
+  return checkKey(key) === undefined;
 }
 
 /** First checks of every call about one key; gives how its messages start. */
