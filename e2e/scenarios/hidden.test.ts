@@ -70,8 +70,8 @@ function asSeen(
 }
 
 test("over HTTP, what is hidden is answered like what is missing, to the byte, however it is asked for", async () => {
-  const { site, urlOf } = await start();
-  await using _site = site;
+  const { urlOf, ...started } = await start();
+  await using site = started.site;
   for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
     const answer = await ask(hidden);
     expect(asSeen(answer, hidden), way).toBe(asSeen(await ask(missing), missing));
@@ -113,8 +113,8 @@ describe.runIf(process.env["SLUICE_DEEP"])("the median time of an answer", () =>
   const timeout = 3_600_000;
 
   test("tells what is hidden from what is missing by less than 5 %", { timeout }, async () => {
-    const { site, urlOf } = await start();
-    await using _site = site;
+    const { urlOf, ...started } = await start();
+    await using site = started.site;
     for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
       const { difference, text } = await differenceOf(ask, [hidden, missing], samples);
       console.log(`${way}: hidden and missing take ${text}`);
@@ -126,8 +126,8 @@ describe.runIf(process.env["SLUICE_DEEP"])("the median time of an answer", () =>
     "tells what may be read from what is missing: so the measure can tell",
     { timeout },
     async () => {
-      const { site, urlOf } = await start();
-      await using _site = site;
+      const { urlOf, ...started } = await start();
+      await using site = started.site;
       const ask = waysOf(site, urlOf)["resources/read, legacy"]!;
       const { difference, text } = await differenceOf(ask, ["reports/open.bin", missing], 2_000);
       console.log(`open and missing take ${text}`);

@@ -31,10 +31,12 @@ async function connect(
   const [near, far] = InMemoryTransport.createLinkedPair();
   const notifications: { method: string; params?: { uri?: string } }[] = [];
   const answers = new Map<number, (message: any) => void>();
-  near.onmessage = (message: any) => {
-    if (message.method) notifications.push(message);
-    else answers.get(message.id)?.(message);
-  };
+  Object.assign(near, {
+    onmessage(message: any) {
+      if (message.method) notifications.push(message);
+      else answers.get(message.id)?.(message);
+    },
+  });
   await mcp.connect(far);
   await near.start();
   let id = 0;

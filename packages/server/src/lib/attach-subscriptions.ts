@@ -49,12 +49,14 @@ export function attachSubscriptions(
     const subscriber = createSubscriber(parts, principal);
     channel = subscriber;
     const before = transport.onclose;
-    transport.onclose = () => {
-      subscriber.close();
-      // the server may be connected again
-      if (channel === subscriber) channel = undefined;
-      before?.();
-    };
+    Object.assign(transport, {
+      onclose() {
+        subscriber.close();
+        // the server may be connected again
+        if (channel === subscriber) channel = undefined;
+        before?.();
+      },
+    });
     pass(subscriber, mcp).catch(parts.onError);
     return subscriber;
   }

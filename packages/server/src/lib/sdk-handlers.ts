@@ -45,9 +45,7 @@ export function askHandler(
   ctx: ServerContext,
 ): Promise<Record<string, unknown>> {
   const request = { jsonrpc: "2.0" as const, id: ctx.mcpReq.id, method };
-  return handler({ ...request, ...(params && { params: { ...params } }) }, ctx) as Promise<
-    Record<string, unknown>
-  >;
+  return handler({ ...request, ...(params && { params: { ...params } }) }, ctx);
 }
 
 /** Where a handler runs. */
@@ -58,11 +56,11 @@ interface Place {
 }
 
 /** Runs a handler of a specified method; what it throws goes out as the error table says. */
-export async function guarded<Result>(
+export async function guarded<T>(
   parts: SluiceParts,
   { mcp, ctx, uri }: Place,
-  run: () => Promise<Result>,
-): Promise<Result> {
+  run: () => Promise<T>,
+): Promise<T> {
   try {
     return await run();
   } catch (error) {

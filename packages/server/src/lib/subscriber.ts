@@ -123,11 +123,12 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
       principal = now;
     },
     async next() {
-      while (queue.length === 0 && !isClosed) {
+      for (;;) {
+        if (isClosed) return undefined;
+        if (queue.length > 0) return queue.shift();
         if (isQuiet()) await new Promise<void>((resolve) => (wake = resolve));
         else await fill().catch(parts.onError);
       }
-      return isClosed ? undefined : queue.shift();
     },
     close() {
       isClosed = true;
