@@ -4,7 +4,7 @@ import { createRandom } from "../bed/random.ts";
 import { startSite } from "../bed/site.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
-const runs = deep ? 10_000 : 1_000;
+const runs = deep ? 10_000 : 300;
 const random = createRandom(44);
 const secret = "the secret plans";
 const files = { "open.txt": "for everybody", "shut.txt": secret };

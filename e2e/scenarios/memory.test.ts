@@ -10,7 +10,7 @@ import type { Memory } from "../bed/watch.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
-const size = deep ? 8_192 * mib : 256 * mib;
+const size = deep ? 8_192 * mib : 160 * mib;
 // newer releases of Node let more garbage gather before they collect it: up to 80 MiB were seen on Node 24 (8 GiB)
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
 const modes: DeliveryMode[] = ["direct", "redirect", "downloadUrl"];

@@ -10,7 +10,7 @@ import { createMeddler, type Meddler } from "../bed/meddler.ts";
 import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";
 import { startSite, type Site } from "../bed/site.ts";
 
-const content = bytesOf(3_000_000, "deck");
+const content = bytesOf(1_000_000, "deck");
 const uri = "files://site/decks/quarter.pptx";
 const pptx = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
 const modes: DeliveryMode[] = ["direct", "redirect", "downloadUrl"];

@@ -7,7 +7,7 @@ import { startProgram } from "../bed/program.ts";
 import type { Memory } from "../bed/watch.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const count = isDeep ? 1_000_000 : 3_000;
+const count = isDeep ? 1_000_000 : 1_200;
 const pageSize = 100;
 // making the files takes longer than listing them, unless they are in memory
 const memory = "/dev/shm";

@@ -1,7 +1,10 @@
+import { request as send, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { ContainerClient, type StoragePipelineOptions } from "@azure/storage-blob";
 import type { ScriptedService } from "./scripted-service.ts";
 
 type HttpClient = NonNullable<StoragePipelineOptions["httpClient"]>;
+type Request = Parameters<HttpClient["sendRequest"]>[0];
 type Answer = Awaited<ReturnType<HttpClient["sendRequest"]>>;
 
 /**
@@ -11,18 +14,17 @@ type Answer = Awaited<ReturnType<HttpClient["sendRequest"]>>;
 export function createTokenClient(service: ScriptedService): ContainerClient {
   const httpClient: HttpClient = {
     async sendRequest(request): Promise<Answer> {
-      const { method, url, body, abortSignal } = request;
-      const target = new URL(url);
-      const response = await fetch(`${service.url}${target.pathname}${target.search}`, {
-        method,
-        headers: request.headers.rawHeaders(),
-        ...(typeof body === "string" && { body }),
-        ...(abortSignal instanceof AbortSignal && { signal: abortSignal }),
-      });
+      const response = await exchange(service, request);
       const headers = request.headers.clone();
       for (const name of headers.headerNames()) headers.remove(name);
-      for (const [name, value] of response.headers) headers.set(name, value);
-      return { request, status: response.status, headers, bodyAsText: await response.text() };
+      for (const [name, value] of Object.entries(response.headers))
+        headers.set(name, String(value));
+      return {
+        request,
+        status: response.statusCode ?? 0,
+        headers,
+        bodyAsText: await text(response),
+      };
     },
   };
   let issued = 0;
@@ -36,4 +38,22 @@ export function createTokenClient(service: ScriptedService): ContainerClient {
     },
     { httpClient },
   );
+}
+
+function exchange(service: ScriptedService, request: Request): Promise<IncomingMessage> {
+  const { method, url, body, abortSignal } = request;
+  const target = new URL(url);
+  return new Promise((resolve, reject) => {
+    const headers = request.headers.rawHeaders();
+    const signal = abortSignal instanceof AbortSignal ? abortSignal : undefined;
+    send(`${service.url}${target.pathname}${target.search}`, {
+      method,
+      headers,
+      agent: false,
+      ...(signal && { signal }),
+    })
+      .once("response", resolve)
+      .once("error", reject)
+      .end(typeof body === "string" ? body : undefined);
+  });
 }

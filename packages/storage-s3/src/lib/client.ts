@@ -3,7 +3,7 @@ import { createWideAgents } from "./wide-agents.ts";
 
 const connectionTimeoutMs = 10_000;
 /** What a socket reads at once, and with that the size of the chunks of a body. */
-const chunkBytes = 256 * 1024;
+const chunkBytes = 128 * 1024;
 
 /** Where and as whom a client that is made here works. */
 export interface ClientSettings {
