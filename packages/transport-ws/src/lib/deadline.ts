@@ -30,4 +30,4 @@ export function watchExpiry(atSeconds: number | undefined, expired: () => void):
 }
 
 /** Longer ones end at once. */
-export const longestTimerMs = 2 ** 31 - 1;
+export const longestTimerMs: number = 2 ** 31 - 1;
