@@ -8,7 +8,7 @@ import type { Memory } from "../bed/watch.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const perClient = 100;
-const clients = isDeep ? 100 : 6;
+const clients = isDeep ? 100 : 2;
 const count = clients * perClient;
 const mebibyte = 1024 * 1024;
 
