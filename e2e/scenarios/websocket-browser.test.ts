@@ -62,7 +62,7 @@ describe.skipIf(!hasBrowser)("a page in a browser", () => {
       return (await page.evaluate(act as never, told)) as Value;
     } catch (error) {
       // below it is a stack of the page, which vitest would take for files here
-      // oxlint-disable-next-line preserve-caught-error
+      // oxlint-disable-next-line preserve-caught-error -- the cause would bring that stack back
       throw new Error((error as Error).message.split("\n", 1)[0]);
     }
   }
