@@ -15,14 +15,35 @@ const mayImport = {
   "storage-graph": ["core", "storage"],
   "storage-files-sdk": ["core", "storage"],
   server: ["core", "storage"],
-  "transport-http": ["core", "storage", "server"],
+  "state-redis": ["core"],
+  "binary-transfer": ["core", "storage", "server"],
+  "transport-http": ["core", "storage", "server", "binary-transfer"],
+  "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
-  "transport-ws": ["core", "server", "client"],
-  cli: ["core", "storage", "storage-fs", "server", "transport-http", "transport-ws", "client"],
+  "transport-ws": ["core", "server", "client", "binary-transfer"],
+  uploads: ["core", "storage", "server", "transport-http", "client"],
+  cli: [
+    "core",
+    "storage",
+    "storage-fs",
+    "server",
+    "transport-http",
+    "transport-ws",
+    "client",
+    "uploads",
+  ],
 };
 
 /** Packages whose source may name the MCP SDK at all. */
-const knowsTheSdk = new Set(["server", "transport-http", "transport-ws", "cli"]);
+const knowsTheSdk = new Set([
+  "server",
+  "binary-transfer",
+  "transport-http",
+  "transport-stdio",
+  "transport-ws",
+  "uploads",
+  "cli",
+]);
 
 /** Entries that must run on Workers, Deno and Bun: nothing they reach may import a Node module. */
 const portableEntries = [
@@ -33,6 +54,10 @@ const portableEntries = [
   "transport-http/src/index.ts",
   "client/src/index.ts",
   "transport-ws/src/client.ts",
+  "binary-transfer/src/index.ts",
+  "binary-transfer/src/client.ts",
+  "uploads/src/index.ts",
+  "uploads/src/client.ts",
 ];
 
 const importStatement =

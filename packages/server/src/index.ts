@@ -1,4 +1,4 @@
-export { createSluice, type Sluice } from "./lib/create-sluice.ts";
+export { createSluice, type Host, type Sluice } from "./lib/create-sluice.ts";
 export type { GrantOptions, SluiceOptions, Endpoint } from "./lib/sluice-options.ts";
 export type { AttachOptions } from "./lib/attach.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./lib/access.ts";

@@ -6,12 +6,20 @@ import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
 import type { RpcFault } from "./rpc-fault.ts";
 import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
-import { createSluiceParts } from "./sluice-parts.ts";
+import { createSluiceParts, type SluiceParts } from "./sluice-parts.ts";
+
+/** What serves beside a Sluice under the same endpoint, such as uploads, shares with it. */
+export type Host = Pick<
+  SluiceParts,
+  "endpoint" | "keys" | "state" | "usage" | "identify" | "beginAudit" | "onError"
+>;
 
 /** Resources of a storage backend for any number of MCP servers and transports. */
 export interface Sluice {
   /** The public endpoint that download URLs are made for. */
   readonly endpoint: Endpoint;
+  /** Identity, keys, limits and records, for other packages that serve under the same endpoint. */
+  readonly host: Host;
   /** Base of the resource URIs. */
   readonly baseUri: string;
   /**
@@ -42,6 +50,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   const parts = createSluiceParts(options);
   return {
     endpoint: parts.endpoint,
+    host: parts,
     baseUri: parts.mapper.baseUri,
     attach(mcp, attachOptions = {}) {
       attach(parts, mcp, attachOptions);

@@ -37,6 +37,7 @@ export interface SluiceParts {
   readonly openToken: (token: string, now: number) => OpenGrant;
   /** Seals the cursors of lists. */
   readonly cursors: TextSealer;
+  readonly keys: KeyRing;
   readonly state: StateStore;
   readonly slots: StreamSlots;
   readonly usage: UsageMeter;
@@ -94,6 +95,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   return {
     options,
     endpoint,
+    keys,
     onError,
     mapper,
     access,
