@@ -1,0 +1,94 @@
+import type { Principal } from "@sluice/core";
+import type { OpenedObject, OpenOptions } from "@sluice/storage";
+
+/** What may be sent to a slot. */
+export interface SlotTerms {
+  /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Empty: everything. At most about 900 bytes together. */
+  readonly accept: readonly string[];
+  /** Largest file, in bytes. The server's own limit counts where it is smaller. */
+  readonly maxBytes: number;
+  /** Most files. */
+  readonly maxFiles: number;
+}
+
+/** A place to send files to: a URL and what may go there. */
+export interface Slot {
+  /** 32 characters of base64url. A name, not a credential. */
+  readonly uploadId: string;
+  /** A secret where the slot authenticates itself. */
+  readonly url: string;
+  readonly method: "POST";
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** As the server holds them. */
+  readonly terms: SlotTerms;
+}
+
+/** Settings of one slot. */
+export interface ReserveOptions {
+  /** Life in milliseconds. Default and most: `tokenLifetimes.upload` of @sluice/core. */
+  readonly ttlMs?: number;
+  /**
+   * Whoever has the URL may send, without a bearer token, as a browser must that somebody opened it
+   * in. Files still belong to the principal. Default: only where there is no principal.
+   */
+  readonly selfAuthenticating?: boolean;
+}
+
+/** A file as an answer names it. Nothing of it is believed before it agrees with what was received. */
+export interface ClaimedFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Lower-case hex. */
+  readonly sha256?: string;
+}
+
+/** A confirmed file. */
+export interface UploadedFile {
+  readonly uploadId: string;
+  /** Safe as a file name; still the sender's word. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly scan: "clean" | "unscanned";
+  /** Its bytes, as storage opens them. */
+  open(options?: OpenOptions): Promise<OpenedObject>;
+  /** Releases it. Idempotent. */
+  remove(): Promise<void>;
+}
+
+/** Bytes that have come for a slot. */
+export interface UploadProgress {
+  readonly received: number;
+  /** Absent while the length of a file is not known. */
+  readonly total?: number;
+}
+
+/** Slots, from their reservation to the files that came. */
+export interface Slots {
+  /**
+   * Makes a slot. Nothing is stored: any process with the same keys serves it. Throws a `TypeError`
+   * or `RangeError` for terms that cannot be.
+   */
+  reserve(principal: Principal | undefined, terms: SlotTerms, options?: ReserveOptions): Slot;
+  /**
+   * Makes the files of a slot readable, once: the same principal must name every one of them as it
+   * was received. `not_found` for somebody else's or an unknown slot, `already_exists` for a second time;
+   * `precondition_failed` where the claims disagree, after which nothing of the upload is kept.
+   */
+  confirm(
+    principal: Principal | undefined,
+    uploadId: string,
+    files: readonly ClaimedFile[],
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<readonly UploadedFile[]>;
+  /** Removes what came for a slot. Idempotent. */
+  discard(uploadId: string): Promise<void>;
+  /** What this process has received for a slot. */
+  progress(uploadId: string): UploadProgress;
+}

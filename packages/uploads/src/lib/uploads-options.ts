@@ -1,0 +1,47 @@
+import type { StorageBackend } from "@sluice/storage";
+
+/** What a scanner is told of a file. */
+export interface ScanFacts {
+  readonly uploadId: string;
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly signal: AbortSignal;
+}
+
+/** `defer`: not known yet; asked again when the file is to be confirmed. */
+export type ScanVerdict = "clean" | "reject" | "defer";
+
+/** Looks into a file before anybody may read it. What it throws counts as `defer`. */
+export type Scan = (
+  body: ReadableStream<Uint8Array>,
+  facts: ScanFacts,
+) => ScanVerdict | Promise<ScanVerdict>;
+
+/** Most of what one principal may have. */
+export interface UploadQuota {
+  /** Requests with a body at the same time. Default 4. */
+  readonly concurrent?: number;
+  /** Files that are kept. Default 1,000. */
+  readonly files?: number;
+  /** Bytes that are kept. Default 10 GiB. */
+  readonly bytes?: number;
+}
+
+/** Options of `createUploads`. */
+export interface UploadsOptions {
+  /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
+  readonly storage: StorageBackend;
+  /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
+  readonly maxBytes?: number;
+  /** Looks into each file. Without it `unscanned` must be `"allow"`. */
+  readonly onScan?: Scan;
+  /** `"allow"`: files that nobody looked into may be used. */
+  readonly unscanned?: "allow";
+  readonly quota?: UploadQuota;
+  /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
+  readonly sweepEveryMs?: number;
+}
