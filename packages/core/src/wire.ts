@@ -22,6 +22,36 @@ export const NAME_HEADER = "mcp-name";
 /** JSON-RPC code of a request whose headers contradict its body (2026-07-28), with HTTP 400. */
 export const HEADER_MISMATCH_CODE = -32020;
 
+/**
+ * Extension id under `_meta` of an entry of `uploadEndpoints` (SEP-1306 §2) and of an upload descriptor
+ * (SEP-2631): what the endpoint takes beside the multipart form that every one takes.
+ */
+export const UPLOADS_EXTENSION_ID = "dev.sluice/uploads";
+
+/** What `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint says. Absent fields mean the least. */
+export interface UploadEndpointMeta {
+  /**
+   * `raw`: one file as the body of a `POST`. `resumable`: also in steps, as
+   * draft-ietf-httpbis-resumable-upload describes. Absent: multipart only.
+   */
+  readonly wire?: "raw" | "resumable";
+  /** `bound`: send the session's credentials with the bytes. `self`: the URL is enough. Absent means `bound`. */
+  readonly auth?: "bound" | "self";
+  /** ISO 8601 date-time. */
+  readonly expiresAt?: string;
+  /** Most files, where `multiple` is true. */
+  readonly maxFiles?: number;
+}
+
+/** Header fields of draft-ietf-httpbis-resumable-upload §4.1: integer, boolean (`?0`, `?1`), integer, dictionary. */
+export const UPLOAD_OFFSET_HEADER = "upload-offset";
+export const UPLOAD_COMPLETE_HEADER = "upload-complete";
+export const UPLOAD_LENGTH_HEADER = "upload-length";
+export const UPLOAD_LIMIT_HEADER = "upload-limit";
+
+/** Media type of the body that goes on with an upload (the same draft, §6). */
+export const PARTIAL_UPLOAD_TYPE = "application/partial-upload";
+
 /** Protocol era of a peer: sessions and `initialize` (2025-11-25 and older), or stateless (2026-07-28 on). */
 export type Era = "legacy" | "modern";
 
@@ -61,6 +91,38 @@ export interface DownloadUrlMeta {
   readonly ttlMs?: number;
   /** True when the GET must also carry the `Mcp-Session-Id` of the session (legacy era). */
   readonly sessionBound?: boolean;
+}
+
+/**
+ * Extension id of binary transfer (Binary Transfer RFC) under `capabilities.extensions`, where
+ * official SDKs strip the literal field `binaryTransfer`, and under `_meta` of content and requests.
+ */
+export const BINARY_EXTENSION_ID = "dev.sluice/binary-transfer";
+
+/** How bytes travel beside messages (Binary Transfer RFC §1). */
+export type BinaryMode = "stream" | "multipart" | "websocket-binary";
+
+/** Refers from a message to bytes beside it (Binary Transfer RFC §2). */
+export interface BinaryRef {
+  /** A random UUID, used once. */
+  readonly streamId: string;
+  /** Bytes. */
+  readonly size: number;
+  /** SHA-256 in hex, where it is known before the first byte is sent. */
+  readonly checksum?: string;
+  /** Ours, towards peers that declared it: the bytes come in chunks between other messages. */
+  readonly interleave?: true;
+}
+
+/** Content whose bytes come inside or beside a message (Binary Transfer RFC §2). */
+export interface BinaryTransferContent {
+  readonly type: "image" | "audio" | "blob";
+  readonly transferMode: "base64" | "binary";
+  readonly mimeType: string;
+  /** Base64, with `transferMode: "base64"`. */
+  readonly data?: string;
+  /** With `transferMode: "binary"`. */
+  readonly binaryRef?: BinaryRef;
 }
 
 /** `error.data.reason` of every JSON-RPC error we emit; clients switch on it before the number. */
