@@ -25,7 +25,7 @@ test("no name, type or coding of an object breaks out of its header", async () =
       }
       const { token } = house.seal("download", { handle: name });
       const { status, headers } = await house.redeem(token, { method: "HEAD" });
-      storage.remove(name);
+      await storage.remove(name);
       served += 1;
       expect(status).toBe(200);
       expect(headers.every((part) => /^[\x20-\x7e]+$/.test(part))).toBe(true);

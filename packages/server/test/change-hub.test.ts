@@ -58,7 +58,7 @@ describe("a hub", () => {
     await pass(1_000);
     expect(one.heard).toEqual([{ updated: ["a"], listed: [] }]);
     expect(two.heard).toEqual([]);
-    memory.remove("b");
+    await memory.remove("b");
     await pass(1_000);
     expect(two.heard).toEqual([{ updated: ["b"], listed: [] }]);
   });
@@ -95,7 +95,7 @@ describe("a hub", () => {
     await pass(1_000);
     memory.put("new", "2");
     await pass(1_000);
-    memory.remove("new");
+    await memory.remove("new");
     await pass(1_000);
     expect(lists.heard).toEqual([
       { updated: ["a"], listed: [] },
@@ -179,7 +179,7 @@ describe("a hub", () => {
       expect(who.heard).toEqual([]);
       await pass(2_000);
       expect(who.heard).toEqual([{ updated: ["a"], listed: [] }]);
-      memory.remove("a");
+      await memory.remove("a");
       await pass(31_000);
       expect(who.heard).toHaveLength(2);
       await pass(120_000);

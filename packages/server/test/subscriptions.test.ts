@@ -115,7 +115,7 @@ test("who was given a list hears that it changed, unless all of the change is hi
   });
   await session.call("resources/list");
   await heard(session, (memory) => {
-    memory.remove("hidden.txt");
+    void memory.remove("hidden.txt");
     memory.put("new.txt", "1");
   });
   expect(session.notifications).toEqual([listChanged]);

@@ -7,7 +7,7 @@ export function createFixture(): Fixture {
   return {
     backend,
     put: async (key, content) => void backend.put(key, content),
-    remove: async (key) => void backend.remove(key),
+    remove: (key) => backend.remove(key),
     putTyped: async (key, content, type) => void backend.put(key, content, type),
     putLarge: async (key, size, tail) => void backend.put(key, createLargeContent(size, tail)),
     why: {

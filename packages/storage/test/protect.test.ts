@@ -49,7 +49,17 @@ describe("every wrapper", () => {
     });
 
     test(`${name} keeps present operations present`, () => {
-      const operations = ["close", "describe", "list", "name", "open", "presign", "watch", "write"];
+      const operations = [
+        "close",
+        "describe",
+        "list",
+        "name",
+        "open",
+        "presign",
+        "remove",
+        "watch",
+        "write",
+      ];
       const { backend } = createReferenceService();
       expect(Object.keys(wrapper(backend)).toSorted()).toEqual(operations);
     });

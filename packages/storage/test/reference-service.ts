@@ -68,7 +68,7 @@ export function createReferenceService(): Service {
     backend,
     traits: { credentialsExpireAt: new Date(Date.now() + 7_200_000) },
     put: async (key, content) => void store.put(key, content),
-    remove: async (key) => void store.remove(key),
+    remove: (key) => store.remove(key),
     putTyped: async (key, content, type) => void store.put(key, content, type),
     putLarge: async (key, size, tail) => void store.put(key, createLargeContent(size, tail)),
     overwrite: async (key, content) => void store.put(key, content),
@@ -150,6 +150,8 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       request(state, "list");
       return list(options);
     },
+    remove: (remove) => async (key, options) =>
+      remove(begin("remove", key, options?.signal), options),
     write: (write) => async (key, options) => {
       const writer = await write(key, options);
       let open = true;

@@ -10,6 +10,7 @@ import { createLister } from "./list.ts";
 import { type FileInfo, toObjectInfo } from "./object-info.ts";
 import { closeFile, openFile } from "./open-file.ts";
 import { createOpenedObject } from "./opened-object.ts";
+import { removeFile } from "./remove-file.ts";
 import { createRoot } from "./root.ts";
 import { createSmallFiles, type KeptFile } from "./small-files.ts";
 import { createWatcher } from "./watch.ts";
@@ -31,7 +32,7 @@ export interface FsBackendOptions {
    * next change the same time. 100 unless told; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
-  /** Give the backend a `write`. False unless told. */
+  /** Give the backend a `write` and a `remove`. False unless told. */
   readonly writable?: boolean;
 }
 
@@ -101,6 +102,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     ...backend,
     write: (key, writeOptions = {}) =>
       createFsWriter(root, key, writeOptions, { racyMs, takeTurns }),
+    remove: (key, { signal } = {}) => removeFile(root, key, { takeTurns, signal }),
   };
   // #endregion
 }

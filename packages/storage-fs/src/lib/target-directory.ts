@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open, realpath } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { systemCode } from "./fs-error.ts";
@@ -17,22 +17,30 @@ export interface TargetDirectory {
   close(): Promise<void>;
 }
 
+/** What is to be done in the directory; to write it is made when it is missing. */
+export type TargetPurpose = "write" | "remove";
+
 /**
- * Opens the directory of a key and makes it when it is missing. Links on the way are refused, and
- * on Linux each step starts at the descriptor of the one before, so that nothing is made outside.
+ * Opens the directory of a key. Links on the way are refused, and on Linux each step starts at the
+ * descriptor of the one before, so that nothing is made or removed outside. Rejects with the
+ * system's ENOENT when it is missing and nothing is to be written.
  */
-export async function openTargetDirectory(root: Root, key: string): Promise<TargetDirectory> {
+export async function openTargetDirectory(
+  root: Root,
+  key: string,
+  purpose: TargetPurpose,
+): Promise<TargetDirectory> {
   const names = key.split("/").slice(0, -1);
-  if (!root.namesDescriptors) return openByPath(root.path, names);
+  if (!root.namesDescriptors) return openByPath(root.path, names, purpose);
 
   let handle = await open(root.path, flags);
   try {
     for (const name of names) {
-      const step = await openOrMake(`/proc/self/fd/${handle.fd}/${name}`);
+      const step = await openStep(`/proc/self/fd/${handle.fd}/${name}`, purpose);
       await handle.close();
       handle = step;
     }
-    if (nameOfDescriptor(handle.fd) !== join(root.path, ...names)) throw moved();
+    if (nameOfDescriptor(handle.fd) !== join(root.path, ...names)) throw moved(purpose);
   } catch (error) {
     await handle.close();
     throw error;
@@ -44,11 +52,14 @@ export async function openTargetDirectory(root: Root, key: string): Promise<Targ
   };
 }
 
-async function openOrMake(path: string): Promise<FileHandle> {
+async function openStep(path: string, purpose: TargetPurpose): Promise<FileHandle> {
   try {
     return await open(path, flags);
   } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
+    const code = systemCode(error);
+    // a link says ENOTDIR as a file does, but what lies behind it can still be read
+    if (code === "ENOTDIR" && (await lstat(path)).isSymbolicLink()) throw moved(purpose);
+    if (code !== "ENOENT" || purpose === "remove") throw error;
   }
   await make(path);
   return open(path, flags);
@@ -60,12 +71,16 @@ async function make(path: string): Promise<void> {
   });
 }
 
-async function openByPath(rootPath: string, names: readonly string[]): Promise<TargetDirectory> {
+async function openByPath(
+  rootPath: string,
+  names: readonly string[],
+  purpose: TargetPurpose,
+): Promise<TargetDirectory> {
   let path = rootPath;
   for (const name of names) {
     path = join(path, name);
-    await make(path);
-    if ((await realpath(path)) !== path) throw moved();
+    if (purpose === "write") await make(path);
+    if ((await realpath(path)) !== path) throw moved(purpose);
   }
   return {
     inside: join(path, "/"),
@@ -83,6 +98,6 @@ async function openByPath(rootPath: string, names: readonly string[]): Promise<T
   };
 }
 
-function moved(): SluiceError {
-  return new SluiceError("permission_denied", "fs: write: a link leads to another directory");
+function moved(purpose: TargetPurpose): SluiceError {
+  return new SluiceError("permission_denied", `fs: ${purpose}: a link leads to another directory`);
 }

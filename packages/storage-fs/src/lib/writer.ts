@@ -51,7 +51,7 @@ export async function createFsWriter(
   signal?.throwIfAborted();
   toPath(root, key, "fs: write");
 
-  const directory = await openTargetDirectory(root, key).catch((error: unknown) => {
+  const directory = await openTargetDirectory(root, key, "write").catch((error: unknown) => {
     throw toSluiceError(error, who);
   });
   const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);

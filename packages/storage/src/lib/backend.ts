@@ -24,6 +24,13 @@ export interface StorageBackend {
   watch?(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /** A writer whose object becomes visible atomically at `commit`, or never (write-invisible, write-abort). */
   write?(key: string, options?: WriteOptions): Promise<ObjectWriter>;
+  /**
+   * Removes one object, and nothing whose key only begins with this one (remove-below). Once it
+   * resolves the object is gone where the service is consistent (remove-gone); what is not there
+   * is removed already (remove-missing). Bodies that are being read end whole or with an error
+   * (remove-read). Never follows links.
+   */
+  remove?(key: string, options?: CallOptions): Promise<void>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
   close?(): Promise<void>;
 }

@@ -49,6 +49,7 @@ export function gate(backend: StorageBackend, options: GateOptions = {}): Storag
     open: (open) => (key, call) => pass(() => open(key, call), call?.signal),
     list: (list) => (call) => pass(() => list(call), call?.signal),
     presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
+    remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),
     write: (write) => async (key, call) => {
       const writer = await pass(() => write(key, call), call?.signal);
       return {

@@ -102,6 +102,11 @@ export function guard(backend: StorageBackend, options: GuardOptions = {}): Stor
           late.abort().catch(() => {});
         });
       },
+
+    remove: (remove) => async (key, callOptions) => {
+      const who = begin(name, "remove", key, callOptions?.signal);
+      return within(remove(key, callOptions), deadline(who, callOptions?.signal));
+    },
   });
 }
 

@@ -33,15 +33,15 @@ export type MemoryContent = Uint8Array | string | GeneratedContent;
 /** What is kept beside the content. */
 export type MemoryMeta = Pick<ObjectInfo, "contentType" | "contentEncoding" | "digests">;
 
-/** A {@link StorageBackend} over a map, with the two operations that fill it from code. */
+/** A {@link StorageBackend} over a map, with the operation that fills it from code. */
 export interface MemoryBackend extends StorageBackend {
   watch: NonNullable<StorageBackend["watch"]>;
   write: NonNullable<StorageBackend["write"]>;
+  /** Takes effect before it returns. */
+  remove: NonNullable<StorageBackend["remove"]>;
   close: NonNullable<StorageBackend["close"]>;
   /** Stores an object at once, replacing an earlier one. An illegal key throws `invalid_argument`. */
   put(key: string, content: MemoryContent, meta?: MemoryMeta): ObjectInfo;
-  /** Removes an object; false when there was none. */
-  remove(key: string): boolean;
 }
 
 interface Stored {
@@ -94,13 +94,6 @@ export function createMemoryBackend(
   return {
     name: "memory",
     put,
-    remove(key) {
-      if (!store.delete(key)) return false;
-      sortedKeys = undefined;
-      feed.publish(key, "removed");
-      return true;
-    },
-
     async describe(key, { signal } = {}) {
       return find("describe", key, signal).info;
     },
@@ -128,6 +121,14 @@ export function createMemoryBackend(
         const { contentType } = options;
         return put(key, bytes, contentType === undefined ? {} : { contentType });
       });
+    },
+
+    async remove(key, { signal } = {}) {
+      signal?.throwIfAborted();
+      ensureKey(key, "memory: remove");
+      if (!store.delete(key)) return;
+      sortedKeys = undefined;
+      feed.publish(key, "removed");
     },
 
     async close() {

@@ -23,8 +23,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats `describe`, `open` and `list` when they fail with a `retryable` error: nothing was
- * delivered yet, so nothing can be delivered twice. Delays double from 100 ms to 5 s with full
+ * Repeats `describe`, `open`, `list` and `remove` when they fail with a `retryable` error: nothing
+ * was delivered yet, so nothing can be delivered twice, and what is removed already is no error. Delays double from 100 ms to 5 s with full
  * jitter, on top of the service's `retryAfterMs`. A budget that all calls share keeps a broken
  * service from being asked several times as often as a working one.
  */
@@ -55,5 +55,6 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
     describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
     open: (open) => (key, call) => persist(() => open(key, call), call?.signal),
     list: (list) => (call) => persist(() => list(call), call?.signal),
+    remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
   });
 }

@@ -21,6 +21,7 @@ const operations: Record<Operation, true> = {
   presign: true,
   watch: true,
   write: true,
+  remove: true,
   close: true,
 };
 

@@ -7,7 +7,7 @@ export function createMemoryFixture(): Fixture {
   return {
     backend,
     put: async (key, content) => void backend.put(key, content),
-    remove: async (key) => void backend.remove(key),
+    remove: (key) => backend.remove(key),
     putTyped: async (key, content, type) => void backend.put(key, content, type),
     dispose: () => backend.close(),
   };

@@ -6,6 +6,7 @@ import { keyMutants, listMutants } from "./key-mutants.ts";
 import type { Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
+import { removeMutants } from "./remove-mutants.ts";
 import { watchMutants } from "./watch-mutants.ts";
 import { writeMutants } from "./write-mutants.ts";
 
@@ -22,4 +23,5 @@ export const mutants: Mutants = {
   ...presignMutants,
   ...watchMutants,
   ...writeMutants,
+  ...removeMutants,
 };

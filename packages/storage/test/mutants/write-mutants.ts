@@ -33,7 +33,7 @@ export const writeMutants: Mutants = {
           },
           async commit() {
             const info = await writer.commit();
-            if (written === 0) store.remove(key);
+            if (written === 0) await store.remove(key);
             return info;
           },
         };
@@ -78,7 +78,7 @@ export const writeMutants: Mutants = {
             return info;
           },
           async abort(reason) {
-            if (committed) store.remove(key);
+            if (committed) await store.remove(key);
             await writer.abort(reason);
           },
         };

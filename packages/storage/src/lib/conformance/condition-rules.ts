@@ -1,27 +1,12 @@
 import assert from "node:assert/strict";
 import type { StorageBackend } from "../backend.ts";
-import { assertBytes, expectCode, oneMiB, pattern, readBody, readKey } from "./expect.ts";
+import { assertBytes, expectCode, oneMiB, pattern, readBody, readKey, readOn } from "./expect.ts";
 import { Absent, type Rule, rule } from "./rule.ts";
 
 /** The etag of an object that must have one. */
 async function etagOf(backend: StorageBackend, key: string): Promise<string> {
   const { etag } = await backend.describe(key);
   return etag ?? assert.fail("there is no etag");
-}
-
-/** What a reader has in the end: all the bytes, or `undefined` when the body failed as it may. */
-async function readOn(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  first: Uint8Array,
-): Promise<Uint8Array | undefined> {
-  const chunks = [first];
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read())
-      chunks.push(read.value);
-  } catch {
-    return undefined;
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Versions. */

@@ -30,6 +30,21 @@ export async function readBody(body: ReadableStream<Uint8Array>): Promise<Uint8A
   return Buffer.concat(chunks);
 }
 
+/** What a reader has in the end: all the bytes, or `undefined` when the body failed as it may. */
+export async function readOn(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  first: Uint8Array,
+): Promise<Uint8Array | undefined> {
+  const chunks = [first];
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read())
+      chunks.push(read.value);
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks);
+}
+
 export async function readKey(
   backend: StorageBackend,
   key: string,

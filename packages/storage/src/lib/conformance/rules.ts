@@ -8,6 +8,7 @@ import { listRules } from "./list-rules.ts";
 import { openRules } from "./open-rules.ts";
 import { presignRules } from "./presign-rules.ts";
 import { rangeRules } from "./range-rules.ts";
+import { removeRules } from "./remove-rules.ts";
 import type { Rule } from "./rule.ts";
 import { watchRules } from "./watch-rules.ts";
 import { writeRules } from "./write-rules.ts";
@@ -26,4 +27,5 @@ export const rules: readonly Rule[] = [
   ...presignRules,
   ...watchRules,
   ...writeRules,
+  ...removeRules,
 ];

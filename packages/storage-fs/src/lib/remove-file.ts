@@ -1,0 +1,53 @@
+import { lstat, unlink } from "node:fs/promises";
+import { SluiceError } from "@sluice/core";
+import { quoteKey } from "@sluice/storage";
+import { toSluiceError } from "./fs-error.ts";
+import { type Root, toPath } from "./root.ts";
+import { openTargetDirectory } from "./target-directory.ts";
+import type { TakeTurns } from "./writer.ts";
+
+/** What {@link removeFile} heeds. */
+export interface RemoveOptions {
+  readonly takeTurns: TakeTurns;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Removes the file of a key inside its opened directory: a link at the end is removed itself, and
+ * links on the way are refused. What is not there, or hidden, is removed already. It resolves once
+ * the directory is flushed to disk.
+ */
+export async function removeFile(
+  root: Root,
+  key: string,
+  { takeTurns, signal }: RemoveOptions,
+): Promise<void> {
+  signal?.throwIfAborted();
+  const who = `fs: remove ${quoteKey(key)}`;
+  try {
+    toPath(root, key, "fs: remove");
+    await takeTurns(key, async () => {
+      signal?.throwIfAborted();
+      await removeInside(root, key, who);
+    });
+  } catch (error) {
+    signal?.throwIfAborted();
+    const failure = toSluiceError(error, who);
+    if (failure.code !== "not_found") throw failure;
+  }
+}
+
+async function removeInside(root: Root, key: string, who: string): Promise<void> {
+  const directory = await openTargetDirectory(root, key, "remove");
+  try {
+    const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
+    const stats = await lstat(target);
+    // what somebody puts there meanwhile is at most a link: unlink never removes a directory
+    if (!stats.isFile() && !stats.isSymbolicLink())
+      throw new SluiceError("unsupported", `${who}: not a regular file`);
+    await unlink(target);
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
