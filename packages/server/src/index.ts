@@ -17,7 +17,9 @@ export type { CarrierReader, Telemetry, TelemetrySpan } from "./lib/telemetry.ts
 export type { LinkOptions } from "./lib/resource-link.ts";
 export type { DescribeResource, ResourceMetadata } from "./lib/resource-entry.ts";
 
-// for transports
+// for transports and for packages beside this one
+export { callerOf } from "./lib/sluice-parts.ts";
+export { eraOf } from "./lib/client-streaming.ts";
 export type { Listening, ListenRequest } from "./lib/listen.ts";
 export type { RedeemRequest } from "./lib/redeem.ts";
 export { discardReply, type Reply, type Transfer, type TransferResult } from "./lib/reply.ts";

@@ -11,7 +11,16 @@ import { createSluiceParts, type SluiceParts } from "./sluice-parts.ts";
 /** What serves beside a Sluice under the same endpoint, such as uploads, shares with it. */
 export type Host = Pick<
   SluiceParts,
-  "endpoint" | "keys" | "state" | "usage" | "identify" | "beginAudit" | "onError"
+  | "endpoint"
+  | "keys"
+  | "state"
+  | "usage"
+  | "identify"
+  | "beginAudit"
+  | "onError"
+  | "mapper"
+  | "reach"
+  | "mint"
 >;
 
 /** Resources of a storage backend for any number of MCP servers and transports. */

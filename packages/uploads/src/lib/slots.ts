@@ -87,6 +87,18 @@ export interface Slots {
     files: readonly ClaimedFile[],
     options?: { readonly signal?: AbortSignal },
   ): Promise<readonly UploadedFile[]>;
+  /** What came whole for a slot, as `confirm` would want it named. `not_found` for somebody else's slot, or nothing yet. */
+  received(
+    principal: Principal | undefined,
+    uploadId: string,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<readonly ClaimedFile[]>;
+  /** The files of a slot that was confirmed for this principal and not removed; else `not_found`. */
+  reopen(
+    principal: Principal | undefined,
+    uploadId: string,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<readonly UploadedFile[]>;
   /** Removes what came for a slot. Idempotent. */
   discard(uploadId: string): Promise<void>;
   /** What this process has received for a slot. */
