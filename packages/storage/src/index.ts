@@ -31,6 +31,7 @@ export {
 } from "./lib/memory-backend.ts";
 export { protect, type ProtectOptions } from "./lib/protect.ts";
 export { ensureRange, resolveRange } from "./lib/range.ts";
+export { settleRemoval } from "./lib/removal.ts";
 export { resumable, type ResumableOptions } from "./lib/resumable.ts";
 export { retry, type RetryOptions } from "./lib/retry.ts";
 export { sealed } from "./lib/sealed.ts";

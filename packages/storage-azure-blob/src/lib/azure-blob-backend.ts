@@ -1,4 +1,4 @@
-import { quoteKey, type StorageBackend } from "@sluice/storage";
+import { quoteKey, settleRemoval, type StorageBackend } from "@sluice/storage";
 import { type AzureContainer, createRoot, toBlobName } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
@@ -12,7 +12,7 @@ import { createBlobWriter } from "./writer.ts";
 export type AzureBlobBackendOptions = AzureContainer & {
   /** Serve the blobs below this folder alone; keys are then relative to it. The whole container unless told. */
   readonly prefix?: string;
-  /** Give the backend a `write`. False unless told. */
+  /** Give the backend a `write` and a `remove`. False unless told. */
   readonly writable?: boolean;
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
@@ -57,6 +57,17 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     ...(writable && {
       write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
+
+      async remove(key, { signal } = {}) {
+        signal?.throwIfAborted();
+        const who = `azure-blob: remove ${quoteKey(key)}`;
+        const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: remove"));
+        // a blob with snapshots is not removed without them
+        const removal = request({ who, signal }, (abortSignal) =>
+          blob.delete({ abortSignal, deleteSnapshots: "include" }),
+        );
+        await settleRemoval(removal);
+      },
     }),
 
     async close() {

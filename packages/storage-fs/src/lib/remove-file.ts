@@ -1,6 +1,6 @@
 import { lstat, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { quoteKey } from "@sluice/storage";
+import { quoteKey, settleRemoval } from "@sluice/storage";
 import { toSluiceError } from "./fs-error.ts";
 import { type Root, toPath } from "./root.ts";
 import { openTargetDirectory } from "./target-directory.ts";
@@ -22,22 +22,22 @@ export async function removeFile(
   key: string,
   { takeTurns, signal }: RemoveOptions,
 ): Promise<void> {
-  signal?.throwIfAborted();
   const who = `fs: remove ${quoteKey(key)}`;
-  try {
-    toPath(root, key, "fs: remove");
-    await takeTurns(key, async () => {
+  const removal = async (): Promise<void> => {
+    try {
       signal?.throwIfAborted();
       await removeInside(root, key, who);
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    const failure = toSluiceError(error, who);
-    if (failure.code !== "not_found") throw failure;
-  }
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw toSluiceError(error, who);
+    }
+  };
+  signal?.throwIfAborted();
+  await settleRemoval(takeTurns(key, removal));
 }
 
 async function removeInside(root: Root, key: string, who: string): Promise<void> {
+  toPath(root, key, "fs: remove");
   const directory = await openTargetDirectory(root, key, "remove");
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);

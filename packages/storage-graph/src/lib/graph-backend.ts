@@ -1,4 +1,10 @@
-import { ensureRange, type ObjectInfo, quoteKey, type StorageBackend } from "@sluice/storage";
+import {
+  ensureRange,
+  type ObjectInfo,
+  quoteKey,
+  settleRemoval,
+  type StorageBackend,
+} from "@sluice/storage";
 import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
 import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
 import { mintUrl, openDownload } from "./download.ts";
@@ -27,7 +33,7 @@ export interface GraphBackendOptions {
    * unless told; national clouds have hosts of their own. Plain HTTP is for this machine only.
    */
   readonly baseUrl?: string;
-  /** Give the backend a `write`. False unless told. */
+  /** Give the backend a `write` and a `remove`. False unless told. */
   readonly writable?: boolean;
   /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. `NONISV|Sluice|storage-graph` unless told. */
   readonly userAgent?: string;
@@ -68,6 +74,14 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   };
   const describe = async (key: string, signal: AbortSignal | undefined): Promise<ObjectInfo> =>
     (await find("describe", key, signal)).info;
+
+  /** By id, so that it is a file that goes: behind a path there may be a folder meanwhile, with all that is in it. */
+  const removeFile = async (key: string, signal: AbortSignal | undefined): Promise<void> => {
+    const { id } = await find("remove", key, signal);
+    const who = `graph: remove ${quoteKey(key)}`;
+    const target = address.toItem(id);
+    await client.ask({ method: "DELETE", target, expect: [204], who, signal });
+  };
 
   const backend = {
     name: "graph",
@@ -112,6 +126,8 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   return {
     ...backend,
     write: (key, writeOptions = {}) => createGraphWriter({ ...route, describe }, key, writeOptions),
+    // into the recycle bin, where users find it
+    remove: (key, { signal } = {}) => settleRemoval(removeFile(key, signal)),
   };
 }
 

@@ -8,7 +8,7 @@ const mostAnswerBytes = 16 * 1024 * 1024;
 
 /** A request to Graph itself. */
 interface GraphRequest {
-  readonly method?: "GET" | "POST" | "PUT";
+  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Path below the version (`/drives/…`), or a link of Graph as it came. */
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -5,6 +5,7 @@ import { createClient } from "./client.ts";
 import { listObjects } from "./list.ts";
 import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
+import { removeObject } from "./remove.ts";
 import { createRoot } from "./root.ts";
 import { createS3Watcher, type S3EventSource } from "./watch.ts";
 import { createS3Writer } from "./writer.ts";
@@ -26,7 +27,7 @@ export interface S3BackendOptions {
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
   readonly client?: S3Client;
-  /** Have a `write`. False unless told. */
+  /** Have a `write` and a `remove`. False unless told. */
   readonly writable?: boolean;
   /** Have a `watch` that takes its changes from here. */
   readonly events?: S3EventSource;
@@ -66,6 +67,7 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
     ...(writable && {
       write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
+      remove: (key, callOptions = {}) => removeObject(calls, root, key, callOptions),
     }),
   } satisfies StorageBackend;
 }
