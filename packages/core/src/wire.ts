@@ -43,6 +43,95 @@ export interface UploadEndpointMeta {
   readonly maxFiles?: number;
 }
 
+/** Method with which a server asks the user for something (MCP; mode `binary`: SEP-1306 §2). */
+export const ELICIT_METHOD = "elicitation/create";
+
+/** What a client declares as `capabilities.elicitation.binary` (SEP-1306 §1). */
+export interface BinaryElicitation {
+  /** Largest file in bytes. */
+  readonly maxFileSize?: number;
+  /** Media types and ranges. Absent means everything. */
+  readonly supportedMimeTypes?: readonly string[];
+}
+
+/** A property of `requestedSchema` that is to be a file (SEP-1306 §2). */
+export interface FileFieldSchema {
+  readonly type: "file";
+  readonly title?: string;
+  readonly description?: string;
+  /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Absent means everything. */
+  readonly accept?: readonly string[];
+  /** Largest file in bytes. */
+  readonly maxSize?: number;
+  readonly multiple?: boolean;
+  /** The same as being listed in the `required` of the whole. */
+  readonly required?: boolean;
+}
+
+/** Where the files of one field go (SEP-1306 §2). */
+export interface UploadEndpoint {
+  readonly url: string;
+  readonly method: "POST" | "PUT";
+  readonly uploadId: string;
+  readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta };
+}
+
+/** A file in the answer (SEP-1306 §3). */
+export interface AnsweredFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  readonly uploadId: string;
+  /** Ours: lower-case hex. */
+  readonly sha256?: string;
+}
+
+/** Methods of SEP-2631 §6 and §8, which is a draft: experimental. */
+export const AUTHORIZE_UPLOAD_METHOD = "files/authorizeUpload";
+export const AUTHORIZE_DOWNLOAD_METHOD = "files/authorizeDownload";
+
+/** Keyword of a schema that makes a URI string a file (SEP-2631 §5). */
+export const FILE_KEYWORD = "x-mcp-file";
+
+/** Scheme of the URIs that name files to be transferred (SEP-2631 §4), which no resource has. */
+export const FILE_URI_SCHEME = "mcp-file:";
+
+/** What `x-mcp-file` says (SEP-2631 §5). */
+export interface FileInputDescriptor {
+  readonly accept?: readonly string[];
+  /** Largest file in bytes, decoded. */
+  readonly maxSize?: number;
+  /** Absent: the client chooses. */
+  readonly transferModes?: readonly ("inline" | "upload")[];
+}
+
+/** A file as it is named to a peer (SEP-2631 §4). */
+export interface FileValue {
+  readonly uri: string;
+  readonly name?: string;
+  readonly mimeType?: string;
+  /** Bytes. */
+  readonly size?: number;
+  /** `value` is base64url without padding. */
+  readonly digest?: { readonly algorithm: "sha-256"; readonly value: string };
+}
+
+/** How to move the bytes (SEP-2631 §6 and §8). */
+export interface FileTransferDescriptor {
+  readonly transport: "https";
+  readonly method: "GET" | "POST" | "PUT";
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly multipart?: {
+    readonly fileField: string;
+    readonly fields?: Readonly<Record<string, string>>;
+  };
+  /** ISO 8601 date-time. Optional in the draft; ours always has it. */
+  readonly expiresAt: string;
+  readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta };
+}
+
 /** Header fields of draft-ietf-httpbis-resumable-upload §4.1: integer, boolean (`?0`, `?1`), integer, dictionary. */
 export const UPLOAD_OFFSET_HEADER = "upload-offset";
 export const UPLOAD_COMPLETE_HEADER = "upload-complete";
