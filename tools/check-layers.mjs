@@ -56,6 +56,7 @@ const portableEntries = [
   "transport-ws/src/client.ts",
   "binary-transfer/src/index.ts",
   "binary-transfer/src/client.ts",
+  "binary-transfer/src/multipart.ts",
   "uploads/src/index.ts",
   "uploads/src/client.ts",
 ];

@@ -1,0 +1,53 @@
+/** The delimiter of a multipart message (RFC 2046 §5.1.1) and how to find it. */
+export interface Delimiter {
+  /** CRLF, two hyphens and the boundary. */
+  readonly bytes: Uint8Array;
+  /** Where it begins first in `bytes`; -1 when it is not there as a whole. */
+  indexIn(bytes: Uint8Array): number;
+  /** Where an unfinished one begins at the end of `bytes`; their length when none does. */
+  tailIn(bytes: Uint8Array): number;
+}
+
+const grammar = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
+
+/** The delimiter of a boundary; `undefined` when it is none of RFC 2046: 1 to 70 characters of its set, the last no space. */
+export function createDelimiter(boundary: string): Delimiter | undefined {
+  if (!grammar.test(boundary)) return undefined;
+  const bytes = new TextEncoder().encode(`\r\n--${boundary}`);
+  const last = bytes.length - 1;
+  // how far the next place to look at is, by the byte that lies under the last one of the delimiter
+  const skip = new Uint8Array(256).fill(bytes.length);
+  for (let at = 0; at < last; at += 1) skip[bytes[at]!] = last - at;
+
+  function matches(text: Uint8Array, from: number, length: number): boolean {
+    for (let at = 0; at < length; at += 1) if (text[from + at] !== bytes[at]) return false;
+    return true;
+  }
+
+  return {
+    bytes,
+    // compared from the front, where the only CR is: no byte is looked at more than three times, whatever they are
+    indexIn(text) {
+      for (let at = 0; at + last < text.length; at += skip[text[at + last]!]!)
+        if (text[at + last] === bytes[last] && matches(text, at, last)) return at;
+      return -1;
+    },
+    tailIn(text) {
+      const from = text.indexOf(cr, Math.max(0, text.length - last));
+      for (let at = from; at >= 0; at = text.indexOf(cr, at + 1))
+        if (matches(text, at, text.length - at)) return at;
+      return text.length;
+    },
+  };
+}
+
+const cr = 0x0d;
+
+/**
+ * A boundary for one message: 192 random bits, so that no content made without knowing it holds it
+ * but by a chance of 2^-192 a byte. Content that is made meanwhile is watched by the writer.
+ */
+export function randomBoundary(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(24));
+  return `sluice-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

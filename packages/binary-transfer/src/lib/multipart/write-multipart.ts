@@ -1,0 +1,126 @@
+import { SluiceError } from "@sluice/core";
+import { createDelimiter, randomBoundary } from "./delimiter.ts";
+
+/** Bytes that go behind the JSON of a multipart message. */
+export interface OutgoingPart {
+  readonly streamId: string;
+  /** Visible ASCII, as `formatContentType` gives it. */
+  readonly mimeType: string;
+  /** Bytes that `body` gives. */
+  readonly size: number;
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/** A multipart message about to be sent. */
+export interface OutgoingMultipart {
+  readonly contentType: string;
+  /** Of the whole message. */
+  readonly contentLength: number;
+  /**
+   * The message. Errors with `corrupt` or `interrupted` when a part has another size than it said or
+   * holds the boundary, and with what its body errors with. Cancelling it cancels what was not sent.
+   */
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/**
+ * Writes a `multipart/mixed` message: JSON first, then the parts, each with its `Content-ID` and its
+ * `Content-Length`. Receivers may count or search: the boundary is random, and a part in which it comes up
+ * all the same, since somebody echoes what is under way, breaks the message off before it is through.
+ */
+export function writeMultipart(json: string, parts: readonly OutgoingPart[]): OutgoingMultipart {
+  const boundary = randomBoundary();
+  const text = encoder.encode(json);
+  const lead = encoder.encode(
+    `--${boundary}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`,
+  );
+  const heads = parts.map(({ streamId, mimeType, size }) =>
+    encoder.encode(
+      `\r\n--${boundary}\r\nContent-Type: ${mimeType}\r\nContent-ID: <${streamId}>\r\nContent-Length: ${size}\r\n\r\n`,
+    ),
+  );
+  const end = encoder.encode(`\r\n--${boundary}--\r\n`);
+  const fixed = [lead, text, ...heads, end].reduce((sum, { length }) => sum + length, 0);
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  let started = 0;
+
+  async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    yield lead;
+    yield text;
+    for (const [at, part] of parts.entries()) {
+      yield heads[at]!;
+      reader = part.body.getReader();
+      started += 1;
+      yield* watched(reader, part, boundary);
+    }
+    yield end;
+  }
+
+  const iterator = chunks();
+  return {
+    contentType: `multipart/mixed; boundary=${boundary}`,
+    contentLength: parts.reduce((sum, { size }) => sum + size, fixed),
+    body: new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          try {
+            const { done, value } = await iterator.next();
+            if (done) controller.close();
+            else controller.enqueue(value);
+          } catch (error) {
+            discard(error);
+            throw error;
+          }
+        },
+        cancel: discard,
+      },
+      { highWaterMark: 0 },
+    ),
+  };
+
+  function discard(reason: unknown): void {
+    reader?.cancel(reason).catch(() => {});
+    for (const { body } of parts.slice(started)) body.cancel(reason).catch(() => {});
+  }
+}
+
+const encoder = new TextEncoder();
+
+/** The bytes of a part, as many as it said, and never the boundary among them. */
+async function* watched(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  { streamId, size }: OutgoingPart,
+  boundary: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const delimiter = createDelimiter(boundary)!;
+  let sent = 0;
+  // the line of the head that ends before it
+  let tail = encoder.encode("\r\n");
+  for (let step = await reader.read(); !step.done; step = await reader.read()) {
+    const { value } = step;
+    sent += value.length;
+    if (sent > size)
+      throw new SluiceError("corrupt", `multipart: ${streamId} has more than its ${size} bytes`);
+    // it may have begun in the chunk before
+    const seam = join(tail, value.subarray(0, delimiter.bytes.length));
+    if (delimiter.indexIn(seam) >= 0 || delimiter.indexIn(value) >= 0)
+      throw new SluiceError(
+        "corrupt",
+        `multipart: ${streamId} repeats the boundary of its message`,
+      );
+    tail = join(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
+    yield value;
+  }
+  if (sent < size)
+    throw new SluiceError(
+      "interrupted",
+      `multipart: ${streamId} ended at ${sent} of ${size} bytes`,
+    );
+}
+
+function join(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(first.length + second.length);
+  joined.set(first);
+  joined.set(second, first.length);
+  return joined;
+}
