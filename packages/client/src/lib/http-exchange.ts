@@ -1,11 +1,11 @@
-import { lookup as systemLookup, type LookupAddress } from "node:dns";
+import { lookup as systemLookup } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError } from "@sluice/core";
-import { classifyAddress } from "./classify-address.ts";
-import type { Exchange, HopAnswer, HopRequest, Reach } from "./exchange.ts";
+import type { Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 import { flowOf } from "./http-flow.ts";
+import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
 import { createInletAgents } from "./socket-inlet.ts";
 
 /**
@@ -15,12 +15,12 @@ import { createInletAgents } from "./socket-inlet.ts";
  */
 export function createHttpExchange(lookup: typeof systemLookup = systemLookup): Exchange {
   // a connection that was allowed to go anywhere must never be found by a guarded request
-  const agents = { any: createAgents(), public: createAgents(createGuard(lookup)) };
+  const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
 
   async function exchange(request: HopRequest): Promise<HopAnswer> {
     const { url, reach, signal } = request;
     signal.throwIfAborted();
-    ensureReach(url, reach);
+    if (reach === "public") ensurePublic(url.hostname);
     const response = await send(request, agents[reach]);
     return {
       status: response.statusCode as number,
@@ -44,34 +44,6 @@ function createAgents(guard?: LookupFunction): Agents {
     timeout: idleMs,
     ...(guard && { lookup: guard }),
   });
-}
-
-/** A resolver that gives addresses of the public internet or none at all. */
-function createGuard(lookup: typeof systemLookup): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error, "");
-      const found: LookupAddress[] = addresses;
-      const [first] = found;
-      if (!first || found.some(({ address }) => classifyAddress(address) !== "public"))
-        return callback(notPublic(hostname), "");
-      if (options.all) return callback(null, found);
-      return callback(null, first.address, first.family);
-    });
-  };
-}
-
-// a resolver is never asked about a host that is an address already
-function ensureReach(url: URL, reach: Reach): void {
-  const kind = classifyAddress(url.hostname);
-  if (reach === "public" && kind !== undefined && kind !== "public") throw notPublic(url.hostname);
-}
-
-function notPublic(host: string): SluiceError {
-  return new SluiceError(
-    "untrusted",
-    `client: ${host} is no address of the public internet, where the MCP server is`,
-  );
 }
 
 function send(request: HopRequest, agents: Agents): Promise<IncomingMessage> {
