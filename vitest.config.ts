@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import type { Reporter } from "vitest/node";
 
@@ -52,7 +53,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // what takes a millisecond may take seconds on a busy machine
     expect: { poll: { timeout: 10_000, interval: 10 } },
-    maxWorkers: "100%",
+    // much of the time is waiting: for a process, for a line that is cut, for a limit to come
+    maxWorkers: availableParallelism() + 1,
     reporters: ["default", plainLine],
     coverage: { provider: "v8", include: ["packages/*/src/**"] },
   },

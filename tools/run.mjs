@@ -1,7 +1,8 @@
 // Needs nothing but Node and npm. Brings in the pinned pnpm, installs when the lockfile
 // changed, then runs a task:   node tools/run.mjs TASK [args...]
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,6 +30,20 @@ function run(command, ...args) {
   if (result.error) throw result.error;
   if (result.status !== 0) process.exit(result.status ?? 1);
 }
+/** Runs checks beside each other; each prints when it is over, and any that fails stops here. */
+async function runTogether(...commands) {
+  const runs = commands.map(async ([command, ...args]) => {
+    const child = spawn(command, args, { cwd: root, env, shell: windows });
+    const output = [];
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk) => output.push(chunk));
+    const [status] = await once(child, "close");
+    process.stdout.write(Buffer.concat(output));
+    return status;
+  });
+  const failed = (await Promise.all(runs)).find((status) => status !== 0);
+  if (failed !== undefined) process.exit(failed ?? 1);
+}
 /** The pnpm that package.json pins, through npm's own runner; nobody may be there to say yes. */
 const pnpm = (...args) => run("npx", "--yes", "--loglevel=error", packageManager, ...args);
 /** A TypeScript program of this workspace, run from source. */
@@ -51,10 +66,8 @@ const tasks = {
   install() {},
   demo: () => program("apps/demo-server/src/demo.ts", ...rest),
   bench: () => program("apps/bench/src/main.ts", ...rest),
-  test() {
-    run("tsc");
-    run("oxlint");
-    run(process.execPath, "tools/check-layers.mjs");
+  async test() {
+    await runTogether(["tsc"], ["oxlint"], [process.execPath, "tools/check-layers.mjs"]);
     run("vitest", "run", ...rest);
   },
   "test:deep"() {
@@ -83,4 +96,4 @@ if (!Object.hasOwn(tasks, task ?? "")) {
   process.exit(2);
 }
 install();
-tasks[task]();
+await tasks[task]();

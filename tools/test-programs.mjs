@@ -19,6 +19,8 @@ const sources = [
   "packages/cli/src/main.ts",
   "packages/client/test/reading-process.ts",
   "packages/client/test/saving-process.ts",
+  "packages/storage/test/examples/check-memory.ts",
+  "packages/storage/test/examples/node-test.ts",
   "packages/storage-graph/test/transfer-process.ts",
   "packages/storage-s3/test/memory-process.ts",
   "packages/storage-azure-blob/test/memory-process.ts",

@@ -64,7 +64,7 @@ test(
           await writeFile(join(server.hello.root, String(n)), `${content++}`);
         expect([...heard].toSorted()).toEqual(changed.map((n) => `files://site/${n}`).toSorted());
       },
-      { timeout: 20_000, interval: 500 },
+      { timeout: 20_000, interval: 200 },
     );
 
     for (const client of [...first, ...others]) await client.close();

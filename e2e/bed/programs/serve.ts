@@ -20,6 +20,8 @@ export interface ServeSettings {
   /** A folder to serve as it is, instead of one of its own. */
   readonly root?: string;
   readonly pageSize?: number;
+  /** Streams at once, of everybody together. */
+  readonly mostStreams?: number;
   /** With access rules: the URIs that they hide end so. */
   readonly hides?: string;
 }
@@ -31,6 +33,7 @@ const {
   sessions = false,
   root,
   pageSize,
+  mostStreams,
   hides,
 } = JSON.parse(process.argv[2] ?? "{}") as ServeSettings;
 const modes: readonly string[] = ["direct", "redirect", "downloadUrl"] satisfies DeliveryMode[];
@@ -53,6 +56,7 @@ const site = await startSite({
     },
     redirectOrigins,
     ...(pageSize !== undefined && { pageSize }),
+    ...(mostStreams !== undefined && { limits: { perProcess: mostStreams } }),
     ...(hides !== undefined && {
       access: (_who, uri) => (uri.endsWith(hides) ? "hide" : "allow"),
     }),

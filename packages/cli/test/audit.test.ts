@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/lib/exit-code.ts";
-import { serve, sluice } from "./sluice.ts";
+import { runHere } from "./run-here.ts";
+import { serve } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -17,14 +18,15 @@ beforeAll(async () => {
   await writeFile(join(root, "a.bin"), "0123456789");
   const served = await serve(root, ["--audit", trail]);
   const get = (name: string) =>
-    sluice(["get", served.url, `files://local/${name}`, "-o", join(root, `${name}.copy`)]);
-  await Promise.all([get("a.bin"), get("gone.bin")]);
+    runHere(["get", served.url, `files://local/${name}`, "-o", join(root, `${name}.copy`)]);
+  await get("a.bin");
+  await get("gone.bin");
   await served.end();
   whole = await readFile(trail, "utf8");
 });
 afterAll(() => rm(root, { recursive: true }));
 
-const verify = (...args: string[]) => sluice(["audit", "verify", ...args]);
+const verify = (...args: string[]) => runHere(["audit", "verify", ...args]);
 
 test("serve --audit keeps a record of everything, readable to its owner only", async () => {
   const records = whole
@@ -80,7 +82,7 @@ test("what is no audit file is not written to", async () => {
   const path = join(root, "diary.txt");
   await writeFile(path, "dear diary\n");
   for (const target of [path, join(root, "none", "audit.log")]) {
-    const { status, stderr } = await sluice(["serve", root, "--port", "0", "--audit", target]);
+    const { status, stderr } = await runHere(["serve", root, "--port", "0", "--audit", target]);
     expect(status).toBe(exitCodes.usage.status);
     expect(stderr).toMatch(/^sluice: .+name another file\n$/);
   }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes, formatExitCodes } from "../src/lib/exit-code.ts";
+import { runHere } from "./run-here.ts";
 import { freePort, sluice } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -29,26 +30,26 @@ test.each([
   ["a base URI that is none", ["serve", ".", "--port", "0", "--uri", "files"]],
   ["an address that is none", ["ls", "localhost"]],
 ])("%s is a usage error, on one line of standard error", async (_, args) => {
-  const { status, stdout, stderr } = await sluice(args);
+  const { status, stdout, stderr } = await runHere(args);
   expect(status).toBe(exitCodes.usage.status);
   expect(stdout).toBe("");
   expect(stderr).toMatch(/^sluice: .+\n$/);
 });
 
 test("a folder is not opened to other machines unless somebody says so", async () => {
-  const bare = await sluice(["serve", folder, "--host", "0.0.0.0", "--port", "0"]);
+  const bare = await runHere(["serve", folder, "--host", "0.0.0.0", "--port", "0"]);
   expect(bare.status).toBe(exitCodes.usage.status);
   expect(bare.stdout).toBe("");
   expect(bare.stderr).toMatch(/^sluice: .*other machines.*SLUICE_TOKEN.*--allow-anonymous.*\n$/);
 
   const args = ["serve", folder, "--public-url", "https://files.example.com/mcp", "--port", "0"];
-  const behindProxy = await sluice(args);
+  const behindProxy = await runHere(args);
   expect(behindProxy.status).toBe(exitCodes.usage.status);
   expect(behindProxy.stderr).toContain("SLUICE_TOKEN");
 });
 
 test("a token does not travel in the clear", async () => {
-  const { status, stderr } = await sluice(["ls", "http://files.example.com/mcp"], {
+  const { status, stderr } = await runHere(["ls", "http://files.example.com/mcp"], {
     env: { SLUICE_TOKEN: "hush-hush" },
   });
   expect(status).toBe(exitCodes.refused.status);
@@ -58,14 +59,14 @@ test("a token does not travel in the clear", async () => {
 
 test("a server that is not there is a network error that says what to do", async () => {
   const url = `http://127.0.0.1:${await freePort()}/mcp`;
-  const { status, stdout, stderr } = await sluice(["ls", url]);
+  const { status, stdout, stderr } = await runHere(["ls", url]);
   expect(status).toBe(exitCodes.network.status);
   expect(stdout).toBe("");
   expect(stderr).toMatch(/^sluice: http:\S+ cannot be reached \(ECONNREFUSED\); check .*again\n$/);
 });
 
 test("a folder that is not there cannot be served", async () => {
-  const { status, stderr } = await sluice(["serve", join(folder, "nothing")]);
+  const { status, stderr } = await runHere(["serve", join(folder, "nothing")]);
   expect(status).toBe(exitCodes.usage.status);
   expect(stderr).toMatch(/^sluice: .*nothing is no folder.*\n$/);
 });

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createConsent } from "../src/lib/consent.ts";
 import { exitCodes } from "../src/lib/exit-code.ts";
-import { program, runCommand, serve, sluice, type Run, type Served } from "./sluice.ts";
+import { runHere } from "./run-here.ts";
+import { program, runCommand, serve, type Run, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -60,13 +61,13 @@ async function askedOn(folder: string, reply: (child: ChildProcess) => void): Pr
 
 test("without a terminal a large download is refused at once, and --max-size answers in advance", async () => {
   const cwd = await target();
-  const refused = await sluice(["get", served.url, uri], { cwd });
+  const refused = await runHere(["get", served.url, uri], { cwd });
   expect(refused.status).toBe(exitCodes.refused.status);
   const { host } = new URL(served.url);
   expect(refused.stderr).toBe(
     `sluice: nobody can be asked without a terminal whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or --max-size with what is all right\n`,
   );
-  const limited = await sluice(["get", served.url, uri, "--max-size", "1G"], { cwd });
+  const limited = await runHere(["get", served.url, uri, "--max-size", "1G"], { cwd });
   expect(limited.stderr).toContain("raise --max-size");
   expect(readdirSync(cwd)).toEqual([]);
 });
@@ -74,7 +75,7 @@ test("without a terminal a large download is refused at once, and --max-size ans
 test("several resources are asked for once, with what they are together", async () => {
   const cwd = await target();
   const uris = [uri, "files://local/small.bin"];
-  const refused = await sluice(["get", served.url, ...uris, "-o", "./"], { cwd });
+  const refused = await runHere(["get", served.url, ...uris, "-o", "./"], { cwd });
   expect(refused.status).toBe(exitCodes.refused.status);
   expect(refused.stderr).toContain("2 files, 1.5 GiB, to ./, from ");
   expect(readdirSync(cwd)).toEqual([]);
@@ -83,10 +84,10 @@ test("several resources are asked for once, with what they are together", async 
 test("several resources go into a folder, each with a line of its own", async () => {
   const cwd = await target();
   const uris = ["files://local/small.bin", "files://local/other.bin"];
-  const { status, stdout } = await sluice(["get", served.url, ...uris], { cwd });
+  const { status, stdout } = await runHere(["get", served.url, ...uris], { cwd });
   expect([status, stdout]).toEqual([0, "small.bin\nother.bin\n"]);
   expect(readdirSync(cwd).toSorted()).toEqual(["other.bin", "small.bin"]);
-  const file = await sluice(["get", served.url, ...uris, "-o", "one-file"], { cwd });
+  const file = await runHere(["get", served.url, ...uris, "-o", "one-file"], { cwd });
   expect(file.status).toBe(exitCodes.usage.status);
 });
 

@@ -12,7 +12,7 @@ import { withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/lib/exit-code.ts";
-import { sluice as run } from "./sluice.ts";
+import { runHere as run } from "./run-here.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

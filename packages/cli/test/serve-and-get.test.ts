@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/lib/exit-code.ts";
+import { runHere } from "./run-here.ts";
 import { freePort, program, runCommand, serve, sluice, type Served } from "./sluice.ts";
 import { createStallingProxy } from "./stalling-proxy.ts";
 
@@ -54,7 +55,7 @@ test("ls prints every page, one URI a line, and nothing else", async () => {
 });
 
 test("ls --json prints one object a line", async () => {
-  const { stdout } = await sluice(["ls", served.url, "--json"]);
+  const { stdout } = await runHere(["ls", served.url, "--json"]);
   const resources = stdout
     .trimEnd()
     .split("\n")
@@ -102,7 +103,7 @@ test("get saves the file, prints its path, and draws nothing without a terminal"
 test("get --json prints one object and no other text", async () => {
   const path = join(await target(), "copy");
   const args = ["get", served.url, "files://local/big.bin", "-o", path, "--json"];
-  const { status, stdout, stderr } = await sluice([...args, "--connections", "4"]);
+  const { status, stdout, stderr } = await runHere([...args, "--connections", "4"]);
   expect(status).toBe(0);
   expect(stderr).toBe("");
   expect(JSON.parse(stdout)).toEqual({
@@ -121,13 +122,13 @@ test("get does not touch a file that is there, unless forced", async () => {
   const path = join(folder, "big.bin");
   await writeFile(path, "mine");
   const args = ["get", served.url, "files://local/big.bin", "-o", folder];
-  const refused = await sluice(args);
+  const refused = await runHere(args);
   expect(refused.status).toBe(exitCodes.target.status);
   expect(refused.stderr).toMatch(/^sluice: .*--force.*\n$/);
   expect(await readFile(path, "utf8")).toBe("mine");
   expect(readdirSync(folder)).toEqual(["big.bin"]);
 
-  const forced = await sluice([...args, "--force"]);
+  const forced = await runHere([...args, "--force"]);
   expect(forced.status).toBe(0);
   expect(big.equals(await readFile(path))).toBe(true);
 });
@@ -148,7 +149,7 @@ test.each([
   ],
 ] as const)("%s has its own exit code and advice", async (_, args, { status }, advice) => {
   const cwd = await target();
-  const run = await sluice(["get", served.url, ...args], { cwd });
+  const run = await runHere(["get", served.url, ...args], { cwd });
   expect(run.stderr).toMatch(/^sluice: .+\n$/);
   expect(run.stderr).toContain(advice);
   expect(run.status).toBe(status);
@@ -166,7 +167,7 @@ test("a token lets in, its lack or another one does not, and none is ever printe
   expect(runs[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
   for (const { stdout, stderr } of runs) expect(stdout + stderr).not.toContain(token);
   const path = join(await target(), "copy");
-  const got = await sluice(["get", guarded.url, "files://local/big.bin", "-o", path], {
+  const got = await runHere(["get", guarded.url, "files://local/big.bin", "-o", path], {
     env: { SLUICE_TOKEN: token },
   });
   expect(got.status).toBe(0);
@@ -191,7 +192,7 @@ test("after Ctrl-C the next run goes on where this one stopped", async () => {
     expect(existsSync(join(folder, "big.bin"))).toBe(false);
 
     proxy.bytesLeft = Infinity;
-    const second = await sluice([...args, "--json"]);
+    const second = await runHere([...args, "--json"]);
     expect(second.status).toBe(0);
     expect(JSON.parse(second.stdout).resumedBytes).toBeGreaterThan(1024 ** 2);
     expect(big.equals(await readFile(join(folder, "big.bin")))).toBe(true);
@@ -205,7 +206,7 @@ test("after Ctrl-C the next run goes on where this one stopped", async () => {
 test("serve prints its address alone on standard output, and ends cleanly on a signal", async () => {
   const other = await serve(files);
   const { port } = new URL(other.url);
-  const taken = await sluice(["serve", files, "--port", port]);
+  const taken = await runHere(["serve", files, "--port", port]);
   expect(taken.status).toBe(exitCodes.network.status);
   expect(taken.stderr).toMatch(/^sluice: .*EADDRINUSE.*--port.*\n$/);
   const { status, stdout, stderr } = await other.end("SIGTERM");

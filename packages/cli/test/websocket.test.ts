@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { connect } from "../src/lib/connect.ts";
 import { exitCodes } from "../src/lib/exit-code.ts";
-import { serve, sluice, type Served } from "./sluice.ts";
+import { runHere } from "./run-here.ts";
+import { serve, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -37,11 +38,11 @@ test("ls and get work over a WebSocket as over HTTP, with the token of the serve
     [open, {}],
     [guarded, { SLUICE_TOKEN: token }],
   ] as const) {
-    const listed = await sluice(["ls", socketUrl(served)], { env });
+    const listed = await runHere(["ls", socketUrl(served)], { env });
     expect([listed.status, listed.stdout]).toEqual([0, "files://local/big.bin\n"]);
     const folder = await mkdtemp(join(root, "target-"));
     const args = ["get", socketUrl(served), "files://local/big.bin", "-o", folder];
-    const got = await sluice([...args, "--connections", "2"], { env });
+    const got = await runHere([...args, "--connections", "2"], { env });
     expect([got.status, got.stderr]).toEqual([0, expect.stringContaining("8.0 MiB")]);
     expect((await readFile(join(folder, "big.bin"))).equals(big)).toBe(true);
   }
@@ -49,10 +50,10 @@ test("ls and get work over a WebSocket as over HTTP, with the token of the serve
 
 test("a wrong token is refused, and none goes over a network in the clear", async () => {
   for (const env of [{}, { SLUICE_TOKEN: "wrong" }]) {
-    const refused = await sluice(["ls", socketUrl(guarded)], { env });
+    const refused = await runHere(["ls", socketUrl(guarded)], { env });
     expect(refused.status).toBe(exitCodes.denied.status);
   }
-  const clear = await sluice(["ls", "ws://192.0.2.1/mcp"], { env: { SLUICE_TOKEN: token } });
+  const clear = await runHere(["ls", "ws://192.0.2.1/mcp"], { env: { SLUICE_TOKEN: token } });
   expect([clear.status === 0, clear.stderr]).toEqual([
     false,
     expect.stringContaining("wss address"),
@@ -78,7 +79,7 @@ test("who interrupts does not wait for a server that never answers", async () =>
 
 test("without --ws there are no WebSockets", async () => {
   const plain = await serve(join(root, "files"));
-  const refused = await sluice(["ls", socketUrl(plain)]);
+  const refused = await runHere(["ls", socketUrl(plain)]);
   expect([refused.status === 0, refused.stdout]).toEqual([false, ""]);
   await plain.end();
 });

@@ -10,7 +10,7 @@ afterAll(() => void (Error.stackTraceLimit = stackTraceLimit));
 
 const deep = Boolean(process.env["SLUICE_DEEP"]);
 const timeout = deep ? 1_800_000 : 90_000;
-const runs = (full: number) => (deep ? full : full / 40);
+const runs = (full: number) => (deep ? full : full / 100);
 
 const keys = createKeyRing([generateKey()]);
 const audience = "https://mcp.example.com/mcp";

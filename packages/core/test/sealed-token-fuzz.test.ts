@@ -7,7 +7,7 @@ import { randomNumbers } from "./random-numbers.ts";
 
 const deep = Boolean(process.env["SLUICE_DEEP"]);
 const timeout = deep ? 1_800_000 : 20_000;
-const runs = (full: number, share = 10) => (deep ? full : full / share);
+const runs = (full: number, share = 25) => (deep ? full : full / share);
 
 const keys = createKeyRing([generateKey()]);
 const audience = "https://mcp.example.com/mcp";
@@ -139,7 +139,7 @@ describe("what a token gives away", () => {
 
   test("ids and nonces never repeat", { timeout }, () => {
     const seen = new Set<string>();
-    const count = runs(1_000_000, 100);
+    const count = runs(1_000_000, 200);
     for (let n = 0; n < count; n++) {
       const { token, id } = sealer.seal("download", { handle: "a", now });
       seen.add(id).add(token.slice(6, 38));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 
-const events = process.env["SLUICE_DEEP"] ? 10_000 : 400;
+const events = process.env["SLUICE_DEEP"] ? 10_000 : 224;
 // oxlint-disable-next-line no-control-regex -- finding control characters is the point
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 

@@ -3,7 +3,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 
-const runs = process.env["SLUICE_DEEP"] ? 100_000 : 300;
+const runs = process.env["SLUICE_DEEP"] ? 100_000 : 150;
 const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+(?:; charset=[\w.:+-]+)?$/;
 
 test("no name, type or coding of an object breaks out of its header", async () => {

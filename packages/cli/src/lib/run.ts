@@ -15,12 +15,18 @@ export async function run(args: readonly string[]): Promise<void> {
   });
   // nobody reads the notes any more, which is no reason to end a server or a download
   process.stderr.on("error", () => {});
-  const program = createProgram(stop.signal);
+  process.exitCode = await execute(args, stop.signal);
+}
+
+/** Runs a command to its end, which `signal` brings about; gives the exit status. */
+export async function execute(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const program = createProgram(signal);
   prepare(program);
   try {
     await program.parseAsync(args, { from: "user" });
+    return exitCodes.ok.status;
   } catch (error) {
-    process.exitCode = statusAfter(error);
+    return statusAfter(error);
   }
 }
 

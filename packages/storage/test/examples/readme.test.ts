@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
 import {
@@ -11,18 +10,13 @@ import {
   sealed,
   type StorageBackend,
 } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { createLogged } from "./logged.ts";
 
-const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
-
 /** Runs one of the examples as its own program, as a reader would. */
-function run(...args: readonly string[]): Promise<{ stdout: string }> {
-  const sourceFlags = ["--conditions=@sluice/source", "--import", "tsx"];
-  return promisify(execFile)(process.execPath, [...sourceFlags, ...args], {
-    cwd: packageFolder,
-    timeout: 15_000,
-  });
+function run(example: string, ...flags: readonly string[]): Promise<{ stdout: string }> {
+  const program = inject("programs")[`packages/storage/test/examples/${example}`]!;
+  return promisify(execFile)(process.execPath, [...flags, program], { timeout: 15_000 });
 }
 
 test("a memory backend holds small content", async () => {
@@ -118,13 +112,13 @@ test("a backend of one's own: describe, open, list", async () => {
 });
 
 test("the kit runs as a script, and its exit code is the outcome", async () => {
-  const { stdout } = await run("test/examples/check-memory.ts");
+  const { stdout } = await run("check-memory.ts");
   expect(stdout).toMatch(/\n\d+ kept · 0 broken · \d+ absent\n$/);
   expect(stdout).toContain("absent: the backend has no presign");
 });
 
 test("the kit runs under node:test, which shows what is absent as skipped", async () => {
-  const { stdout } = await run("--test-reporter=tap", "test/examples/node-test.ts");
+  const { stdout } = await run("node-test.ts", "--test-reporter=tap");
   expect(stdout).toMatch(/# fail 0\n/);
   expect(stdout).toMatch(/# skipped [1-9]/);
 });
