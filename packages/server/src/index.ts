@@ -18,13 +18,14 @@ export type { LinkOptions } from "./lib/resource-link.ts";
 export type { DescribeResource, ResourceMetadata } from "./lib/resource-entry.ts";
 
 // for transports and for packages beside this one
-export { callerOf } from "./lib/sluice-parts.ts";
+export { callerOf, tagOf } from "./lib/sluice-parts.ts";
 export { eraOf } from "./lib/client-streaming.ts";
 export type { Listening, ListenRequest } from "./lib/listen.ts";
 export type { RedeemRequest } from "./lib/redeem.ts";
 export { discardReply, type Reply, type Transfer, type TransferResult } from "./lib/reply.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.ts";
-export { problemOf } from "./lib/redeem.ts";
+export { formatChallenge, problemOf } from "./lib/redeem.ts";
+export { shieldHeaders } from "./lib/byte-headers.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";
 export { isLoopbackHost } from "./lib/sluice-options.ts";

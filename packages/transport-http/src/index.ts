@@ -5,5 +5,6 @@ export {
   type SluiceHandler,
   type WithSluiceOptions,
 } from "./lib/with-sluice.ts";
-export type { DownloadRoute, PlainRequest } from "./lib/download-route.ts";
+export type { PlainRequest, PlainRoute, RequestBody, TakeChunk } from "./lib/plain-route.ts";
+export { answerPlainly } from "./lib/web-request.ts";
 export type { OriginGateOptions } from "@sluice/server";

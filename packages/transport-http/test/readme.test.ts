@@ -50,5 +50,5 @@ test("the examples of the README run", async () => {
   expect(await (await fetch(await download())).text()).toBe("hello");
   listener = app;
   expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
-  expect(server.requestTimeout).toBe(30_000);
+  expect(server.headersTimeout).toBe(15_000);
 });

@@ -4,10 +4,17 @@ import { systemClock, within } from "@sluice/storage";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
 /**
- * What somebody did: `download` is a request to a download URL, `completion` the call that suggests
- * names, and the others are calls of the method of that name.
+ * What somebody did: `download` is a request to a download URL, `upload` a step of an upload,
+ * `completion` the call that suggests names, and the others are calls of the method of that name.
  */
-export type AuditAction = "list" | "read" | "subscribe" | "stream" | "completion" | "download";
+export type AuditAction =
+  | "list"
+  | "read"
+  | "subscribe"
+  | "stream"
+  | "completion"
+  | "download"
+  | "upload";
 
 /**
  * - `begun`: bytes are about to be sent; only where records are required, before the one of the end
@@ -42,12 +49,17 @@ export interface AuditRecord {
    * with control characters percent-encoded and no longer than 4,096 characters.
    */
   readonly uri?: string;
-  /** Id of the grant, the same in the record of its issue and of each redemption. Not the token. */
+  /**
+   * Id of the grant, the same in the record of its issue and of each redemption. Not the token. With
+   * `upload`, the id of the upload.
+   */
   readonly grant?: string;
-  /** Bytes of the resource handed over. */
+  /** Bytes of the resource handed over; with `upload`, bytes that were received or confirmed. */
   readonly bytes: number;
   readonly durationMs: number;
-  /** Absent for `download`, which no longer knows. */
+  /** With `upload`: which step it was. */
+  readonly step?: "reserve" | "receive" | "confirm";
+  /** Absent for `download` and `upload`, which do not know. */
   readonly era?: Era;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode;

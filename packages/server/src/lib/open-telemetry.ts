@@ -22,7 +22,7 @@ export interface TelemetryOptions {
   readonly meter?: Meter;
 }
 
-/** Names of the operations: methods of MCP, and the one that is none. */
+/** Names of the operations: methods of MCP, and the two that are none. */
 const names: Readonly<Record<AuditAction, string>> = {
   list: "resources/list",
   read: "resources/read",
@@ -30,6 +30,7 @@ const names: Readonly<Record<AuditAction, string>> = {
   stream: "resources/stream",
   completion: "completion/complete",
   download: "sluice.download",
+  upload: "sluice.upload",
 };
 
 /** Boundaries that the semantic conventions advise, in seconds. */
@@ -51,6 +52,10 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     ...duration,
     description: "Requests to download URLs, from the request to the last byte",
   });
+  const uploads = meter.createHistogram("sluice.upload.duration", {
+    ...duration,
+    description: "Steps of uploads, from the request to the last byte",
+  });
   const sent = meter.createCounter("sluice.transfer.io", {
     unit: "By",
     description: "Bytes of resources handed over",
@@ -64,7 +69,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     countStreams: (change) => streams.add(change),
     begin(facts, carrier) {
       const { action, uri, era } = facts;
-      const isCall = action !== "download";
+      const isCall = action !== "download" && action !== "upload";
       const { parent, links } = parentOf(carrier, isCall);
       const attributes: Attributes = {
         ...(isCall && { "mcp.method.name": names[action] }),
@@ -86,8 +91,8 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
           span.end();
           const seconds = durationMs / 1_000;
           if (isCall) operations.record(seconds, { ...labels, "mcp.method.name": names[action] });
-          else downloads.record(seconds, labels);
-          if (bytes > 0) sent.add(bytes, labels);
+          else (action === "download" ? downloads : uploads).record(seconds, labels);
+          if (bytes > 0 && action !== "upload") sent.add(bytes, labels);
         },
       };
     },

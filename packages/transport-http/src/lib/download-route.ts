@@ -1,23 +1,11 @@
-import type { AuthInfo } from "@modelcontextprotocol/server";
 import { problem, type OriginGate, type Reply, type Sluice } from "@sluice/server";
+import type { PlainRequest, PlainRoute } from "./plain-route.ts";
 
-/** A request to the download route as plain values, so that no transport has to build web objects. */
-export interface PlainRequest {
-  readonly method: string;
-  /** Path of the URL and what follows it, as sent. */
-  readonly target: string;
-  /** A header by its lower-case name. */
-  header(name: string): string | undefined;
-  /** Access token that the host's middleware verified. */
-  readonly authInfo?: AuthInfo | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Answers requests below `<endpoint>/streams/`; `undefined` for every other path. */
-export type DownloadRoute = (request: PlainRequest) => Promise<Reply> | undefined;
-
-/** Makes the download route of a Sluice whose endpoint this process sees at `path`. */
-export function createDownloadRoute(sluice: Sluice, gate: OriginGate, path: string): DownloadRoute {
+/**
+ * Makes the route that answers requests below `<endpoint>/streams/`, for a Sluice whose endpoint this
+ * process sees at `path`.
+ */
+export function createDownloadRoute(sluice: Sluice, gate: OriginGate, path: string): PlainRoute {
   const prefix = `${path}/streams/`;
 
   async function answer(request: PlainRequest): Promise<Reply> {

@@ -1,4 +1,5 @@
-import type { Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { holdContinue, setBodyDeadline } from "./body-deadline.ts";
 
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
@@ -10,17 +11,27 @@ export interface HardenServerOptions {
  * Gives a `node:http` or `node:https` server limits against slow and endless clients, where Node's
  * defaults have none or lenient ones, and gives it back: headers within 15 s, a request body within
  * 30 s, 5 s for an idle connection, 100 requests a connection, 64 headers. How slowly an answer may
- * be taken is up to `toNodeHandler`.
+ * be taken is up to `toNodeHandler`, and how slowly an upload may come to its endpoint, which also
+ * answers `Expect: 100-continue` when it has made up its mind.
  */
 export function hardenServer<Http extends Server>(
   server: Http,
   { maxConnections = 2_000 }: HardenServerOptions = {},
 ): Http {
   server.headersTimeout = 15_000;
-  server.requestTimeout = 30_000;
+  // Node's own bound would end every upload that takes longer
+  server.requestTimeout = 0;
+  server.prependListener("request", (req) => setBodyDeadline(req, bodyTimeoutMs));
+  server.on("checkContinue", (req: IncomingMessage, res: ServerResponse) => {
+    if (req.url?.includes("/uploads/")) holdContinue(req);
+    else res.writeContinue();
+    server.emit("request", req, res);
+  });
   server.keepAliveTimeout = 5_000;
   server.maxHeadersCount = 64;
   server.maxRequestsPerSocket = 100;
   server.maxConnections = maxConnections;
   return server;
 }
+
+const bodyTimeoutMs = 30_000;

@@ -3,9 +3,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import { problem } from "@sluice/server";
-import type { DownloadRoute } from "./download-route.ts";
+import { problem, type Reply } from "@sluice/server";
+import { releaseContinue } from "./body-deadline.ts";
+import { drainBody, nodeBody } from "./node-body.ts";
 import type { OutflowOptions } from "./outflow.ts";
+import type { PlainRoute } from "./plain-route.ts";
 import { sendReply } from "./send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { replyOf } from "./web-response.ts";
@@ -37,7 +39,7 @@ export interface NodeHandlerOptions extends OutflowOptions {
  * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly.
  */
 export function toNodeHandler(
-  handler: McpFetchHandler & { readonly download?: DownloadRoute },
+  handler: McpFetchHandler & { readonly plain?: PlainRoute },
   options: NodeHandlerOptions = {},
 ): NodeHandler {
   const {
@@ -46,15 +48,24 @@ export function toNodeHandler(
     onError = (error) => console.error("sluice:", error),
   } = options;
 
+  /** A body that nobody read to its end ends with its connection. */
+  async function answer(req: NodeRequest, res: ServerResponse, reply: Reply): Promise<void> {
+    if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, options);
+    const headers = [...reply.headers, "Connection", "close"];
+    await sendReply(res, { ...reply, headers }, { ...options, beforeEnd: () => drainBody(req) });
+  }
+
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
-    const downloaded = handler.download?.({
+    const answered = handler.plain?.({
       method: req.method ?? "GET",
       target: req.originalUrl ?? req.url ?? "/",
       header: (name) => headerOf(req, name),
       authInfo: req.auth,
       signal: connectionSignal(req.socket),
+      body: nodeBody(req, res),
     });
-    if (downloaded) return sendReply(res, await downloaded, options);
+    if (answered) return answer(req, res, await answered);
+    if (releaseContinue(req)) res.writeContinue();
 
     const gone = new AbortController();
     res.once("close", () => {

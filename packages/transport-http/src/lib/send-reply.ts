@@ -8,6 +8,12 @@ import { pumpFile } from "./pump-file.ts";
 /** One bound for all transfers of the process. */
 const pool = createBufferPool();
 
+/** How a reply is sent. */
+interface SendOptions extends OutflowOptions {
+  /** Awaited between a text and the end of the answer, which may close the connection. */
+  readonly beforeEnd?: () => Promise<void>;
+}
+
 /**
  * Sends a reply. A source that breaks before the first byte becomes an error answer; after it, the
  * connection is destroyed: a short body never ends cleanly. Never rejects.
@@ -15,14 +21,19 @@ const pool = createBufferPool();
 export async function sendReply(
   res: ServerResponse,
   reply: Reply,
-  options: OutflowOptions = {},
+  options: SendOptions = {},
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return discardReply(reply);
   try {
     const { transfer } = reply;
     if (transfer) return await sendTransfer(res, { ...reply, transfer }, options);
     writeHead(res, reply);
-    if (reply.text === undefined) res.end();
+    if (options.beforeEnd) {
+      if (reply.text === undefined) res.flushHeaders();
+      else res.write(reply.text);
+      await options.beforeEnd();
+    }
+    if (reply.text === undefined || options.beforeEnd) res.end();
     else res.end(reply.text);
   } catch (error) {
     discardReply(reply, error);

@@ -9,12 +9,14 @@ import {
   type Sluice,
 } from "@sluice/server";
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
-import { createDownloadRoute, type DownloadRoute } from "./download-route.ts";
+import { createDownloadRoute } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { mergeEvents } from "./merge-events.ts";
+import type { PlainRoute } from "./plain-route.ts";
 import { callIn, isMisnamed, LISTEN_METHOD, type RpcCall } from "./stream-call.ts";
 import { toResponse } from "./web-response.ts";
+import { answerPlainly, headerReader } from "./web-request.ts";
 
 /** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
 export interface McpFetchHandler {
@@ -31,8 +33,8 @@ export interface WithSluiceOptions extends OriginGateOptions {
 
 /** A handler that serves the MCP endpoint and the download route below it. */
 export interface SluiceHandler extends McpFetchHandler {
-  /** The download route on plain values, for adapters that would rather not build web objects. */
-  readonly download: DownloadRoute;
+  /** The routes beside the endpoint on plain values, for adapters that would rather not build web objects. */
+  readonly plain: PlainRoute;
 }
 
 /**
@@ -50,7 +52,7 @@ export function withSluice(
   const { maxRequestBodySize } = options;
   const gate = createOriginGate(sluice.endpoint.url, options);
   const path = options.path ?? new URL(sluice.endpoint.url).pathname;
-  const download = createDownloadRoute(sluice, gate, path.replace(/\/+$/, ""));
+  const plain = createDownloadRoute(sluice, gate, path.replace(/\/+$/, ""));
   const sessions = createSessionCapabilities();
 
   async function stream(
@@ -118,17 +120,10 @@ export function withSluice(
   }
 
   return {
-    download,
+    plain,
     async fetch(request, mcpOptions) {
-      const url = new URL(request.url);
-      const downloaded = download({
-        method: request.method,
-        target: url.pathname + url.search,
-        header: headerReader(request),
-        authInfo: mcpOptions?.authInfo,
-        signal: request.signal,
-      });
-      if (downloaded) return toResponse(await downloaded);
+      const answered = answerPlainly(plain, request, mcpOptions?.authInfo);
+      if (answered) return answered;
       const call = await callIn(request, mcpOptions?.parsedBody, maxRequestBodySize);
       if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
       if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
@@ -142,12 +137,6 @@ export function withSluice(
       return response;
     },
   };
-}
-
-/** Reads headers; a request made by hand has no `Host`, and its URL says the same. */
-function headerReader(request: Request): (name: string) => string | undefined {
-  return (name) =>
-    request.headers.get(name) ?? (name === "host" ? new URL(request.url).host : undefined);
 }
 
 function sessionOf(response: Response): Record<string, string> {
