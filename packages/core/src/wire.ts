@@ -203,6 +203,18 @@ export interface BinaryRef {
   readonly interleave?: true;
 }
 
+/**
+ * Notification, ours, between peers that declared to interleave: the receiver of `streamId` takes
+ * `bytes` more of it, beyond the window that it declared.
+ */
+export const BINARY_CREDIT_METHOD = "notifications/binary/credit";
+
+/**
+ * Notification, ours, between peers that declared to interleave: the sender or the receiver of
+ * `streamId` gives it up before its last byte. `reason` is a `SluiceErrorCode`.
+ */
+export const BINARY_ABORT_METHOD = "notifications/binary/abort";
+
 /** Content whose bytes come inside or beside a message (Binary Transfer RFC §2). */
 export interface BinaryTransferContent {
   readonly type: "image" | "audio" | "blob";
