@@ -1,1 +1,6 @@
 export { stateStoreCases, type StateStoreCase } from "./lib/state-store-cases.ts";
+export {
+  eventStoreCases,
+  type EventStoreCase,
+  type MakeEventStore,
+} from "./lib/event-store-cases.ts";

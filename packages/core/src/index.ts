@@ -77,6 +77,18 @@ export {
 } from "./lib/grant.ts";
 export type { Claim, GrantSelector, StateStore } from "./lib/state-store.ts";
 export { createMemoryStateStore, type MemoryStateStoreOptions } from "./lib/memory-state-store.ts";
+export {
+  eventStoreDefaults,
+  lastEventBytes,
+  type Ask,
+  type EventStore,
+  type EventStoreLimits,
+  type NewAnswer,
+  type NewEvent,
+  type NewStream,
+  type StreamPage,
+} from "./lib/event-store.ts";
+export { createMemoryEventStore } from "./lib/memory-event-store.ts";
 
 export {
   advanceTransfer,
