@@ -66,3 +66,48 @@ test("a body that is being read ends whole or with an error, also one of a small
   expect((await readAll(body)).toString()).toBe("small");
   await expect(backend.open("small.txt")).rejects.toMatchObject({ code: "not_found" });
 });
+
+test("folders that are empty then go as well, and others stay", async () => {
+  await using tree = await createTemporaryTree();
+  const backend = removableBackend(tree);
+  await tree.put("a/b/c/1.txt", "1");
+  await tree.put("a/2.txt", "2");
+  await tree.put("hidden/.keep", "");
+  await tree.put("hidden/3.txt", "3");
+  await backend.remove("a/b/c/1.txt");
+  await backend.remove("hidden/3.txt");
+  expect((await readdir(tree.root, { recursive: true })).toSorted()).toEqual([
+    "a",
+    "a/2.txt",
+    "hidden",
+    "hidden/.keep",
+  ]);
+  await backend.remove("a/2.txt");
+  expect(await readdir(tree.root)).toEqual(["hidden"]);
+  expect(tree.countOpen()).toEqual({ files: 0, directories: 0 });
+});
+
+test("a write that is given up leaves no folder that it made", async () => {
+  await using tree = await createTemporaryTree();
+  const backend = removableBackend(tree);
+  const writer = await backend.write?.("made/for/nothing.txt");
+  await writer?.write(Buffer.from("nothing"));
+  await writer?.abort();
+  expect(await readdir(tree.root)).toEqual([]);
+});
+
+test("a writer is not disturbed by removals that take its empty folder away", async () => {
+  await using tree = await createTemporaryTree();
+  const backend = removableBackend(tree);
+  const rounds = process.env["SLUICE_DEEP"] === undefined ? 30 : 1000;
+  const churn = async (name: string): Promise<void> => {
+    for (let n = 0; n < rounds; n++) {
+      const writer = await backend.write?.(`deep/folder/${name}.txt`);
+      await writer?.write(Buffer.from(name));
+      await writer?.commit();
+      await backend.remove(`deep/folder/${name}.txt`);
+    }
+  };
+  await Promise.all(["a", "b", "c"].map(churn));
+  expect(await readdir(tree.root)).toEqual([]);
+});

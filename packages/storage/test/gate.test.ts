@@ -94,3 +94,21 @@ test("other failures close no gate", async () => {
   await expect(gated.describe("a")).rejects.toMatchObject({ code: "unavailable" });
   await gated.list();
 });
+
+test("a removal waits for the pause as well, and makes one when it is throttled", async () => {
+  const clock = createManualClock();
+  let removals = 0;
+  const { backend } = createScripted(() => ({
+    remove: () => async () => {
+      if (removals++ === 0) throw failure("throttled", 5000);
+    },
+  }));
+  const gated = gate(backend, { clock });
+  await expect(gated.remove?.("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = gated.remove?.("a");
+  await clock.advance(4999);
+  expect(removals).toBe(1);
+  await clock.advance(1);
+  await waiting;
+  expect(removals).toBe(2);
+});

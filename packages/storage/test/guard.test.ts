@@ -20,6 +20,7 @@ describe("what goes in", () => {
     const { backend, calls } = createScripted(() => ({
       presign: () => never,
       write: () => never,
+      remove: () => () => expect.fail("it reached the backend"),
       watch: () => () => expect.fail("it reached the backend"),
     }));
     const guarded = guard(backend);
@@ -34,6 +35,7 @@ describe("what goes in", () => {
       () => guarded.list({ prefix: 7 as never }),
       async () => guarded.write?.("a", { size: -1 }),
       async () => guarded.write?.("a", { ifAbsent: true, ifMatch: "x" }),
+      async () => guarded.remove?.("../x"),
       async () => guarded.watch?.({ cursor: "", signal: new AbortController().signal }),
     ])
       await expect(call()).rejects.toMatchObject({ code: "invalid_argument" });

@@ -116,3 +116,20 @@ test("a write is never repeated", async () => {
   await expect(patient.write?.("a")).rejects.toMatchObject({ code: "unavailable" });
   expect(writes).toBe(1);
 });
+
+test("a removal is repeated: what the first try removed is no error to the next", async () => {
+  const clock = createManualClock();
+  let removals = 0;
+  const { backend, store } = createScripted(() => ({
+    remove: (remove) => async (key, call) => {
+      await remove(key, call);
+      if (removals++ === 0) throw failure("unavailable");
+    },
+  }));
+  store.put("a", "a");
+  const removing = retry(backend, { clock, random: () => 0 }).remove?.("a");
+  await clock.advance(100);
+  await removing;
+  expect(removals).toBe(2);
+  await expect(store.describe("a")).rejects.toMatchObject({ code: "not_found" });
+});

@@ -1,6 +1,7 @@
 import { lstat, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import { quoteKey, settleRemoval } from "@sluice/storage";
+import { removeEmptyFolders } from "./empty-folders.ts";
 import { toSluiceError } from "./fs-error.ts";
 import { type Root, toPath } from "./root.ts";
 import { openTargetDirectory } from "./target-directory.ts";
@@ -13,9 +14,9 @@ export interface RemoveOptions {
 }
 
 /**
- * Removes the file of a key inside its opened directory: a link at the end is removed itself, and
- * links on the way are refused. What is not there, or hidden, is removed already. It resolves once
- * the directory is flushed to disk.
+ * Removes the file of a key inside its opened directory, and folders that are empty then. A link
+ * at the end is removed itself, and links on the way are refused. What is not there, or hidden, is
+ * removed already. It resolves once the directory is flushed to disk.
  */
 export async function removeFile(
   root: Root,
@@ -36,6 +37,7 @@ export async function removeFile(
   await settleRemoval(takeTurns(key, removal));
 }
 
+// #region inside
 async function removeInside(root: Root, key: string, who: string): Promise<void> {
   toPath(root, key, "fs: remove");
   const directory = await openTargetDirectory(root, key, "remove");
@@ -50,4 +52,6 @@ async function removeInside(root: Root, key: string, who: string): Promise<void>
   } finally {
     await directory.close();
   }
+  await removeEmptyFolders(root, key);
 }
+// #endregion

@@ -40,7 +40,10 @@ export async function openTargetDirectory(
       await handle.close();
       handle = step;
     }
-    if (nameOfDescriptor(handle.fd) !== join(root.path, ...names)) throw moved(purpose);
+    const path = join(root.path, ...names);
+    const name = nameOfDescriptor(handle.fd);
+    if (name === `${path} (deleted)`) throw Object.assign(new Error(name), { code: "ENOENT" });
+    if (name !== path) throw moved(purpose);
   } catch (error) {
     await handle.close();
     throw error;

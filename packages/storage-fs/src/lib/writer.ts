@@ -8,16 +8,19 @@ import {
   type WriteOptions,
   wrongSize,
 } from "@sluice/storage";
+import { removeEmptyFolders } from "./empty-folders.ts";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { temporaryName } from "./names.ts";
 import { toObjectInfo } from "./object-info.ts";
 import { type Root, toPath } from "./root.ts";
-import { openTargetDirectory } from "./target-directory.ts";
+import { openTargetDirectory, type TargetDirectory } from "./target-directory.ts";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 /** Chunks are gathered to this much, or this many, before they are written together. */
 const gatherBytes = 1024 * 1024;
 const gatherChunks = 512;
+/** How often a folder may vanish before a file is in it. */
+const mostAttempts = 20;
 
 /** Gives each piece of work about one key its turn, one after the other. */
 export type TakeTurns = <T>(key: string, work: () => Promise<T>) => Promise<T>;
@@ -51,25 +54,19 @@ export async function createFsWriter(
   signal?.throwIfAborted();
   toPath(root, key, "fs: write");
 
-  const directory = await openTargetDirectory(root, key, "write").catch((error: unknown) => {
+  const ensureCurrent = (target: string): Promise<void> => ensurePrecondition(target, options, who);
+  const { directory, target, temporary, file } = await openTemporary(
+    root,
+    key,
+    ensureCurrent,
+  ).catch((error: unknown) => {
     throw toSluiceError(error, who);
   });
-  const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
-  const temporary = directory.inside + temporaryName();
-  const ensureCurrent = (): Promise<void> => ensurePrecondition(target, options, who);
-  let file: FileHandle;
-  try {
-    // also now, so that nobody sends gigabytes for nothing
-    await ensureCurrent();
-    file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
-  } catch (error) {
-    await directory.close();
-    throw toSluiceError(error, who);
-  }
 
   let gathered: Uint8Array[] = [];
   let gatheredBytes = 0;
   let written = 0;
+  let committed = false;
   let writing = Promise.resolve();
   let finished: Promise<unknown> | undefined;
 
@@ -91,13 +88,15 @@ export async function createFsWriter(
     await file.close();
     await rm(temporary, { force: true });
     await directory.close();
+    if (!committed) await removeEmptyFolders(root, key);
   };
   // #region commit
   const publish = async (): Promise<void> => {
-    await ensureCurrent();
+    await ensureCurrent(target);
     signal?.throwIfAborted();
     if (options.ifAbsent) await linkNew(temporary, target, who);
     else await rename(temporary, target);
+    committed = true;
   };
   const finish = async (): Promise<ObjectInfo> => {
     try {
@@ -154,6 +153,47 @@ export async function createFsWriter(
     abort,
     [Symbol.asyncDispose]: abort,
   };
+}
+
+/** A temporary file beside its target, both inside an open directory. */
+interface Temporary {
+  readonly directory: TargetDirectory;
+  readonly target: string;
+  readonly temporary: string;
+  readonly file: FileHandle;
+}
+
+/** Once the file is there its folder stays; before, a removal nearby may take the empty folder away. */
+async function openTemporary(
+  root: Root,
+  key: string,
+  ensureCurrent: (target: string) => Promise<void>,
+): Promise<Temporary> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await tryTemporary(root, key, ensureCurrent);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || attempt === mostAttempts) throw error;
+    }
+}
+
+async function tryTemporary(
+  root: Root,
+  key: string,
+  ensureCurrent: (target: string) => Promise<void>,
+): Promise<Temporary> {
+  const directory = await openTargetDirectory(root, key, "write");
+  try {
+    const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
+    const temporary = directory.inside + temporaryName();
+    // also now, so that nobody sends gigabytes for nothing
+    await ensureCurrent(target);
+    const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+    return { directory, target, temporary, file };
+  } catch (error) {
+    await directory.close();
+    throw error;
+  }
 }
 
 /** Writes all of the chunks; the system may take fewer bytes at a time than it was given. */
