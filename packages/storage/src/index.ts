@@ -16,7 +16,7 @@ export type {
 } from "./lib/backend.ts";
 export { type BodySteps, createBody } from "./lib/body.ts";
 export { type ChangeFeed, createChangeFeed } from "./lib/change-feed.ts";
-export { type Clock, systemClock } from "./lib/clock.ts";
+export { type Clock, sleep, systemClock } from "./lib/clock.ts";
 export { formatCursor, parseCursor } from "./lib/cursor.ts";
 export { type Deadline, within } from "./lib/deadline.ts";
 export { gate, type GateOptions } from "./lib/gate.ts";
