@@ -1,4 +1,4 @@
-import { fromJsonSchema } from "@modelcontextprotocol/server";
+import { fromJsonSchema, type JsonSchemaType } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
 import { z } from "zod";
@@ -48,7 +48,7 @@ export async function readAnswer(
       if (given !== undefined) values[name] = given;
       continue;
     }
-    const named = given === undefined ? [] : filesIn(name, field as FileField, given);
+    const named = given === undefined ? [] : filesIn(name, field, given);
     ensureFits(name, slots.get(name)!, named);
     if (named.length === 0 && isRequired(field)) throw invalid(name, "is required and has no file");
     files.set(name, named);
@@ -102,8 +102,9 @@ async function checkValues(
 ): Promise<Readonly<Record<string, unknown>>> {
   for (const [name, value] of Object.entries(values)) {
     const { required: _listed, ...schema } = fields[name]!;
-    const checked = await fromJsonSchema(schema)["~standard"].validate(value);
-    if (checked.issues) throw invalid(name, checked.issues.map(({ message }) => message).join("; "));
+    const checked = await fromJsonSchema(schema as JsonSchemaType)["~standard"].validate(value);
+    if (checked.issues)
+      throw invalid(name, checked.issues.map(({ message }) => message).join("; "));
   }
   return values;
 }

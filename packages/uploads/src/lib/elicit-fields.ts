@@ -103,7 +103,7 @@ export function questionOf(
     const slot = slots.get(name);
     if (field.type !== "file" || !slot) {
       const { required: _listed, ...schema } = field as ValueField;
-      properties[name] = schema as PrimitiveSchemaDefinition;
+      properties[name] = schema;
       continue;
     }
     properties[name] = fileSchema(field, slot);

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/storage";
 import type { BinaryQuestion } from "./elicit-fields.ts";
 
 /** A question that is answered on a page in the user's browser, for clients that send no files themselves. */
@@ -32,34 +32,12 @@ export async function awaitAnswer(
   options: { readonly waitMs: number; readonly everyMs?: number; readonly signal: AbortSignal },
 ): Promise<unknown> {
   const { waitMs, everyMs = 1_000, signal } = options;
-  const until = performance.now() + waitMs;
+  const until = systemClock.now() + waitMs;
   for (;;) {
     signal.throwIfAborted();
     const answer = await pages.answerOf(pageId, { signal });
-    const leftMs = until - performance.now();
+    const leftMs = until - systemClock.now();
     if (answer !== undefined || leftMs <= 0) return answer;
-    await pause(Math.min(everyMs, leftMs), signal);
+    await sleep(systemClock, Math.min(everyMs, leftMs), signal);
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(settle, ms);
-    function settle() {
-      signal.removeEventListener("abort", settle);
-      clearTimeout(timer);
-      if (signal.aborted) reject(signal.reason);
-      else resolve();
-    }
-    signal.addEventListener("abort", settle);
-  });
-}
-
-/** What to say to a server author whose client can neither send files nor open the page. */
-export function noWay(hasPage: boolean): SluiceError {
-  const page = hasPage ? ", or `elicitation.url` to send them in the browser" : "";
-  return new SluiceError(
-    "unsupported",
-    `uploads: this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
-  );
 }

@@ -56,7 +56,10 @@ export function createQuestionStates(host: Host): QuestionStates {
       const { id, pageId, ...state } = parsed.data;
       const now = Date.now();
       if (now >= state.expiresAt)
-        throw new SluiceError("expired", "uploads: the question's time is over; call the tool again");
+        throw new SluiceError(
+          "expired",
+          "uploads: the question's time is over; call the tool again",
+        );
       await host.state
         .put(`elicitation-${id}`, new Uint8Array(), { now, expiresAt: state.expiresAt })
         .catch((error: unknown) => {

@@ -1,0 +1,80 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  MissingRequiredClientCapabilityError,
+  type ClientCapabilities,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import type { BinaryElicitation } from "@sluice/core/wire";
+import { eraOf } from "@sluice/server";
+import { z } from "zod";
+
+/** How this client can be asked for files. */
+export type Way =
+  | { readonly kind: "binary"; readonly limits: BinaryElicitation }
+  | { readonly kind: "page" };
+
+/**
+ * Chooses by what the client declared: on this request in the modern era, on its session in the legacy one. Bare
+ * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Throws what the author should read, and
+ * in the modern era the error that the protocol has for it.
+ */
+export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way {
+  if (!ctx.http?.req)
+    throw new SluiceError(
+      "unsupported",
+      "uploads: files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
+    );
+  const isModern = eraOf(mcp) === "modern";
+  const declared = isModern ? declaredIn(ctx) : mcp.server.getClientCapabilities();
+  if (!isModern && declared === undefined)
+    throw new SluiceError(
+      "unsupported",
+      "uploads: a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
+    );
+  const elicitation = elicitationSchema.safeParse(declared);
+  const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
+  if (binary !== undefined) return { kind: "binary", limits: binary as BinaryElicitation };
+  if (url !== undefined && hasPage) return { kind: "page" };
+  if (!isModern) throw noWay(hasPage);
+  throw new MissingRequiredClientCapabilityError(
+    { requiredCapabilities: { elicitation: { binary: {} } } as object },
+    noWay(hasPage).message,
+  );
+}
+
+/**
+ * The SDK knows two modes: before it sends a question of any other it wants `form` declared, which a client
+ * may well not have.
+ */
+export function letBinaryPass(ctx: ServerContext): void {
+  const elicitation = declaredIn(ctx)?.elicitation;
+  if (elicitation) elicitation.form ??= {};
+}
+
+function declaredIn(ctx: ServerContext): ClientCapabilities | undefined {
+  const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
+  return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+}
+
+const elicitationSchema = z.looseObject({
+  elicitation: z.looseObject({
+    binary: z
+      .looseObject({
+        maxFileSize: z.number().nonnegative().optional().catch(undefined),
+        supportedMimeTypes: z.array(z.string()).optional().catch(undefined),
+      })
+      .optional()
+      .catch(undefined),
+    url: z.looseObject({}).optional().catch(undefined),
+  }),
+});
+
+function noWay(hasPage: boolean): SluiceError {
+  const page = hasPage ? ", or `elicitation.url` for sending them in a browser" : "";
+  return new SluiceError(
+    "unsupported",
+    `uploads: this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
+  );
+}

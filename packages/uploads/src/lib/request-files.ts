@@ -1,0 +1,344 @@
+import {
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type InputRequest,
+  type InputRequiredResult,
+  type McpServer,
+  type Progress,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
+import { ELICIT_METHOD } from "@sluice/core/wire";
+import { callerOf, eraOf, type Host } from "@sluice/server";
+import { z } from "zod";
+import { readAnswer, type Answer, type ExpectedSlot } from "./elicit-answer.ts";
+import {
+  fileFieldsOf,
+  questionOf,
+  termsOf,
+  type AnsweredFiles,
+  type AnsweredValues,
+  type BinaryQuestion,
+  type Fields,
+} from "./elicit-fields.ts";
+import { awaitAnswer, type UploadPages } from "./elicit-page.ts";
+import { createQuestionStates, type QuestionState } from "./elicit-state.ts";
+import { letBinaryPass, wayTo, type Way } from "./elicit-way.ts";
+import type { Slot, Slots, UploadedFile } from "./slots.ts";
+
+/** What to ask the user for. */
+export interface FileRequest<F extends Fields = Fields> {
+  /** The server that the tool is registered on. */
+  readonly mcp: McpServer;
+  /** Why the files are wanted, for the user to read. The same again when the call is repeated. */
+  readonly message: string;
+  /** Name → field. At least one is a file. The same again when the call is repeated. */
+  readonly fields: F;
+  /** How long the user may take, in milliseconds, at most an hour; a page at most 15 minutes. Default 15 minutes. */
+  readonly ttlMs?: number;
+  /**
+   * Hears of the client's `notifications/progress`, in the legacy era; asking for them is what this is for. In the
+   * modern era no call is open while files come: `progress(uploadId)` tells what has.
+   */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/** How it went. */
+export type FilesOutcome<F extends Fields = Fields> =
+  /** Confirmed files, yours until you remove them, and the other fields. */
+  | {
+      readonly action: "accept";
+      readonly files: AnsweredFiles<F>;
+      readonly values: AnsweredValues<F>;
+    }
+  /** The user said no, or closed the question. Nothing is kept. */
+  | { readonly action: "decline" | "cancel" }
+  /** Modern era: return `result` from the tool. The client asks the user and repeats the call. */
+  | { readonly action: "ask"; readonly result: InputRequiredResult };
+
+/** Asks the user for files from inside a tool. */
+export type RequestFiles = <const F extends Fields>(
+  ctx: ServerContext,
+  request: FileRequest<F>,
+) => Promise<FilesOutcome<F>>;
+
+/** Makes the function that asks. Without `pages` only clients with `elicitation.binary` can be asked. */
+export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages): RequestFiles {
+  const states = createQuestionStates(host);
+
+  /** Who the files will belong to: a session is no part of it, since an upload is another request. */
+  async function principalOf(mcp: McpServer, ctx: ServerContext): Promise<Principal | undefined> {
+    const { principal, mayMint } = await host.identify(callerOf(ctx, mcp));
+    if (!mayMint)
+      throw new SluiceError("unauthenticated", "uploads: nobody vouches for the caller");
+    if (!principal || principal.subject === "") return undefined;
+    const { sessionId: _session, ...user } = principal;
+    return user;
+  }
+
+  function reserveAll(principal: Principal | undefined, way: Way, request: FileRequest): Asked {
+    const isPage = way.kind === "page";
+    const { maxTtlMs } = tokenLifetimes.upload[isPage || !principal ? "self" : "bound"];
+    const ttlMs = Math.min(request.ttlMs ?? defaultTtlMs, maxTtlMs);
+    const reserved = new Map<string, Slot>();
+    for (const [name, field] of fileFieldsOf(request.fields)) {
+      const terms = termsOf(field, isPage ? {} : way.limits);
+      reserved.set(
+        name,
+        slots.reserve(principal, terms, { ttlMs, ...(isPage && { selfAuthenticating: true }) }),
+      );
+    }
+    if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");
+    const question = questionOf(request.message, request.fields, reserved);
+    return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
+  }
+
+  async function discardAll(uploadIds: Iterable<string>): Promise<void> {
+    const discarded = await Promise.allSettled([...uploadIds].map((id) => slots.discard(id)));
+    for (const result of discarded) if (result.status === "rejected") host.onError(result.reason);
+  }
+
+  /** Believes an answer or keeps nothing: files become readable when all of them agree. */
+  async function settle<F extends Fields>(
+    { principal, ctx, fields }: Settling<F>,
+    expected: ReadonlyMap<string, ExpectedSlot>,
+    raw: unknown,
+  ): Promise<FilesOutcome<F>> {
+    const { signal } = ctx.mcpReq;
+    const confirmed = new Map<string, readonly UploadedFile[]>();
+    let answer: Answer;
+    try {
+      answer = await readAnswer(fields, expected, raw);
+      if (answer.action === "accept")
+        for (const [name, claims] of answer.files) {
+          if (claims.length === 0) continue;
+          const { uploadId } = expected.get(name)!;
+          confirmed.set(name, await slots.confirm(principal, uploadId, claims, { signal }));
+        }
+    } catch (error) {
+      const kept = [...confirmed.values()].flat();
+      await Promise.allSettled(kept.map((file) => file.remove()));
+      await discardAll(uploadIdsOf(expected));
+      throw error;
+    }
+    const unused = [...expected].filter(([name]) => !confirmed.has(name));
+    await discardAll(uploadIdsOf(unused));
+    if (answer.action !== "accept") return answer;
+    const files = Object.fromEntries(
+      fileFieldsOf(fields).map(([name, { multiple }]) => {
+        const named = confirmed.get(name) ?? [];
+        return [name, multiple ? named : named[0]];
+      }),
+    );
+    return {
+      action: "accept",
+      files: files as AnsweredFiles<F>,
+      values: answer.values as AnsweredValues<F>,
+    };
+  }
+
+  /** Legacy: a request to the client, while the call of the tool stays open. */
+  async function askNow<F extends Fields>(
+    settling: Settling<F>,
+    way: Way,
+    request: FileRequest,
+  ): Promise<FilesOutcome<F>> {
+    const { ctx, principal } = settling;
+    const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
+    let raw: unknown;
+    try {
+      raw =
+        way.kind === "page"
+          ? await askOnPage(ctx, question, expiresAt)
+          : await send(ctx, question, expiresAt, request.onProgress);
+    } catch (error) {
+      await discardAll(uploadIdsOf(reserved));
+      ctx.mcpReq.signal.throwIfAborted();
+      throw error;
+    }
+    return settle(settling, reserved, raw);
+  }
+
+  async function askOnPage(
+    ctx: ServerContext,
+    question: BinaryQuestion,
+    expiresAt: number,
+  ): Promise<unknown> {
+    const pageId = newId();
+    const url = pages!.pageUrl({ pageId, question, expiresAt });
+    const params = { mode: "url", message: question.message, url, elicitationId: pageId };
+    // "accept" only says that the user agreed to open the page
+    const consent = consentSchema.parse(await send(ctx, params, expiresAt));
+    if (consent.action !== "accept") return consent;
+    const { signal } = ctx.mcpReq;
+    const answer = await awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal });
+    if (answer === undefined) throw tooLate();
+    await ctx.mcpReq
+      .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
+      .catch(host.onError);
+    return answer;
+  }
+
+  /** Modern: the call ends with the question, and is repeated with the answer and our sealed state. */
+  function askLater({ ctx, principal, message, fields }: Settling, way: Way, request: FileRequest) {
+    const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
+    const uploadIds = Object.fromEntries(
+      [...reserved].map(([name, slot]) => [name, slot.uploadId]),
+    );
+    const context = { principal, message, fields };
+    if (way.kind === "binary") {
+      letBinaryPass(ctx);
+      const state = states.seal({ expiresAt, uploadIds }, context);
+      return ask({ method: ELICIT_METHOD, params: question }, state);
+    }
+    const pageId = newId();
+    const url = pages!.pageUrl({ pageId, question, expiresAt });
+    const state = states.seal({ expiresAt, uploadIds, pageId }, context);
+    return ask(inputRequired.elicitUrl({ message, url }), state);
+  }
+
+  /** Modern, on the repeated call. */
+  async function takeUp<F extends Fields>(
+    settling: Settling<F>,
+    state: QuestionState,
+    way: Way,
+  ): Promise<FilesOutcome<F>> {
+    const { ctx, fields, principal, message } = settling;
+    const { pageId, uploadIds, expiresAt } = state;
+    const limits = way.kind === "binary" ? way.limits : {};
+    const expected = new Map(
+      fileFieldsOf(fields).map(([name, field]) => [
+        name,
+        { uploadId: uploadIds[name]!, terms: termsOf(field, limits) },
+      ]),
+    );
+    let raw = ctx.mcpReq.inputResponses?.[inputKey];
+    if (pageId !== undefined && isConsent(raw)) {
+      const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
+      raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
+      if (raw === undefined) {
+        // the client calls again by itself when there is nothing to ask
+        const requestState = states.seal(state, { principal, message, fields });
+        return { action: "ask", result: inputRequired({ requestState }) };
+      }
+    }
+    return settle(settling, expected, raw);
+  }
+
+  return async (ctx, request) => {
+    const { mcp, message, fields } = request;
+    const isModern = eraOf(mcp) === "modern";
+    try {
+      const way = wayTo(mcp, ctx, pages !== undefined);
+      const principal = await principalOf(mcp, ctx);
+      const settling = { ctx, principal, message, fields };
+      if (!isModern) return await askNow(settling, way, request);
+      const sealed = ctx.mcpReq.requestState();
+      if (sealed === undefined) return askLater(settling, way, request);
+      const state = await states.open(sealed, settling).catch(rethrowState);
+      return await takeUp(settling, state, way);
+    } catch (error) {
+      if (isModern && ProtocolError.isInstance(error))
+        return { action: "ask", result: fail(error) };
+      throw error;
+    }
+  };
+}
+
+/** What is known of a question while it is being answered. */
+interface Settling<F extends Fields = Fields> {
+  readonly ctx: ServerContext;
+  readonly principal: Principal | undefined;
+  readonly message: string;
+  readonly fields: F;
+}
+
+interface Asked {
+  readonly question: BinaryQuestion;
+  readonly slots: ReadonlyMap<string, Slot>;
+  readonly expiresAt: number;
+}
+
+const defaultTtlMs = 900_000;
+/** The only question of its call. */
+const inputKey = "files";
+/** How long a repeated call waits for the page: clients give up on a request after 60 s. */
+const pageWaitMs = 45_000;
+
+const consentSchema = z.looseObject({ action: z.enum(["accept", "decline", "cancel"]) });
+
+function isConsent(raw: unknown): boolean {
+  return raw === undefined || consentSchema.safeParse(raw).data?.action === "accept";
+}
+
+function* uploadIdsOf(slots: Iterable<[string, { readonly uploadId: string }]>): Iterable<string> {
+  for (const [, { uploadId }] of slots) yield uploadId;
+}
+
+function ask(
+  request: object,
+  requestState: string,
+): { action: "ask"; result: InputRequiredResult } {
+  const inputRequests = { [inputKey]: request as InputRequest };
+  return { action: "ask", result: inputRequired({ inputRequests, requestState }) };
+}
+
+/** Asks a client of the legacy era, for as long as its question is good. */
+async function send(
+  ctx: ServerContext,
+  params: object,
+  expiresAt: number,
+  onProgress?: (progress: Progress) => void,
+): Promise<unknown> {
+  const timeout = Math.max(1, expiresAt - Date.now());
+  try {
+    return await ctx.mcpReq.send(
+      { method: ELICIT_METHOD, params: { ...params } },
+      z.looseObject({}),
+      { timeout, signal: ctx.mcpReq.signal, ...(onProgress && { onprogress: onProgress }) },
+    );
+  } catch (error) {
+    ctx.mcpReq.signal.throwIfAborted();
+    if (Date.now() >= expiresAt) throw tooLate();
+    throw new SluiceError("protocol", "uploads: the client could not ask the user", {
+      cause: error,
+    });
+  }
+}
+
+function tooLate(): SluiceError {
+  return new SluiceError(
+    "timeout",
+    "uploads: the user did not answer in time; call the tool again",
+  );
+}
+
+/** The protocol's answer to a state that is not ours (2026-07-28, multi round-trip requests). */
+function rethrowState(error: unknown): never {
+  if (!SluiceError.is(error) || (error.code !== "invalid_argument" && error.code !== "expired"))
+    throw error;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, {
+    reason: "invalid_request_state",
+  });
+}
+
+/**
+ * A result that is an error as soon as the SDK reads it: what a tool throws becomes a result with `isError`, and
+ * the protocol wants these two to be JSON-RPC errors.
+ */
+function fail(error: ProtocolError): InputRequiredResult {
+  return {
+    resultType: "input_required",
+    get inputRequests(): never {
+      throw error;
+    },
+  };
+}
+
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(24));
+  return btoa(String.fromCodePoint(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_");
+}
