@@ -17,7 +17,7 @@ export const brokenEventStores: Readonly<Record<string, MakeEventStore>> = {
       },
     };
   }),
-  "streams-apart": changed((store) => ({ async drop() {} })),
+  "streams-apart": changed(() => ({ async drop() {} })),
   "open-exists": changed((store) => ({
     async open(id, stream) {
       await store.drop(id);
