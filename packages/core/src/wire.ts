@@ -143,6 +143,12 @@ export const UPLOAD_LIMIT_HEADER = "upload-limit";
 /** Media type of the body that goes on with an upload (the same draft, §6). */
 export const PARTIAL_UPLOAD_TYPE = "application/partial-upload";
 
+/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol.md, 3) or of events (SEP-1335). */
+export const STREAM_RELATION = "stream";
+
+/** First protocol revision without sessions and without resumable event streams. */
+export const FIRST_MODERN_VERSION = "2026-07-28";
+
 /** Protocol era of a peer: sessions and `initialize` (2025-11-25 and older), or stateless (2026-07-28 on). */
 export type Era = "legacy" | "modern";
 
@@ -237,7 +243,8 @@ export type Reason =
   | "busy"
   | "client_capability"
   | "invalid"
-  | "internal";
+  | "internal"
+  | "interrupted";
 
 /** One row of the error table. */
 export interface ErrorRow {
@@ -311,5 +318,12 @@ export const errorTable: readonly ErrorRow[] = [
     legacy: -32603,
     modern: -32603,
     code: "internal",
+  },
+  {
+    reason: "interrupted",
+    message: "Interrupted, send the request again",
+    legacy: -32603,
+    modern: -32603,
+    code: "interrupted",
   },
 ];

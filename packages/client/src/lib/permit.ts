@@ -18,6 +18,7 @@ import { classifyAddress } from "./classify-address.ts";
 import type { Exchange, HopAnswer, Reach } from "./exchange.ts";
 import type { Credentials } from "./hop-headers.ts";
 import { rpcError } from "./rpc-error.ts";
+import { streamLink } from "./stream-link.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
@@ -239,15 +240,6 @@ export function ensureNamed(uri: string, headers: Headers): void {
   if (named === undefined || !isSameResource(named, uri))
     throw new SluiceError("protocol", "client: the server answered for another resource");
 }
-
-/** The first `rel="stream"` link of a `Link` header (RFC 8288). */
-function streamLink(headers: Headers): string | undefined {
-  for (const [, target, parameters] of (headers.get("link") ?? "").matchAll(link))
-    if (/;\s*rel\s*=\s*(?:"stream"|stream)\s*(?:;|$)/i.test(parameters ?? "")) return target;
-  return undefined;
-}
-
-const link = /<([^<>]*)>((?:\s*;\s*[^\s=;,]+(?:\s*=\s*(?:"[^"]*"|[^\s",;]*))?)*)\s*(?:,|$)/g;
 
 function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
   try {

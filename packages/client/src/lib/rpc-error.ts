@@ -57,6 +57,7 @@ const hints: Readonly<Record<ErrorRow["reason"], string>> = {
   client_capability: "; pass streamingCapabilities() to the client",
   invalid: "; check the resource URI",
   internal: " at the server",
+  interrupted: "",
 };
 
 // SDK version 1 has a number for its own timeout, version 2 a word

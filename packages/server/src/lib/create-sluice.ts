@@ -1,7 +1,7 @@
 import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { attach, type AttachOptions } from "./attach.ts";
 import { listen, type Listening, type ListenRequest } from "./listen.ts";
-import { endSession, redeem, type RedeemRequest } from "./redeem.ts";
+import { endSession, isSessionOver, redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
 import type { RpcFault } from "./rpc-fault.ts";
@@ -49,6 +49,8 @@ export interface Sluice {
   redeem(request: RedeemRequest): Promise<Reply>;
   /** Ends the life of every download URL that is bound to a session of the legacy era. */
   endSession(sessionId: string): Promise<void>;
+  /** Whether a session was ended so, within the last hour. For transports. */
+  isSessionOver(sessionId: string): Promise<boolean>;
 }
 
 /**
@@ -69,5 +71,6 @@ export function createSluice(options: SluiceOptions): Sluice {
     listen: (request) => listen(parts, request),
     redeem: (request) => redeem(parts, request),
     endSession: (sessionId) => endSession(parts, sessionId),
+    isSessionOver: (sessionId) => isSessionOver(parts, sessionId),
   };
 }

@@ -1,12 +1,22 @@
 import type { Reply } from "./reply.ts";
 import { shieldHeaders } from "./byte-headers.ts";
 
-/** Why a request to the download route failed, where the status alone does not say it. */
-export type ProblemReason = "expired" | "changed" | "too_large" | "rate" | "range" | "draining";
+/** Why a request to a route of ours failed, where the status alone does not say it. */
+export type ProblemReason =
+  | "expired"
+  | "changed"
+  | "too_large"
+  | "rate"
+  | "range"
+  | "draining"
+  | "answers"
+  | "era";
 
 /** What else a problem carries. */
 export interface ProblemOptions {
   readonly reason?: ProblemReason;
+  /** A fixed sentence for whoever reads the answer, of at most 300 characters. */
+  readonly detail?: string;
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[];
 }
@@ -33,12 +43,16 @@ const titles: Readonly<Record<number, string>> = {
  * An error answer of at most 512 bytes (RFC 9457). The same status and reason give the same
  * bytes, whatever was behind it.
  */
-export function problem(status: number, { reason, headers = [] }: ProblemOptions = {}): Reply {
+export function problem(
+  status: number,
+  { reason, detail, headers = [] }: ProblemOptions = {},
+): Reply {
   const text = JSON.stringify({
     type: "about:blank",
     title: titles[status] ?? "Error",
     status,
     ...(reason !== undefined && { reason }),
+    ...(detail !== undefined && { detail }),
   });
   return {
     status,

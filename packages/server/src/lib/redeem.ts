@@ -94,7 +94,7 @@ async function holderOf(
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
-  if (await parts.state.get(endOf(principal.sessionId!), Date.now()))
+  if (await isSessionOver(parts, principal.sessionId!))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
   return principal;
 }
@@ -108,6 +108,11 @@ export async function endSession({ state }: SluiceParts, sessionId: string): Pro
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
   }
+}
+
+/** Whether a session was ended, by whichever process. */
+export async function isSessionOver({ state }: SluiceParts, sessionId: string): Promise<boolean> {
+  return (await state.get(endOf(sessionId), Date.now())) !== undefined;
 }
 
 function endOf(sessionId: string): string {
