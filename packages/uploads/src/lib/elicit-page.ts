@@ -13,8 +13,8 @@ export interface PageQuestion {
 
 /** The page: it shows the question, sends the files to their slots, and keeps what the user did. */
 export interface UploadPages {
-  /** URL of the page for one question. A secret. */
-  pageUrl(question: PageQuestion): string;
+  /** Keeps the question until it expires, and gives the URL of its page. A secret. */
+  pageUrl(question: PageQuestion): Promise<string>;
   /**
    * What the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer.
    * Whoever has the URL may have answered: it is read like the answer of a client.

@@ -166,7 +166,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     expiresAt: number,
   ): Promise<unknown> {
     const pageId = newId();
-    const url = pages!.pageUrl({ pageId, question, expiresAt });
+    const url = await pages!.pageUrl({ pageId, question, expiresAt });
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
     // "accept" only says that the user agreed to open the page
     const consent = consentSchema.parse(await send(ctx, params, expiresAt));
@@ -181,7 +181,11 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
   }
 
   /** Modern: the call ends with the question, and is repeated with the answer and our sealed state. */
-  function askLater({ ctx, principal, message, fields }: Settling, way: Way, request: FileRequest) {
+  async function askLater(
+    { ctx, principal, message, fields }: Settling,
+    way: Way,
+    request: FileRequest,
+  ): Promise<{ action: "ask"; result: InputRequiredResult }> {
     const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
     const uploadIds = Object.fromEntries(
       [...reserved].map(([name, slot]) => [name, slot.uploadId]),
@@ -193,7 +197,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
       return ask({ method: ELICIT_METHOD, params: question }, state);
     }
     const pageId = newId();
-    const url = pages!.pageUrl({ pageId, question, expiresAt });
+    const url = await pages!.pageUrl({ pageId, question, expiresAt });
     const state = states.seal({ expiresAt, uploadIds, pageId }, context);
     return ask(inputRequired.elicitUrl({ message, url }), state);
   }
@@ -235,7 +239,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
       const settling = { ctx, principal, message, fields };
       if (!isModern) return await askNow(settling, way, request);
       const sealed = ctx.mcpReq.requestState();
-      if (sealed === undefined) return askLater(settling, way, request);
+      if (sealed === undefined) return await askLater(settling, way, request);
       const state = await states.open(sealed, settling).catch(rethrowState);
       return await takeUp(settling, state, way);
     } catch (error) {
