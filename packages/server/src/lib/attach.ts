@@ -11,6 +11,7 @@ import { attachCompletion } from "./attach-completion.ts";
 import { attachSubscriptions } from "./attach-subscriptions.ts";
 import { attachList, cacheHint } from "./list-resources.ts";
 import { attachReadTool } from "./read-tool.ts";
+import type { BinaryReads } from "./read-binary.ts";
 import { readResource } from "./read-resource.ts";
 import { streamableMark } from "./resource-entry.ts";
 import { askHandler, findHandler, guarded, handlerOf, toProtocolError } from "./sdk-handlers.ts";
@@ -31,6 +32,11 @@ export interface AttachOptions {
    * `"read_file"`. Default: none.
    */
   readonly readTool?: string;
+  /**
+   * Gives `resources/read` whole resources as bytes beside the answer, to who asks for them:
+   * `binaryReads` of `@sluice/binary-transfer`. Default: everything is inside the JSON.
+   */
+  readonly binary?: BinaryReads;
 }
 
 /**
@@ -40,7 +46,7 @@ export interface AttachOptions {
 export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOptions): void {
   if (attached.get(mcp)?.parts === parts) return;
   const { server } = mcp;
-  const { stream = true, readTool } = options;
+  const { stream = true, readTool, binary } = options;
   const { mapper } = parts;
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const probes = new WeakSet<ServerContext>();
@@ -70,7 +76,8 @@ export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOption
     async (uri, _variables, ctx): Promise<ReadResourceResult> => {
       if (probes.has(ctx)) return probed;
       return guarded(parts, { mcp, ctx, uri: uri.href }, async () => {
-        const result = await readResource(parts, { mcp, ctx, uri: uri.href, isOurs });
+        const call = { mcp, ctx, uri: uri.href, isOurs };
+        const result = await readResource(parts, call, binary);
         subscriptions.onSeen(ctx);
         return { ...result, ...cacheHint(parts, mcp) };
       });

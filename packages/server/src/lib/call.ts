@@ -21,11 +21,14 @@ export interface CallWork {
   readonly entry: AuditEntry;
 }
 
-/** Does the work of a call for whoever makes it, within the limits, and with one audit record. */
+/**
+ * Does the work of a call for whoever makes it, within the limits, and with one audit record. An
+ * ending `"later"` leaves the record to a transfer that has only begun.
+ */
 export function answerCall<Result>(
   parts: SluiceParts,
   { mcp, ctx, action, uri, kind }: ResourceCall,
-  work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding }>,
+  work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
 ): Promise<Result> {
   const facts = { action, era: eraOf(mcp), ...(uri !== undefined && { uri }) };
   const entry = parts.beginAudit(facts, carrierOf(ctx));
@@ -36,6 +39,7 @@ export function answerCall<Result>(
       entry.facts.principal = tag;
       await parts.usage.admit(tag, kind);
       const { result, ending } = await work({ principal, entry });
+      if (ending === "later") return result;
       await entry.conclude("complete", ending);
       if (ending?.bytes !== undefined) parts.usage.charge(tag, ending.bytes);
       return result;

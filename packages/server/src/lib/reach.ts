@@ -1,7 +1,6 @@
-import { SluiceError, type Principal } from "@sluice/core";
+import { discardSource, SluiceError, type Principal } from "@sluice/core";
 import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
-import { discardSource } from "./reply.ts";
 
 /** What one principal may use of storage for one resource. */
 export type Reach = Pick<StorageBackend, "describe" | "open" | "presign">;

@@ -1,4 +1,4 @@
-import { formatEntityTag, SluiceError } from "@sluice/core";
+import { discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
 import { advised } from "./advice.ts";
 import type { Reach } from "./reach.ts";
@@ -11,7 +11,6 @@ import {
   toByteRange,
   type AskedRange,
 } from "./read-range.ts";
-import { discardSource } from "./reply.ts";
 import { isTextual, resourceType } from "./resource-type.ts";
 import { storageFault } from "./storage-fault.ts";
 

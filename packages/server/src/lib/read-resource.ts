@@ -3,6 +3,8 @@ import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
 import { answerCall } from "./call.ts";
+import type { Reach } from "./reach.ts";
+import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type Part } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
@@ -16,49 +18,62 @@ export type ReadCall = Pick<StreamCall, "mcp" | "ctx" | "uri" | "isOurs">;
 /**
  * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
  * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
- * the request can ask for a `range` and for the version with an `etag`.
+ * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
+ * a whole resource beside the answer.
  */
 export async function readResource(
   parts: SluiceParts,
   call: ReadCall,
+  reads?: BinaryReads,
 ): Promise<ReadResourceResult> {
   const { mcp, ctx, uri } = call;
-  return answerCall(
-    parts,
-    { mcp, ctx, action: "read", uri, kind: "transfer" },
-    async ({ principal, entry }) => {
-      const { range, etag } = askedIn(ctx);
-      const part = await readAs(parts, call, principal, {
-        ...(range !== undefined && { range: parseAskedRange(range) }),
-        ...(etag !== undefined && { etag: ensureText(etag) }),
-        maxBytes: parts.options.maxReadBytes ?? defaultMaxReadBytes,
-      });
-      await entry.admit();
-      const meta = partMeta(part);
-      const content = {
-        uri,
-        mimeType: part.mimeType,
-        ...contentOf(part),
-        ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
-      };
-      return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
-    },
-  );
+  return answerCall(parts, { mcp, ctx, action: "read", uri, kind: "transfer" }, async (work) => {
+    const { principal, entry } = work;
+    const { range, etag } = askedIn(ctx);
+    if (reads && range === undefined && etag === undefined) {
+      const found = await ensureOurs(parts, call, principal);
+      const beside = await readBinary(parts, { ctx, uri, ...found, reads }, work);
+      if (beside) return { result: beside, ending: "later" };
+    }
+    const part = await readAs(parts, call, principal, {
+      ...(range !== undefined && { range: parseAskedRange(range) }),
+      ...(etag !== undefined && { etag: ensureText(etag) }),
+      maxBytes: parts.options.maxReadBytes ?? defaultMaxReadBytes,
+    });
+    await entry.admit();
+    const meta = partMeta(part);
+    const content = {
+      uri,
+      mimeType: part.mimeType,
+      ...contentOf(part),
+      ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
+    };
+    return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+  });
 }
 
 /** Reads a resource for a principal, when it is ours and the principal may. */
 export async function readAs(
   parts: SluiceParts,
-  { ctx, uri, isOurs }: ReadCall,
+  call: ReadCall,
   principal: Principal | undefined,
   request: Omit<Parameters<typeof readPart>[1], "key" | "signal">,
 ): Promise<Part> {
+  const { key, reach } = await ensureOurs(parts, call, principal);
+  return readPart(reach, { ...request, key, signal: call.ctx.mcpReq.signal });
+}
+
+async function ensureOurs(
+  parts: SluiceParts,
+  { ctx, uri, isOurs }: ReadCall,
+  principal: Principal | undefined,
+): Promise<{ key: string; reach: Reach }> {
   const key = parts.mapper.toKey(uri);
   const canonical = parts.mapper.toUri(key);
   const reach = await parts.reach({ principal, key, action: "read" });
   if (uri !== canonical && !(await isOurs(canonical, ctx)))
     throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
-  return readPart(reach, { ...request, key, signal: ctx.mcpReq.signal });
+  return { key, reach };
 }
 
 /** Content as JSON carries it. */

@@ -1,4 +1,5 @@
 import {
+  discardSource,
   formatEntityTag,
   formatUnsatisfiedRange,
   matchesIfNoneMatch,
@@ -18,7 +19,7 @@ import type { Caller } from "./principal.ts";
 import type { OpenGrant } from "./recent-grants.ts";
 import { problem } from "./problem.ts";
 import type { Reach } from "./reach.ts";
-import { discardSource, type Reply } from "./reply.ts";
+import type { Reply } from "./reply.ts";
 import { outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 import { createTransfer } from "./transfer.ts";

@@ -1,4 +1,4 @@
-import type { Source } from "@sluice/core";
+import { discardSource, type Source } from "@sluice/core";
 
 /** An HTTP answer as plain values: any transport can send it, and none has to build web objects for it. */
 export interface Reply {
@@ -37,11 +37,4 @@ export function discardReply(reply: Reply, error?: unknown): void {
   if (!transfer) return;
   void discardSource(transfer.source, error);
   transfer.end({ outcome: "aborted", bytes: 0, ...(error !== undefined && { error }) });
-}
-
-/** Lets go of a source that nobody will read. Never rejects: whom would it tell? */
-export async function discardSource(source: Source, error?: unknown): Promise<void> {
-  if (source.bytes) return;
-  // asking for `body` may be what makes it, so only where there is no file
-  await (source.file?.close() ?? source.body.cancel(error)).catch(() => {});
 }

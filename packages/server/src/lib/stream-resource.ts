@@ -1,5 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import {
+  discardSource,
   formatContentDisposition,
   formatEntityTag,
   formatReprDigest,
@@ -26,7 +27,7 @@ import { deliveryOrder } from "./delivery.ts";
 import type { Identity } from "./principal.ts";
 import { formatChallenge } from "./redeem.ts";
 import type { Reach } from "./reach.ts";
-import { discardReply, discardSource, type Reply } from "./reply.ts";
+import { discardReply, type Reply } from "./reply.ts";
 import { resourceName, resourceType } from "./resource-type.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
 import { isRedirectTarget } from "./sluice-options.ts";

@@ -1,0 +1,179 @@
+import { createSha256, SluiceError } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import { createBody } from "@sluice/storage";
+import { ByteQueue } from "./byte-queue.ts";
+
+/** What an arrival may take. */
+export interface ArrivalOptions {
+  /** Bytes that wait for the reader before a writer has to. */
+  readonly windowBytes: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`. */
+  readonly idleMs: number;
+  /** Bytes that the reader took just now. */
+  readonly onRead?: (bytes: number) => void;
+  /** It is over: no more bytes are wanted. `error` when it did not end well. */
+  readonly onEnd: (error?: unknown) => void;
+}
+
+/**
+ * One transfer that comes in: a transport writes, the application reads. Whatever is wrong with the
+ * bytes ends this transfer for the reader with a named error, and is never thrown at the transport.
+ */
+export class Arrival {
+  readonly ref: BinaryRef;
+  readonly #options: ArrivalOptions;
+  readonly #queue = new ByteQueue();
+  readonly #hash;
+  #received = 0;
+  #touchedAt = performance.now();
+  #timer: ReturnType<typeof setTimeout>;
+  /** Set once it is over. */
+  #outcome: { readonly error?: unknown } | undefined;
+  /** The sender is through: what is queued is all there will be. */
+  #isComplete = false;
+  #wakeReader: (() => void) | undefined;
+  #wakeWriter: (() => void) | undefined;
+
+  constructor(ref: BinaryRef, options: ArrivalOptions) {
+    this.ref = ref;
+    this.#options = options;
+    this.#hash = ref.checksum === undefined ? undefined : createSha256();
+    this.#timer = this.#watch(options.idleMs);
+  }
+
+  /** True when no more bytes are wanted. */
+  get isOver(): boolean {
+    return this.#outcome !== undefined;
+  }
+
+  /** Bytes that wait for the reader. */
+  get queuedBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  /**
+   * Takes bytes, which belong to the reader from now on. Resolves when there is room for more, also
+   * when nobody wants them any more; `undefined` means at once.
+   */
+  write(chunk: Uint8Array): Promise<void> | undefined {
+    if (this.#outcome || chunk.length === 0) return undefined;
+    this.#touchedAt = performance.now();
+    this.#received += chunk.length;
+    if (this.#isComplete || this.#received > this.ref.size) {
+      this.fail(new SluiceError("protocol", `binary: ${this.#name}: more bytes than announced`));
+      return undefined;
+    }
+    this.#hash?.update(chunk);
+    this.#queue.push(chunk);
+    this.#wake("reader");
+    if (this.#queue.bytes < this.#options.windowBytes) return undefined;
+    return new Promise((resolve) => (this.#wakeWriter = resolve));
+  }
+
+  /** Says that all bytes are written. Checks size and checksum. */
+  end(): void {
+    if (this.#outcome || this.#isComplete) return;
+    if (this.#received < this.ref.size)
+      return this.fail(
+        new SluiceError(
+          "interrupted",
+          `binary: ${this.#name}: ended after ${this.#received} of ${this.ref.size} bytes`,
+        ),
+      );
+    if (this.#hash && this.#hash.digest() !== this.ref.checksum)
+      return this.fail(
+        new SluiceError("corrupt", `binary: ${this.#name}: its SHA-256 is wrong; ask for it again`),
+      );
+    this.#isComplete = true;
+    this.#touchedAt = performance.now();
+    this.#wake("reader");
+    if (this.#queue.bytes === 0) this.#finish({});
+  }
+
+  /** Ends it with an error for the reader. What is queued is dropped. */
+  fail(error: unknown): void {
+    if (this.#outcome) return;
+    this.#queue.clear();
+    this.#finish({ error });
+  }
+
+  /** The connection is gone: fails, unless all bytes are here. */
+  close(reason: unknown): void {
+    if (!this.#isComplete) this.fail(reason);
+  }
+
+  /**
+   * The bytes for the application, once. A clean end means that size and checksum were right. Errors
+   * with `interrupted` (too short, or the sender gave up), `protocol` (too long), `corrupt`
+   * (checksum), `timeout`, or `signal.reason`.
+   */
+  read(signal?: AbortSignal): ReadableStream<Uint8Array> {
+    return createBody({
+      next: () => this.#next(),
+      release: (reason) =>
+        this.fail(reason ?? new SluiceError("interrupted", `binary: ${this.#name}: cancelled`)),
+      ...(signal && { signal }),
+    });
+  }
+
+  async #next(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const chunk = this.#queue.shift();
+      if (chunk) {
+        this.#took(chunk.length);
+        return chunk;
+      }
+      if (this.#outcome) {
+        if ("error" in this.#outcome) throw this.#outcome.error;
+        return undefined;
+      }
+      await new Promise<void>((resolve) => (this.#wakeReader = resolve));
+    }
+  }
+
+  #took(bytes: number): void {
+    this.#touchedAt = performance.now();
+    this.#options.onRead?.(bytes);
+    if (this.#queue.bytes < this.#options.windowBytes) this.#wake("writer");
+    if (this.#isComplete && this.#queue.bytes === 0) this.#finish({});
+  }
+
+  #finish(outcome: { readonly error?: unknown }): void {
+    this.#outcome = outcome;
+    clearTimeout(this.#timer);
+    this.#wake("reader");
+    this.#wake("writer");
+    this.#options.onEnd(outcome.error);
+  }
+
+  #wake(who: "reader" | "writer"): void {
+    const wake = who === "reader" ? this.#wakeReader : this.#wakeWriter;
+    if (who === "reader") this.#wakeReader = undefined;
+    else this.#wakeWriter = undefined;
+    wake?.();
+  }
+
+  #watch(ms: number): ReturnType<typeof setTimeout> {
+    const timer = setTimeout(() => {
+      const leftMs = this.#touchedAt + this.#options.idleMs - performance.now();
+      if (leftMs > 0) this.#timer = this.#watch(leftMs);
+      else this.fail(this.#late());
+    }, ms);
+    (timer as { unref?: () => void }).unref?.();
+    return timer;
+  }
+
+  #late(): SluiceError {
+    const { idleMs } = this.#options;
+    return new SluiceError(
+      "timeout",
+      this.#queue.bytes > 0
+        ? `binary: ${this.#name}: nobody read it for ${idleMs} ms`
+        : `binary: ${this.#name}: nothing came for ${idleMs} ms`,
+    );
+  }
+
+  get #name(): string {
+    return `stream ${this.ref.streamId}`;
+  }
+}

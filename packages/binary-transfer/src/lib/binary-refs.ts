@@ -1,0 +1,76 @@
+import type { BinaryRef } from "@sluice/core/wire";
+import { isObject } from "./negotiation.ts";
+
+/** Something in a message that refers to bytes beside it. */
+export interface RefHolder {
+  /** The content, or contents of a resource, that has the member `binaryRef`. */
+  readonly holder: Record<string, unknown>;
+  /** `streamId` in lower case. */
+  readonly ref: BinaryRef;
+}
+
+/**
+ * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
+ * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, wherever it is.
+ * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count, nesting
+ * beyond {@link deepest}): with it nobody can say whether bytes follow.
+ */
+export function findRefs(message: unknown): RefHolder[] {
+  const found: RefHolder[] = [];
+  function visit(value: unknown, depth: number): void {
+    if (typeof value !== "object" || value === null) return;
+    if (depth > deepest) throw new RangeError(`binary: nested deeper than ${deepest}`);
+    if (isObject(value)) {
+      const ref = value["binaryRef"];
+      if (isObject(ref) && "streamId" in ref && "size" in ref)
+        found.push({ holder: value, ref: ensureRef(ref) });
+    }
+    for (const [name, member] of Object.entries(value)) {
+      // copies for those who cannot read the literal member
+      if (name !== "_meta" && name !== "binaryRef") visit(member, depth + 1);
+    }
+  }
+  visit(message, 0);
+  return found;
+}
+
+/** Deepest nesting in which a message can refer to bytes. */
+export const deepest = 64;
+
+/** True when a text can hold a reference at all: spares every other message the search. */
+export function mayHoldRefs(text: string): boolean {
+  return text.includes('"binaryRef"');
+}
+
+function ensureRef({ streamId, size, checksum, interleave }: Record<string, unknown>): BinaryRef {
+  if (typeof streamId !== "string" || !uuid.test(streamId))
+    throw new RangeError("binary: a streamId is no UUID");
+  if (!Number.isSafeInteger(size) || (size as number) < 0)
+    throw new RangeError("binary: a size is no number of bytes");
+  return {
+    streamId: streamId.toLowerCase(),
+    size: size as number,
+    ...(typeof checksum === "string" && { checksum: checksum.toLowerCase() }),
+    ...(interleave === true && { interleave }),
+  };
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Bytes of a stream id before its data. */
+export const streamIdBytes = 16;
+
+/** The 16 bytes of a UUID. */
+export function encodeStreamId(streamId: string): Uint8Array {
+  const hex = streamId.replaceAll("-", "");
+  return Uint8Array.from({ length: streamIdBytes }, (_, i) =>
+    Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16),
+  );
+}
+
+/** The UUID in lower case of 16 bytes. */
+export function decodeStreamId(bytes: Uint8Array): string {
+  let hex = "";
+  for (let i = 0; i < streamIdBytes; i += 1) hex += bytes[i]!.toString(16).padStart(2, "0");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}

@@ -1,0 +1,145 @@
+import { SluiceError } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import { Arrival } from "./arrival.ts";
+
+/** What one connection may bring. */
+export interface InboxOptions {
+  /** Bytes of one transfer. A larger one is refused with `too_large`. */
+  readonly maxBinarySize: number;
+  /** Transfers that are announced or arriving. More are refused with `throttled`. Default 16. */
+  readonly maxStreams?: number;
+  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
+  readonly windowBytes?: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  readonly idleMs?: number;
+  /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
+  readonly onRead?: (streamId: string, bytes: number) => void;
+  /** A transfer is over; with an `error`, the sender need not send the rest. */
+  readonly onEnd?: (streamId: string, error?: unknown) => void;
+}
+
+/** Transfers that messages of one peer announced. An id works once. */
+export interface Inbox {
+  /** Transfers that are announced or arriving. */
+  readonly size: number;
+  /**
+   * Notes what a message announces and gives the handle under which the application finds it
+   * ({@link takeArrival}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
+   * and `interrupted` (the connection is gone): what comes under the id is then to be dropped.
+   */
+  expect(ref: BinaryRef): string;
+  /**
+   * The transfer whose bytes begin now. Throws `not_found` for an id that no message announced, and
+   * `protocol` for one that began before, or of another size than announced.
+   */
+  begin(streamId: string, size?: number): Arrival;
+  /** A transfer that has begun; `undefined` when it is over. */
+  arriving(streamId: string): Arrival | undefined;
+  /** Ends a transfer that will not come (any more). */
+  fail(streamId: string, error: unknown): void;
+  /** Ends those whose bytes are not all here. */
+  close(reason: unknown): void;
+}
+
+/** By handle, until somebody takes them: applications have a message, not a connection. */
+const untaken = new Map<string, Arrival>();
+
+/** The arrival of a handle, once; `undefined` when it was taken, or was not read in time. */
+export function takeArrival(handle: string): Arrival | undefined {
+  const arrival = untaken.get(handle);
+  untaken.delete(handle);
+  return arrival;
+}
+
+/** Ids that are over and still known as used. */
+const rememberedIds = 1_024;
+
+interface Expected {
+  readonly arrival: Arrival;
+  hasBegun: boolean;
+}
+
+/** Makes the inbox of one connection. */
+export function createInbox(options: InboxOptions): Inbox {
+  const { maxBinarySize, maxStreams = 16, windowBytes = 2 ** 20, idleMs = 30_000 } = options;
+  const expected = new Map<string, Expected>();
+  const used = new Set<string>();
+  let closedBy: { readonly reason: unknown } | undefined;
+
+  /** Handles of what ended before anybody took it. Who comes for one of them in time learns why. */
+  const missed: string[] = [];
+
+  function forget(streamId: string, handle: string): void {
+    expected.delete(streamId);
+    if (!untaken.has(handle)) return;
+    missed.push(handle);
+    if (missed.length > maxStreams) untaken.delete(missed.shift()!);
+    const timer = setTimeout(() => untaken.delete(handle), idleMs);
+    (timer as { unref?: () => void }).unref?.();
+  }
+
+  return {
+    get size() {
+      return expected.size;
+    },
+    expect(ref) {
+      const { streamId, size } = ref;
+      const what = `binary: stream ${streamId}`;
+      if (closedBy)
+        throw new SluiceError("interrupted", `${what}: the connection is gone`, {
+          cause: closedBy.reason,
+        });
+      if (used.has(streamId)) throw new SluiceError("protocol", `${what}: the id was used before`);
+      used.add(streamId);
+      if (used.size > rememberedIds) used.delete(used.values().next().value!);
+      if (size > maxBinarySize)
+        throw new SluiceError("too_large", `${what}: larger than ${maxBinarySize} bytes`, { size });
+      if (expected.size >= maxStreams)
+        throw new SluiceError("throttled", `${what}: ${maxStreams} others are under way`);
+      const handle = crypto.randomUUID();
+      const arrival = new Arrival(ref, {
+        windowBytes,
+        idleMs,
+        onRead: (bytes) => options.onRead?.(streamId, bytes),
+        onEnd(error) {
+          forget(streamId, handle);
+          options.onEnd?.(streamId, error);
+        },
+      });
+      expected.set(streamId, { arrival, hasBegun: false });
+      untaken.set(handle, arrival);
+      return handle;
+    },
+    begin(streamId, size) {
+      const entry = expected.get(streamId);
+      const what = `binary: stream ${streamId}`;
+      if (!entry)
+        throw used.has(streamId)
+          ? new SluiceError("protocol", `${what}: came twice, or after its end`)
+          : new SluiceError("not_found", `${what}: no message announced it`);
+      const { arrival } = entry;
+      const isRepeated = entry.hasBegun;
+      entry.hasBegun = true;
+      if (!isRepeated && (size === undefined || size === arrival.ref.size)) return arrival;
+      const fault = new SluiceError(
+        "protocol",
+        isRepeated
+          ? `${what}: began twice`
+          : `${what}: announced with ${arrival.ref.size} bytes, came with ${size}`,
+      );
+      arrival.fail(fault);
+      throw fault;
+    },
+    arriving(streamId) {
+      const entry = expected.get(streamId);
+      return entry?.hasBegun ? entry.arrival : undefined;
+    },
+    fail(streamId, error) {
+      expected.get(streamId)?.arrival.fail(error);
+    },
+    close(reason) {
+      closedBy ??= { reason };
+      for (const { arrival } of expected.values()) arrival.close(reason);
+    },
+  };
+}

@@ -1,0 +1,119 @@
+import { BINARY_EXTENSION_ID, type BinaryMode } from "@sluice/core/wire";
+
+/** Which end of a connection declares: the RFC has another field for each. */
+export type BinaryRole = "server" | "client";
+
+/** How chunks of large transfers may stand between other messages. Ours, not the RFC's. */
+export interface Interleave {
+  /** Bytes of one stream that may be sent before the receiver says that it takes more. */
+  readonly windowBytes: number;
+}
+
+/** What one end says about binary transfer. */
+export interface BinaryDeclaration {
+  /** Modes it can do; absent when it did not say. */
+  readonly modes?: readonly BinaryMode[];
+  /** Bytes; absent when it names no limit. */
+  readonly maxBinarySize?: number;
+  readonly interleave?: Interleave;
+}
+
+/** What both ends agreed on. */
+export interface BinaryTerms {
+  /** Bytes: the smaller of both limits. */
+  readonly maxBinarySize: number;
+  /** How the other end takes chunks; absent when it only knows whole transfers. */
+  readonly interleave?: Interleave;
+}
+
+/** What one end can do here: the transport has one mode. */
+export interface BinaryAbility {
+  readonly mode: BinaryMode;
+  /** Bytes. */
+  readonly maxBinarySize: number;
+  readonly interleave?: Interleave;
+}
+
+type Capabilities = Readonly<Record<string, unknown>>;
+
+/**
+ * Capabilities with binary transfer declared in them: the literal field of the RFC (§1), and the
+ * same under the extension, since SDKs in the field drop fields that they do not know.
+ */
+export function declareBinary(
+  capabilities: unknown,
+  role: BinaryRole,
+  { mode, maxBinarySize, interleave }: BinaryAbility,
+): Capabilities {
+  const before = isObject(capabilities) ? capabilities : {};
+  const literal = {
+    supported: true,
+    maxBinarySize,
+    ...(role === "server" ? { supportedModes: [mode] } : { preferredMode: mode }),
+  };
+  const extensions = isObject(before["extensions"]) ? before["extensions"] : {};
+  return {
+    ...before,
+    binaryTransfer: literal,
+    extensions: {
+      ...extensions,
+      [BINARY_EXTENSION_ID]: { ...literal, ...(interleave && { interleave }) },
+    },
+  };
+}
+
+/**
+ * The declaration in a set of capabilities: the extension first, the literal field second.
+ * `undefined` when there is none, or none that makes sense: then everything stays base64.
+ */
+export function readDeclaration(capabilities: unknown): BinaryDeclaration | undefined {
+  if (!isObject(capabilities)) return undefined;
+  const { extensions, binaryTransfer } = capabilities;
+  const declared =
+    (isObject(extensions) ? extensions[BINARY_EXTENSION_ID] : undefined) ?? binaryTransfer;
+  if (!isObject(declared) || declared["supported"] !== true) return undefined;
+  const { supportedModes, preferredMode, maxBinarySize, interleave } = declared;
+  if (maxBinarySize !== undefined && !isByteCount(maxBinarySize)) return undefined;
+  const modes = Array.isArray(supportedModes)
+    ? supportedModes.filter(isMode)
+    : isMode(preferredMode)
+      ? [preferredMode]
+      : undefined;
+  const windowBytes = isObject(interleave) ? interleave["windowBytes"] : undefined;
+  return {
+    ...(modes && { modes }),
+    ...(maxBinarySize !== undefined && { maxBinarySize }),
+    ...(isByteCount(windowBytes) &&
+      windowBytes >= leastWindowBytes && { interleave: { windowBytes } }),
+  };
+}
+
+/**
+ * What holds between this end and one that declared `theirs`: nothing unless both can do the mode of
+ * the transport. A client that prefers another mode may not be able to read this one.
+ */
+export function agreeOn(
+  ours: BinaryAbility,
+  theirs: BinaryDeclaration | undefined,
+): BinaryTerms | undefined {
+  if (!theirs || (theirs.modes && !theirs.modes.includes(ours.mode))) return undefined;
+  return {
+    maxBinarySize: Math.min(ours.maxBinarySize, theirs.maxBinarySize ?? Infinity),
+    ...(ours.interleave && theirs.interleave && { interleave: theirs.interleave }),
+  };
+}
+
+/** Smaller windows than this would make a stream of headers. */
+export const leastWindowBytes = 4_096;
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isMode(value: unknown): value is BinaryMode {
+  return value === "stream" || value === "multipart" || value === "websocket-binary";
+}
+
+function isByteCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

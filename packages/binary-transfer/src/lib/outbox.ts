@@ -1,0 +1,133 @@
+import { discardSource, SluiceError, type Source } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import type { TransferResult } from "@sluice/server";
+
+/** Bytes that a message is going to refer to. */
+export interface OutgoingBytes {
+  /** Use one of its faces, once. */
+  readonly source: Source;
+  /** Bytes that the source will give. */
+  readonly size: number;
+  /** SHA-256 in hex, where it is known. */
+  readonly checksum?: string;
+  /** Hears once how it went, whatever happens. */
+  end?(result: TransferResult): void;
+}
+
+/** Bytes whose message goes out now: send exactly `ref.size` of them, or fail. */
+export interface OutgoingStream {
+  readonly ref: BinaryRef;
+  readonly source: Source;
+  /**
+   * Says how it went and gives the stream's place back. Call it once, after the last byte or instead
+   * of it, and let go of `source` yourself; later calls change nothing.
+   */
+  end(result: TransferResult): void;
+}
+
+/** What one connection may have outstanding. */
+export interface OutboxOptions {
+  /** Streams that wait for their message or are being sent. More are `throttled`. Default 16. */
+  readonly maxStreams?: number;
+  /** Milliseconds that a stream waits for its message. Default 60,000. */
+  readonly unsentMs?: number;
+}
+
+/** Streams that messages to one peer refer to. Each is used once. */
+export interface Outbox {
+  /** Streams that have a place. */
+  readonly size: number;
+  /**
+   * Takes charge of bytes and gives the reference for a message, with a new random id. When the
+   * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
+   * taken and `interrupted` when the connection is gone; the bytes are discarded then, too.
+   */
+  offer(bytes: OutgoingBytes, options?: { readonly interleave?: boolean }): BinaryRef;
+  /** The stream of an id that a message names which goes out now; `undefined` when there is none (any more). */
+  claim(streamId: string): OutgoingStream | undefined;
+  /** Discards what waits. Streams that were claimed are their sender's to end. */
+  close(reason: unknown): void;
+}
+
+interface Waiting {
+  readonly stream: OutgoingStream;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** Makes the outbox of one connection. */
+export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptions = {}): Outbox {
+  const waiting = new Map<string, Waiting>();
+  let places = 0;
+  let closedBy: { readonly reason: unknown } | undefined;
+
+  return {
+    get size() {
+      return places;
+    },
+    offer(bytes, { interleave = false } = {}) {
+      const refused = closedBy
+        ? new SluiceError("interrupted", "binary: send: the connection is gone", {
+            cause: closedBy.reason,
+          })
+        : places >= maxStreams
+          ? new SluiceError("throttled", `binary: send: ${places} streams are under way already`, {
+              retryAfterMs: 1_000,
+            })
+          : undefined;
+      if (refused) {
+        discardBytes(bytes, refused);
+        throw refused;
+      }
+      places += 1;
+      const { size, checksum, source } = bytes;
+      const ref = {
+        streamId: crypto.randomUUID(),
+        size,
+        ...(checksum !== undefined && { checksum }),
+        ...(interleave && { interleave }),
+      } satisfies BinaryRef;
+      let ended = false;
+      const stream: OutgoingStream = {
+        ref,
+        source,
+        end(result) {
+          if (ended) return;
+          ended = true;
+          places -= 1;
+          bytes.end?.(result);
+        },
+      };
+      const timer = setTimeout(() => {
+        waiting.delete(ref.streamId);
+        discardBytes(
+          stream,
+          new SluiceError("expired", "binary: send: the message never went out"),
+        );
+      }, unsentMs);
+      (timer as { unref?: () => void }).unref?.();
+      waiting.set(ref.streamId, { stream, timer });
+      return ref;
+    },
+    claim(streamId) {
+      const found = waiting.get(streamId);
+      if (!found) return undefined;
+      waiting.delete(streamId);
+      clearTimeout(found.timer);
+      return found.stream;
+    },
+    close(reason) {
+      closedBy ??= { reason };
+      for (const { stream, timer } of waiting.values()) {
+        clearTimeout(timer);
+        discardBytes(stream, reason);
+      }
+      waiting.clear();
+    },
+  };
+}
+
+/** Lets go of bytes that are not going to be sent. */
+export function discardBytes(bytes: Pick<OutgoingBytes, "source" | "end">, error: unknown): void {
+  void discardSource(bytes.source, error);
+  bytes.end?.({ outcome: "aborted", bytes: 0, error });
+}
