@@ -93,9 +93,9 @@ export function termsOf(
 
 /** The question as it goes to a client. `slots` has one slot for each file field. */
 export function questionOf(
-  message: string,
-  fields: Fields,
+  { message, fields }: { readonly message: string; readonly fields: Fields },
   slots: ReadonlyMap<string, Slot>,
+  auth: "bound" | "self",
 ): BinaryQuestion {
   const properties: Record<string, FileFieldSchema | PrimitiveSchemaDefinition> = {};
   const uploadEndpoints: Record<string, UploadEndpoint> = {};
@@ -107,7 +107,7 @@ export function questionOf(
       continue;
     }
     properties[name] = fileSchema(field, slot);
-    uploadEndpoints[name] = endpointOf(slot);
+    uploadEndpoints[name] = endpointOf(slot, auth);
   }
   const required = Object.keys(fields).filter((name) => isRequired(fields[name]!));
   const requestedSchema = { type: "object", properties, required } as const;
@@ -127,9 +127,11 @@ function fileSchema(field: FileField, { terms }: Slot): FileFieldSchema {
   };
 }
 
-function endpointOf({ url, method, uploadId, expiresAt, terms }: Slot): UploadEndpoint {
+function endpointOf(slot: Slot, auth: "bound" | "self"): UploadEndpoint {
+  const { url, method, uploadId, expiresAt, terms } = slot;
   const meta = {
     wire: "resumable",
+    auth,
     expiresAt: new Date(expiresAt).toISOString(),
     maxFiles: terms.maxFiles,
   } as const;

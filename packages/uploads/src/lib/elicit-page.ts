@@ -23,17 +23,17 @@ export interface UploadPages {
 }
 
 /**
- * Waits for the answer on the page; `undefined` when there was none within `waitMs`. Asks every `everyMs`, since it
- * may be another process that the page talks to.
+ * Waits for the answer on the page; `undefined` when there was none within `waitMs`. It asks again and
+ * again, up to every two seconds, since it may be another process that the page talks to.
  */
 export async function awaitAnswer(
   pages: UploadPages,
   pageId: string,
-  options: { readonly waitMs: number; readonly everyMs?: number; readonly signal: AbortSignal },
+  options: { readonly waitMs: number; readonly signal: AbortSignal },
 ): Promise<unknown> {
-  const { waitMs, everyMs = 1_000, signal } = options;
+  const { waitMs, signal } = options;
   const until = systemClock.now() + waitMs;
-  for (;;) {
+  for (let everyMs = 100; ; everyMs = Math.min(everyMs * 1.5, 2_000)) {
     signal.throwIfAborted();
     const answer = await pages.answerOf(pageId, { signal });
     const leftMs = until - systemClock.now();

@@ -39,7 +39,7 @@ export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way
   if (url !== undefined && hasPage) return { kind: "page" };
   if (!isModern) throw noWay(hasPage);
   throw new MissingRequiredClientCapabilityError(
-    { requiredCapabilities: { elicitation: { binary: {} } } as object },
+    { requiredCapabilities: { elicitation: { binary: {} } } },
     noWay(hasPage).message,
   );
 }

@@ -25,6 +25,7 @@ import {
 import { awaitAnswer, type UploadPages } from "./elicit-page.ts";
 import { createQuestionStates, type QuestionState } from "./elicit-state.ts";
 import { letBinaryPass, wayTo, type Way } from "./elicit-way.ts";
+import { newId } from "./random-id.ts";
 import type { Slot, Slots, UploadedFile } from "./slots.ts";
 
 /** What to ask the user for. */
@@ -79,7 +80,8 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
 
   function reserveAll(principal: Principal | undefined, way: Way, request: FileRequest): Asked {
     const isPage = way.kind === "page";
-    const { maxTtlMs } = tokenLifetimes.upload[isPage || !principal ? "self" : "bound"];
+    const auth = isPage || !principal ? "self" : "bound";
+    const { maxTtlMs } = tokenLifetimes.upload[auth];
     const ttlMs = Math.min(request.ttlMs ?? defaultTtlMs, maxTtlMs);
     const reserved = new Map<string, Slot>();
     for (const [name, field] of fileFieldsOf(request.fields)) {
@@ -90,7 +92,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
       );
     }
     if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");
-    const question = questionOf(request.message, request.fields, reserved);
+    const question = questionOf(request, reserved, auth);
     return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
   }
 
@@ -338,11 +340,4 @@ function fail(error: ProtocolError): InputRequiredResult {
       throw error;
     },
   };
-}
-
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(24));
-  return btoa(String.fromCodePoint(...bytes))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_");
 }

@@ -1,0 +1,132 @@
+import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
+import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { createRequestFiles } from "../src/lib/request-files.ts";
+import { connectAnswerer, createFakeSlots, createPlainSluice, createToolServer } from "./asking.ts";
+
+const fields = { picture: { type: "file" } } as const;
+
+function setUp(sluice = createPlainSluice()) {
+  const slots = createFakeSlots();
+  const requestFiles = createRequestFiles(sluice.host, slots);
+  const register = (mcp: McpServer) =>
+    mcp.registerTool("look", { inputSchema: z.object({}) }, async (_args, ctx) => {
+      const request = { mcp, message: "A picture, please", fields };
+      const outcome = await requestFiles(ctx, request);
+      if (outcome.action === "ask") return outcome.result;
+      return { content: [{ type: "text", text: outcome.action }] };
+    });
+  return { sluice, slots, requestFiles, register };
+}
+
+async function look(client: Client): Promise<string> {
+  const { content } = await client.callTool({ name: "look", arguments: {} });
+  return (content as { text: string }[])[0]!.text;
+}
+
+test("over stdio there is no upload endpoint, and the error says what to do instead", async () => {
+  const { slots, register } = setUp();
+  const mcp = new McpServer({ name: "test", version: "1.0.0" });
+  register(mcp);
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  const client = new Client(
+    { name: "test", version: "1.0.0" },
+    { capabilities: { elicitation: { binary: {} } } },
+  );
+  await Promise.all([mcp.connect(ours), client.connect(theirs)]);
+  try {
+    expect(await look(client)).toMatch(/over stdio there is no upload endpoint; take a path/);
+    expect(slots.discarded).toEqual([]);
+  } finally {
+    await client.close();
+  }
+});
+
+test("legacy: without a session nobody can be asked, and the error says so", async () => {
+  const { sluice, register } = setUp();
+  const handler = createMcpHandler(() => {
+    const mcp = new McpServer({ name: "test", version: "1.0.0" });
+    register(mcp);
+    return sluice.attach(mcp);
+  });
+  const client = await connectAnswerer({
+    era: "legacy",
+    fetch: (input, init) => handler.fetch(new Request(input, init)),
+    answer: () => expect.unreachable("it cannot be asked"),
+  });
+  expect(await look(client)).toMatch(/within a session only/);
+});
+
+test("whom nobody vouches for is not asked", async () => {
+  const { sluice, requestFiles } = setUp(createPlainSluice({ anonymous: false }));
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    await requestFiles(ctx, { mcp, message: "x", fields });
+    return { content: [] };
+  });
+  const client = await connectAnswerer({
+    era: "legacy",
+    fetch,
+    answer: () => expect.unreachable("nobody is asked"),
+  });
+  const { isError } = await client.callTool({ name: "look", arguments: {} });
+  expect(isError).toBe(true);
+});
+
+test("legacy: a question whose time is over leaves nothing behind", async () => {
+  const { sluice, slots, requestFiles } = setUp();
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    await requestFiles(ctx, { mcp, message: "x", fields, ttlMs: 100 });
+    return { content: [] };
+  });
+  let gone: (() => void) | undefined;
+  const client = await connectAnswerer({
+    era: "legacy",
+    fetch,
+    answer: () => new Promise((resolve) => (gone = () => resolve({ action: "cancel" }))),
+  });
+  expect(await look(client)).toMatch(/did not answer in time/);
+  expect(slots.discarded).toHaveLength(1);
+  gone!();
+});
+
+test("legacy: a call that is cancelled leaves nothing behind", async () => {
+  const { sluice, slots, requestFiles } = setUp();
+  const fails: unknown[] = [];
+  let discarded!: () => void;
+  const done = new Promise<void>((resolve) => (discarded = resolve));
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    try {
+      await requestFiles(ctx, { mcp, message: "x", fields });
+    } catch (error) {
+      fails.push(error === ctx.mcpReq.signal.reason);
+      discarded();
+      throw error;
+    }
+    return { content: [] };
+  });
+  const stop = new AbortController();
+  const client = await connectAnswerer({
+    era: "legacy",
+    fetch,
+    answer() {
+      stop.abort(new Error("enough"));
+      return new Promise(() => {});
+    },
+  });
+  const call = client.callTool({ name: "look", arguments: {} }, { signal: stop.signal });
+  await expect(call).rejects.toThrow("enough");
+  await done;
+  expect(fails).toEqual([true]);
+  expect(slots.discarded).toHaveLength(1);
+});
+
+test("a form without a file is the mistake of its author", async () => {
+  const { sluice, requestFiles } = setUp();
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    await requestFiles(ctx, { mcp, message: "x", fields: { note: { type: "string" } } });
+    return { content: [] };
+  });
+  const client = await connectAnswerer({ era: "legacy", fetch, answer: () => ({}) });
+  expect(await look(client)).toMatch(/no field is a file/);
+});
