@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
 import { styleText } from "node:util";
 import { createProgressBar, formatBytes, formatDuration } from "@sluice/cli";
+import { readAuditStory } from "./lib/audit-story.ts";
 import { createCuttingProxy } from "./lib/cutting-proxy.ts";
 import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";
 import { digestOf } from "./lib/digest.ts";
@@ -21,16 +22,19 @@ const startedAt = performance.now();
 const bar = createProgressBar(process.stdout);
 const work = createWorkFolder();
 const downloads = createWorkFolder();
-process.on("exit", () => [work, downloads].forEach((folder) => folder.remove()));
+const records = createWorkFolder();
+process.on("exit", () => [work, downloads, records].forEach((folder) => folder.remove()));
 process.on("SIGINT", () => process.exit(130));
 
 const [given] = process.argv.slice(2);
 if (given === undefined) addRealFiles(work.path);
 // npm moves to the repository; the folder was named from where the user is
 const folder = given === undefined ? work.path : resolve(process.env["INIT_CWD"] ?? "", given);
-const place = { folder, downloads: downloads.path, bar };
+const trail = join(records.path, "audit.log");
+const place = { folder, trail, downloads: downloads.path, bar };
 try {
   await tell();
+  await showTrail();
   say(`\nDone in ${formatDuration(performance.now() - startedAt)}.`);
 } catch (error) {
   say(`\ndemo: ${error instanceof Error ? error.message : String(error)}`);
@@ -68,7 +72,7 @@ async function tell(): Promise<void> {
 /** Lists the folder through a server, and takes the largest file that fits the demo. */
 async function chooseFile(): Promise<DemoFile> {
   heading(`Real files in ${folder}, listed by an MCP server in Express`);
-  const files = await listFiles(folder);
+  const files = await listFiles(folder, trail);
   files.sort((a, b) => b.size - a.size);
   for (const { uri, size } of files.slice(0, 5)) say(`  ${formatBytes(size).padStart(8)}  ${uri}`);
   if (files.length > 5) say(`            and ${files.length - 5} more`);
@@ -120,6 +124,15 @@ async function show(file: DemoFile, trial: Trial): Promise<Result> {
   const verdict = `${styleText("green", "✓")} SHA-256 is that of the file`;
   say(`  ${trial.way.padEnd(12)} ${time}  ${verdict}`);
   return result;
+}
+
+/** The servers kept one trail, one after the other. */
+async function showTrail(): Promise<void> {
+  heading("Who got what: an audit trail in which each line holds the hash of the one before it");
+  const { records: lines, verdict, forgery } = await readAuditStory(trail);
+  for (const line of lines) say(`  ${line}`);
+  say(`  ${styleText("green", "✓")} ${verdict}`);
+  say(`  ${styleText("yellow", "✗")} a copy in which one number is another one: ${forgery}`);
 }
 
 function showCosts(results: readonly Result[]): void {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import type { Delivery } from "@sluice/server";
+import { createAuditFile, type AuditFile } from "@sluice/server/node";
 import { createFsBackend } from "@sluice/storage-fs";
 import { startSocketServer } from "./lib/socket-server.ts";
 import { withSignedUrls } from "./lib/storage-origin.ts";
@@ -13,14 +14,19 @@ import { createApp } from "./server.ts";
 export interface ServerSettings {
   readonly folder: string;
   readonly delivery: Delivery;
+  /** File of the audit trail. */
+  readonly trail: string;
   /** Origin of the address that clients use, when it is not the server's own. */
   readonly origin?: string;
   /** A storage origin that redirects may lead to. */
   readonly storage?: { readonly origin: string; readonly secret: string };
 }
 
+let audit: AuditFile | undefined;
+
 answerQuestions({
-  async start({ folder, delivery, origin, storage }: ServerSettings) {
+  async start({ folder, delivery, trail, origin, storage }: ServerSettings) {
+    audit = await createAuditFile({ path: trail });
     const files = createFsBackend({ root: folder });
     const server = createServer();
     server.listen(0, "127.0.0.1");
@@ -30,13 +36,17 @@ answerQuestions({
       storage: storage ? withSignedUrls(files, storage.origin, storage.secret) : files,
       endpoint: `${origin ?? `http://127.0.0.1:${port}`}/mcp`,
       delivery,
+      audit,
       maxReadBytes: 2 ** 30, // only here, to have something to compare with
       ...(storage && { redirectOrigins: [storage.origin] }),
     });
     server.on("request", app);
     return { port };
   },
-  async startSockets({ folder }: Pick<ServerSettings, "folder">) {
-    return { url: await startSocketServer(folder) };
+  async startSockets({ folder, trail }: Pick<ServerSettings, "folder" | "trail">) {
+    audit = await createAuditFile({ path: trail });
+    return { url: await startSocketServer(folder, audit) };
   },
+  /** Waits until everything that happened is in the trail. */
+  closeTrail: () => audit?.close(),
 });

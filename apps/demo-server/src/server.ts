@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
+import { createAuditFile } from "@sluice/server/node";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { Express } from "express";
@@ -28,9 +29,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
   try {
     const storage = await openStorage(SLUICE_STORAGE, process.env);
-    createApp({ storage, endpoint }).listen(Number(PORT), "127.0.0.1", (error) => {
+    const audit = await createAuditFile({ name: `demo-server_${PORT}` });
+    createApp({ storage, endpoint, audit }).listen(Number(PORT), "127.0.0.1", (error) => {
       if (error) throw error;
-      console.log(`${SLUICE_STORAGE} is served at ${endpoint}`);
+      console.log(`${SLUICE_STORAGE} is served at ${endpoint}; who got what is in ${audit.path}`);
     });
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);

@@ -32,6 +32,9 @@ test("the demo downloads in every mode, mends a broken line, and cleans up", asy
     expect(output).toMatch(new RegExp(`^  ${way} .*✓ SHA-256 is that of the file$`, "m"));
   expect(output).toMatch(/cut after .*\n.*goes on with Range: bytes=\d{5,}-\n/);
   expect(output).toMatch(/base64 takes [\d.]+ times as long/);
+  expect(output).toMatch(/^ +\d+ {2}read +complete +1\.0 MiB {2}[0-9a-f]{12}… {2}files:\S+pdf$/m);
+  expect(output).toMatch(/✓ \d+ lines, none changed/);
+  expect(output).toMatch(/✗ .+ line \d+: altered: record \d+ is not what was written$/m);
   // oxlint-disable-next-line no-control-regex -- finding escape sequences is the point
   expect(output).not.toMatch(/[\u001b\r]/);
   expect(status).toBe(0);

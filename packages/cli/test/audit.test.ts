@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -44,6 +44,30 @@ test("serve --audit keeps a record of everything, readable to its owner only", a
   );
   expect(records.map(({ seq }) => seq)).toEqual(records.map((_, n) => n + 1));
   expect((await stat(trail)).mode & 0o777).toBe(0o600);
+});
+
+test("without --audit serve keeps a trail for its address where the user's state is, and says so", async () => {
+  const state = await mkdtemp(join(root, "state-"));
+  const env = { XDG_STATE_HOME: state };
+  const run = async (...args: string[]) => {
+    const served = await serve(root, args, { env });
+    await runHere(["ls", served.url]);
+    return { url: served.url, ...(await served.end()) };
+  };
+  const { url, stderr } = await run();
+  const kept = join(state, "sluice", "audit", `127.0.0.1_${new URL(url).port}.log`);
+  expect(stderr).toContain(`audit trail: ${kept}; --no-audit keeps none`);
+  expect((await verify(kept)).stderr).toMatch(/^\d+ lines, none changed\n$/);
+  await rm(join(state, "sluice"), { recursive: true });
+  expect((await run("--no-audit")).stderr).not.toContain("audit trail");
+  expect(await readdir(state)).toEqual([]);
+});
+
+test("where no state can be kept, serve says what to do instead of serving unrecorded", async () => {
+  const env = { XDG_STATE_HOME: join(root, "a.bin") };
+  const { status, stderr } = await runHere(["serve", root, "--port", "0"], { env });
+  expect(status).toBe(exitCodes.usage.status);
+  expect(stderr).toMatch(/^sluice: .+ takes no records \(ENOTDIR\); .*--no-audit\n$/);
 });
 
 test("verify prints the head of a whole trail, and takes it back", async () => {

@@ -27,7 +27,7 @@ test.each([
   ["a misspelt option", ["ls", "--jso", "http://127.0.0.1:1/mcp"]],
   ["a missing argument", ["get", "http://127.0.0.1:1/mcp"]],
   ["a size that is none", ["get", "http://127.0.0.1:1/mcp", "a:b", "--max-size", "much"]],
-  ["a base URI that is none", ["serve", ".", "--port", "0", "--uri", "files"]],
+  ["a base URI that is none", ["serve", ".", "--port", "0", "--no-audit", "--uri", "files"]],
   ["an address that is none", ["ls", "localhost"]],
 ])("%s is a usage error, on one line of standard error", async (_, args) => {
   const { status, stdout, stderr } = await runHere(args);

@@ -51,14 +51,16 @@ export interface Served {
   end(signal?: NodeJS.Signals): Promise<Run>;
 }
 
-/** Starts `sluice serve` on a free port. */
+/** Starts `sluice serve` on a free port, without a trail unless one is named, or a folder for state. */
 export async function serve(
   folder: string,
   args: readonly string[] = [],
   options: RunOptions = {},
 ): Promise<Served> {
   let child: ChildProcess | undefined;
-  const run = sluice(["serve", folder, "--port", "0", ...args], {
+  // nothing is left where this user's state is
+  const trail = options.env?.["XDG_STATE_HOME"] === undefined ? ["--no-audit"] : [];
+  const run = sluice(["serve", folder, "--port", "0", ...trail, ...args], {
     ...options,
     onStart: (started) => (child = started),
   });

@@ -1,10 +1,19 @@
 import { existsSync } from "node:fs";
-import { appendFile, mkdtemp, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
 import { createAuditFile, formatHead, parseHead, verifyAuditFiles } from "@sluice/server/node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chainLine, chainStart } from "../src/lib/audit-chain.ts";
 
 // every character when deep
@@ -194,6 +203,51 @@ test("half a line that a crash left is cut off, and a line says so", async () =>
   expect(await verifyAuditFiles([torn])).toMatchObject({ lines: 3, findings: [] });
 });
 
+test("a first line that a crash tore anywhere, or left as zeros, is begun anew", async () => {
+  const { lines } = await written(0);
+  const first = lines[0]!;
+  for (const torn of [...Array.from(first, (_, at) => first.slice(0, at + 1)), "\0".repeat(99)]) {
+    const path = newPath();
+    await writeFile(path, torn.padEnd(torn.length + 3, "\0"));
+    await write(path, 0, 1);
+    expect(await verifyAuditFiles([path]), torn).toMatchObject({ lines: 3, findings: [] });
+  }
+});
+
+describe("a crash between the lines and the note of them, and a rotation before the next start", () => {
+  /** A trail of which the lines from 5 on were announced when their writer died. */
+  async function crashed(announces: boolean): Promise<{ path: string; lines: string[] }> {
+    const path = newPath();
+    await write(path, 0, 3);
+    const before = await readFile(`${path}.head`, "utf8");
+    await write(path, 3, 5);
+    const after = await readFile(`${path}.head`, "utf8");
+    await writeFile(`${path}.head`, announces ? before + after : before);
+    return { path, lines: (await readFile(path, "utf8")).trimEnd().split("\n") };
+  }
+
+  /** Goes on in a new file, after so many lines of the old one got to the disk. */
+  async function goOn(announces: boolean, linesLeft: number): Promise<string[]> {
+    const { path, lines } = await crashed(announces);
+    await writeFile(`${path}.1`, `${lines.slice(0, linesLeft).join("\n")}\n`);
+    await rm(path);
+    await write(path, 5, 7);
+    return problems(`${path}.1`, path);
+  }
+
+  test("leave one chain, however many of the lines got to the disk", async () => {
+    for (const linesLeft of [6, 5, 4]) expect(await goOn(true, linesLeft)).toEqual([]);
+  });
+
+  test("excuse no line that was kept before", async () => {
+    expect(await goOn(true, 3)).toEqual(["removed at 1"]);
+  });
+
+  test("the twin: a writer that announces nothing forks the chain", async () => {
+    expect(await goOn(false, 6)).not.toEqual([]);
+  });
+});
+
 test("what was cut off while nobody wrote is missing afterwards, too", async () => {
   const { path, lines } = await written(6);
   await writeFile(path, `${lines.slice(0, -2).join("\n")}\n`);
@@ -249,10 +303,16 @@ test("two writers of one file are refused, not mixed", async () => {
 
 const fullDisk = "/dev/full";
 if (!existsSync(fullDisk)) console.log(`full disk: skipped, this system has no ${fullDisk}`);
-test.runIf(existsSync(fullDisk))("a full disk rejects each record", async () => {
-  const { sink, close } = await createAuditFile({ path: fullDisk });
-  for (const n of [0, 1])
-    await expect(sink(recordOf(n))).rejects.toMatchObject({ code: "unavailable" });
-  await close();
-  await expect(sink(recordOf(2))).rejects.toMatchObject({ code: "unavailable" });
-});
+test.runIf(existsSync(fullDisk))(
+  "a full disk rejects each record, each announced before it is written",
+  async () => {
+    const path = newPath();
+    await symlink(fullDisk, path);
+    const { sink, close } = await createAuditFile({ path });
+    for (const n of [0, 1])
+      await expect(sink(recordOf(n))).rejects.toMatchObject({ code: "unavailable" });
+    await close();
+    await expect(sink(recordOf(2))).rejects.toMatchObject({ code: "unavailable" });
+    expect(await readFile(`${path}.head`, "utf8")).toMatch(/^0:0{64}\n2:[0-9a-f]{64}\n$/);
+  },
+);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { talkTo } from "./talking.ts";
 
 const storage = createMemoryBackend({ "report.pdf": "%PDF" });
@@ -58,17 +58,19 @@ test("the limits of the README", async () => {
 
 test("the audit file of the README", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-audit-"));
-  const path = join(folder, "audit.log");
+  vi.stubEnv("XDG_STATE_HOME", folder);
   // #region audit
   const { createAuditFile, verifyAuditFiles } = await import("@sluice/server/node");
 
-  const trail = await createAuditFile({ path });
-  const sluice = createSluice({ ...base, audit: { sink: trail.sink, required: true } });
+  const trail = await createAuditFile({ name: "files.example.com" });
+  const sluice = createSluice({ ...base, audit: trail });
   // #endregion
   const { message } = await talkTo(sluice)("modern", "resources/read", { params });
   expect(message.error).toBeUndefined();
   await trail.close();
-  expect(await verifyAuditFiles([path])).toMatchObject({ lines: 3, findings: [] });
+  vi.unstubAllEnvs();
+  expect(trail.path).toBe(join(folder, "sluice", "audit", "files.example.com.log"));
+  expect(await verifyAuditFiles([trail.path])).toMatchObject({ lines: 3, findings: [] });
   await rm(folder, { recursive: true });
 });
 

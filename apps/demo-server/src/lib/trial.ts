@@ -20,6 +20,8 @@ export interface DemoFile {
 export interface Trial {
   readonly way: DeliveryMode | "base64" | "websocket";
   readonly folder: string;
+  /** File of the audit trail. */
+  readonly trail: string;
   /** Where the file is put for as long as it takes to check it. */
   readonly downloads: string;
   /** Shows how far it is. */
@@ -48,13 +50,18 @@ export interface ListedFile {
 }
 
 /** The files of a folder, as a server lists them: the first page of them. */
-export async function listFiles(folder: string): Promise<ListedFile[]> {
+export async function listFiles(folder: string, trail: string): Promise<ListedFile[]> {
   const server = startPeer("server-process");
   const client = startPeer("client-process");
   try {
-    const { port } = await server.ask<{ port: number }>("start", { folder, delivery: "auto" });
+    const { port } = await server.ask<{ port: number }>("start", {
+      folder,
+      trail,
+      delivery: "auto",
+    });
     const url = `http://127.0.0.1:${port}/mcp`;
     const resources = await client.ask<Partial<ListedFile>[]>("list", { url });
+    await server.ask("closeTrail");
     return resources.map(({ uri = "", size = 0, mimeType = "" }) => {
       return { uri, size, mimeType, key: decodeURIComponent(uri.slice("files://demo/".length)) };
     });
@@ -80,6 +87,7 @@ export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
       ...(storage && { trustedOrigins: [storage.origin] }),
     } satisfies Errand);
     bar.clear();
+    await server.ask("closeTrail");
     const mode = way === "websocket" ? "downloadUrl" : way;
     if (fetched.mode !== mode) throw new Error(`${way}: the server answered with ${fetched.mode}`);
     if ((await digestOf(path)) !== file.sha256) throw new Error(`${way}: the SHA-256 is wrong`);
@@ -99,11 +107,12 @@ export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
 
 /** Starts the server of a trial; gives the address for its client. */
 async function startServer(server: Peer, trial: Trial): Promise<string> {
-  const { way, folder, storage, proxy } = trial;
+  const { way, folder, trail, storage, proxy } = trial;
   if (way === "websocket")
-    return (await server.ask<{ url: string }>("startSockets", { folder })).url;
+    return (await server.ask<{ url: string }>("startSockets", { folder, trail })).url;
   const { port } = await server.ask<{ port: number }>("start", {
     folder,
+    trail,
     delivery: way === "base64" ? "auto" : way,
     ...(storage && { storage }),
     ...(proxy && { origin: proxy.origin }),

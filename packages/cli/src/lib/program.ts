@@ -30,8 +30,9 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--allow-anonymous", "let other machines in without a token")
     .option(
       "--audit <file>",
-      "keep a record of everything there; without a record, nothing is sent",
+      "keep the record of everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
     )
+    .option("--no-audit", "keep no record")
     .option("--ws", "take WebSockets at the same address, too")
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await import("./serve-command.ts");
@@ -73,7 +74,7 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("audit")
-    .description("work with the audit files of `sluice serve --audit`")
+    .description("work with the audit files of `sluice serve`")
     .command("verify")
     .description(
       "check that no line was altered, removed, reordered or cut off, and print the head",

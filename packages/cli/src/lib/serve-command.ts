@@ -1,7 +1,13 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
 import type { Duplex } from "node:stream";
@@ -36,15 +42,15 @@ export interface ServeOptions {
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
-  /** File for audit records. */
-  readonly audit?: string;
+  /** File for audit records; `false` for none. Default: one in the user's state folder for each address. */
+  readonly audit?: string | false;
   /** Take WebSockets at the endpoint, too. */
   readonly ws?: boolean;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
 
-const path = "/mcp";
+const mcpPath = "/mcp";
 const drainMs = 10_000;
 
 /** `sluice serve`: an MCP server over the files of a folder, until `signal`. */
@@ -53,7 +59,6 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   ensureGuarded(options);
   await ensureFolder(folder);
   const storage = createFsBackend({ root: folder });
-  const trail = options.audit === undefined ? undefined : await openTrail(options.audit);
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
@@ -61,14 +66,21 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     throw fault("unavailable", message, "pass another --host or --port");
   });
   let sockets: WebSocketHandler | undefined;
+  let trail: AuditFile | undefined;
   try {
+    server.on("request", answerNotYet);
+    // not before: who has the address is the only one that writes its trail
+    trail = await openTrail(options, server);
     const endpoint = options.publicUrl ?? endpointOf(host, server);
     const served = createHandlers(storage, endpoint, { ...options, trail });
     ({ sockets } = served);
+    server.off("request", answerNotYet);
     server.on("request", served.requests);
     if (sockets) server.on("upgrade", takeUpgrades(sockets));
     await print(endpoint);
     note(`Serving ${printable(resolve(folder))}${token === undefined ? "" : ", token needed"}`);
+    if (trail && options.audit === undefined)
+      note(`  audit trail: ${printable(trail.path)}; --no-audit keeps none`);
     note(`  sluice ls ${endpoint}\n  sluice get ${endpoint} ${options.uri}NAME\nCtrl-C ends it.`);
     if (!signal.aborted) await once(signal, "abort");
     note("Ending …");
@@ -111,7 +123,7 @@ async function ensureFolder(folder: string): Promise<void> {
 
 function endpointOf(host: string, server: Server): string {
   const { port } = server.address() as AddressInfo;
-  return `http://${nameIn(host)}:${port}${path}`;
+  return `http://${nameIn(host)}:${port}${mcpPath}`;
 }
 
 function hostIn(url: string): string {
@@ -196,19 +208,34 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-async function openTrail(file: string): Promise<AuditFile> {
+/** The trail that was asked for, or the one of this address; none with `--no-audit`. */
+async function openTrail(
+  { audit, host }: ServeOptions,
+  server: Server,
+): Promise<AuditFile | undefined> {
+  if (audit === false) return undefined;
+  const { port } = server.address() as AddressInfo;
   try {
-    return await createAuditFile({ path: file });
+    return await createAuditFile(
+      audit === undefined ? { name: `${host}_${port}` } : { path: audit },
+    );
   } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
+    const { code = "", path = "" } = error as NodeJS.ErrnoException;
+    const file = audit ?? path;
     if (code === "corrupt")
       throw fault(
         "invalid_argument",
-        `${file} is no audit file, or its end was changed`,
+        audit === undefined
+          ? (error as Error).message
+          : `${audit} is no audit file, or its end was changed`,
         "check it with `sluice audit verify`, or name another file",
       );
     if (!/^E[A-Z]+$/.test(code)) throw error;
-    throw fault("invalid_argument", `${file} takes no records (${code})`, "name another file");
+    throw fault(
+      "invalid_argument",
+      `${file} takes no records (${code})`,
+      audit === undefined ? "name a file with --audit, or pass --no-audit" : "name another file",
+    );
   }
 }
 
@@ -230,6 +257,11 @@ function logTransfer({ action, outcome, reason, uri, bytes, durationMs }: AuditR
   const how = reason === undefined ? outcome : `${outcome} (${reason})`;
   const size = outcome === "issued" || bytes === 0 ? "" : `, ${formatBytes(bytes)}`;
   note(`${what}: ${how}${size} in ${formatDuration(durationMs)}`);
+}
+
+/** A client that came back at once finds a server that is about to serve. */
+function answerNotYet(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(503, { "retry-after": "1" }).end();
 }
 
 /** Stops accepting, lets running downloads finish for a while, then cuts what is left. */

@@ -35,6 +35,8 @@ export interface ReadLine {
   readonly isGenuine: boolean;
   /** True for the first line of a file. */
   readonly opensFile: boolean;
+  /** In the first line of a file: what was there for certain, when a crash left more in doubt. */
+  readonly kept?: ChainHead;
 }
 
 /** Reads a line; `undefined` when it is none of a chain. */
@@ -44,14 +46,17 @@ export function readChainLine(text: string): ReadLine | undefined {
   const body = `${text.slice(0, -end.length)}}`;
   const content = parse(body);
   if (!content) return undefined;
-  const { seq, prev, event } = content;
+  const { seq, prev, event, kept } = content;
   if (!Number.isSafeInteger(seq) || typeof prev !== "string") return undefined;
+  const opensFile = event === openedEvent.event;
+  const certain = opensFile && typeof kept === "string" ? parseHead(kept) : undefined;
   return {
     seq: seq as number,
     prev,
     hash,
     isGenuine: hashOf(body) === hash,
-    opensFile: event === "opened",
+    opensFile,
+    ...(certain && { kept: certain }),
   };
 }
 

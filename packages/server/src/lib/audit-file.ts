@@ -1,23 +1,39 @@
 import { createReadStream } from "node:fs";
-import { open, readFile, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
+import { mkdir, open, stat, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { SluiceError } from "@sluice/core";
-import type { AuditRecord, AuditSink } from "./audit.ts";
+import type { AuditOptions, AuditRecord, AuditSink } from "./audit.ts";
 import {
   chainLine,
   chainStart,
   formatHead,
   openedEvent,
-  parseHead,
   readChainLine,
   type ChainHead,
 } from "./audit-chain.ts";
+import { auditPathOf } from "./audit-place.ts";
+import { noteHead, readHead, type NotedHead } from "./audit-head.ts";
 
-/** Options of {@link createAuditFile}. */
-export interface AuditFileOptions {
-  /** The file; made when it is not there, mode 0600. Beside it lies `<path>.head`. */
-  readonly path: string;
+/** Options of {@link createAuditFile}: the file by its path, or a server by its name. */
+export type AuditFileOptions = (
+  | {
+      /** The file; made when it is not there, mode 0600. Beside it lies `<path>.head`. */
+      readonly path: string;
+      readonly name?: never;
+    }
+  | {
+      /**
+       * Any text that no other server of this user has. The file is `sluice/audit/<name>.log`, with its
+       * folder, below `$XDG_STATE_HOME`, by default `~/.local/state`; on Windows `%LOCALAPPDATA%`.
+       */
+      readonly name: string;
+      readonly path?: never;
+    }
+) &
+  AuditFileSettings;
+
+interface AuditFileSettings {
   /**
    * `always`: a record counts as kept when the disk has it; records that come together share one
    * `fdatasync`. `never`: when the system has it, which a power cut can lose. Default `always`.
@@ -25,8 +41,11 @@ export interface AuditFileOptions {
   readonly sync?: "always" | "never";
 }
 
-/** A chained file that records go to. */
-export interface AuditFile {
+/** A chained file that records go to: what `audit` of `createSluice` takes. */
+export interface AuditFile extends AuditOptions {
+  readonly path: string;
+  /** Nothing is sent, shown or issued without its record. To keep what can be kept, pass the `sink` alone. */
+  readonly required: true;
   /** Resolves when the record is kept, rejects when it is not. Records are kept in the order of the calls. */
   readonly sink: AuditSink;
   /** Waits for what is under way and closes the file. Idempotent. */
@@ -41,7 +60,8 @@ export interface AuditFile {
  * Rejects with `corrupt` when what is there is no such file, or not the one whose head was kept: check it with `sluice audit verify` and move it away.
  */
 export async function createAuditFile(options: AuditFileOptions): Promise<AuditFile> {
-  const { path, sync = "always" } = options;
+  const { sync = "always" } = options;
+  const path = options.path ?? (await makePlace(options.name));
   let chain = await openChain(path);
   let queue: Waiting[] = [];
   let running: Promise<void> | undefined;
@@ -57,6 +77,8 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       head = line.head;
     }
     const bytes = Buffer.from(text);
+    // when this process dies before the next note, a new file goes on behind these lines, not beside them
+    await noteHead(path, { kept: chain.head, announced: head });
     try {
       await chain.file.appendFile(bytes);
       if (sync === "always") await chain.file.datasync();
@@ -66,7 +88,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       throw error;
     }
     chain = { ...chain, head, size: chain.size + bytes.length, notes: [] };
-    await keepHead(path, head);
+    await noteHead(path, { kept: head });
   }
 
   async function drain(): Promise<void> {
@@ -85,6 +107,8 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
   }
 
   return {
+    path,
+    required: true,
     sink: (record) =>
       new Promise((resolve, reject) => {
         if (closed) return reject(new SluiceError("unavailable", `audit: ${path} is closed`));
@@ -100,6 +124,12 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       await chain.file.close();
     },
   };
+}
+
+async function makePlace(name: string): Promise<string> {
+  const path = auditPathOf(name);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return path;
 }
 
 interface Waiting {
@@ -122,17 +152,19 @@ interface OpenChain {
 async function openChain(path: string): Promise<OpenChain> {
   const file = await open(path, "a+", 0o600);
   try {
-    const known = await readHead(path);
+    const noted = await readHead(path);
+    const known = noted?.kept;
     const { size } = await file.stat();
     if (size === 0) {
       await syncFolder(path);
-      return { file, size, head: known ?? chainStart, notes: [openedEvent] };
+      return { file, size, ...beginning(noted) };
     }
     const { text, end, isTorn } = await lastLine(file, size);
     if (isTorn) {
       await file.truncate(0);
-      const notes = [openedEvent, { event: "recovered", droppedBytes: size }];
-      return { file, size: 0, head: known ?? chainStart, notes };
+      const { head, notes } = beginning(noted);
+      const recovered = { event: "recovered", droppedBytes: size };
+      return { file, size: 0, head, notes: [...notes, recovered] };
     }
     const line = text === undefined ? undefined : readChainLine(text);
     if (!line?.isGenuine)
@@ -158,6 +190,16 @@ async function openChain(path: string): Promise<OpenChain> {
     await file.close();
     throw error;
   }
+}
+
+/**
+ * What a new file goes on from: the lines that were announced last, for they may be there. Its first
+ * line names what is there for certain; the verifier takes either.
+ */
+function beginning(noted: NotedHead | undefined): Pick<OpenChain, "head" | "notes"> {
+  const { kept = chainStart, announced = kept } = noted ?? {};
+  if (announced === kept) return { head: kept, notes: [openedEvent] };
+  return { head: announced, notes: [{ ...openedEvent, kept: formatHead(kept) }] };
 }
 
 /** True when a file that ends with `last` has the line that was noted, or goes on from it. */
@@ -202,8 +244,16 @@ function foreign(path: string): Error {
 }
 
 const maxLineBytes = 1024 * 1024;
-/** How the first line of a chained file begins, as far as it got: nothing else is ever cut off. */
-const firstBytes = /^\{"seq":\d+,"prev":"[0-9a-f]*("|$)/;
+
+/**
+ * How the first line of a chained file begins, as far as it got; some file systems leave zeros for
+ * what did not get to the disk. Nothing else is ever cut off.
+ */
+function isTornStart(bytes: Buffer): boolean {
+  const text = bytes.toString("latin1").replace(/\0+$/, "");
+  const alike = text.replace(/^(\{"seq":)\d+/, "$11");
+  return '{"seq":1,"prev":"'.startsWith(alike) || /^\{"seq":1,"prev":"[0-9a-f]*(?:"|$)/.test(alike);
+}
 
 interface LastLine {
   readonly text?: string;
@@ -219,30 +269,9 @@ async function lastLine(file: FileHandle, size: number): Promise<LastLine> {
   const bytes = Buffer.alloc(size - start);
   await file.read(bytes, 0, bytes.length, start);
   const end = bytes.lastIndexOf("\n");
-  if (end < 0) return { end: 0, isTorn: start === 0 && firstBytes.test(bytes.toString("latin1")) };
+  if (end < 0) return { end: 0, isTorn: start === 0 && isTornStart(bytes) };
   const begin = end === 0 ? 0 : bytes.lastIndexOf("\n", end - 1) + 1;
   return { text: bytes.toString("utf8", begin, end), end: start + end + 1 };
-}
-
-/** Where the head of a chained file is kept. */
-function headPathOf(path: string): string {
-  return `${path}.head`;
-}
-
-/** The head that was kept, if there is one that can be read. */
-export async function readHead(path: string): Promise<ChainHead | undefined> {
-  const text = await readFile(headPathOf(path), "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return "";
-    throw error;
-  });
-  return parseHead(text);
-}
-
-/** Written after the lines it stands for, and replaced at once: it never tells of more than there is. */
-async function keepHead(path: string, head: ChainHead): Promise<void> {
-  const temporary = `${headPathOf(path)}.new`;
-  await writeFile(temporary, `${formatHead(head)}\n`, { mode: 0o600 });
-  await rename(temporary, headPathOf(path));
 }
 
 /** Makes the name of a new file durable, where folders can be synchronised. */

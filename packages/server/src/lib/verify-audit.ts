@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
-import { readHead } from "./audit-file.ts";
+import { readHead } from "./audit-head.ts";
 
 /**
  * - `altered`: a line is not what was written, or the chain was written anew
@@ -50,8 +50,8 @@ export async function verifyAuditFiles(
   const findings: AuditFinding[] = [];
   const last = paths.at(-1);
   if (last === undefined) throw new TypeError("audit: name at least one file");
-  const kept = await readHead(last);
-  const expected = [kept, expect].filter((head) => head !== undefined);
+  const noted = await readHead(last);
+  const expected = [noted?.kept, expect].filter((head) => head !== undefined);
   let head: ChainHead | undefined;
   let continues = chainStart;
   let lines = 0;
@@ -63,7 +63,7 @@ export async function verifyAuditFiles(
 
   function begin(line: ReadLine | undefined): ChainHead {
     if (!line) return chainStart;
-    continues = { seq: line.seq - 1, hash: line.prev };
+    continues = line.kept?.seq === 0 ? chainStart : { seq: line.seq - 1, hash: line.prev };
     if (!line.opensFile)
       find("removed", "the file begins in the middle: lines before this one are missing");
     else if (line.seq === 1 && line.prev !== chainStart.hash)
@@ -82,9 +82,9 @@ export async function verifyAuditFiles(
     }
     if (line.seq <= before.seq)
       return find("reordered", `record ${line.seq} stands after record ${before.seq}`);
-    const missing = line.seq - before.seq - 1;
+    const missing = isInDoubt(before, line) ? 0 : line.seq - before.seq - 1;
     if (missing > 0) find("removed", `${missing} missing before record ${line.seq}`);
-    else if (line.prev !== before.hash && before.hash !== unknown)
+    else if (line.seq === before.seq + 1 && line.prev !== before.hash && before.hash !== unknown)
       find("altered", `the line before record ${line.seq} is not the one it was written after`);
     head = line;
     for (const each of expected)
@@ -109,6 +109,12 @@ export async function verifyAuditFiles(
       find("removed", `record ${seq} lies before these files: name the older ones, too`);
   }
   return { lines, continues, head: { seq: end.seq, hash: end.hash }, findings };
+}
+
+/** True when what is missing between two lines was being written when a crash came: nobody removed it. */
+function isInDoubt(before: ChainHead, { seq, kept }: ReadLine): boolean {
+  if (!kept || before.seq < kept.seq || before.seq >= seq - 1) return false;
+  return before.seq > kept.seq || before.hash === kept.hash;
 }
 
 /** Hash of a line that cannot be read. */
