@@ -2,7 +2,12 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
+import {
+  createSluice,
+  type AttachOptions,
+  type PrincipalResolver,
+  type SluiceOptions,
+} from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
@@ -18,6 +23,7 @@ export interface ServeOptions {
   readonly files?: Readonly<Record<string, Uint8Array | string>>;
   readonly sluice?: Partial<SluiceOptions>;
   readonly ws?: Partial<WebSocketHandlerOptions>;
+  readonly attach?: AttachOptions;
   readonly register?: (mcp: McpServer) => void;
   /** The whole server, when another one is wanted. */
   readonly create?: () => McpServer | Promise<McpServer>;
@@ -76,7 +82,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     if (options.create) return options.create();
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     options.register?.(mcp);
-    return sluice.attach(mcp);
+    return sluice.attach(mcp, options.attach);
   };
   const handler = createWebSocketHandler(factory, {
     url: `ws://127.0.0.1:${port}/mcp`,

@@ -1,6 +1,12 @@
 import { SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
+import {
+  createBinaryChannel,
+  type BinaryChannel,
+  type BinaryOptions,
+} from "./binary/binary-channel.ts";
 import { closings, type Closing } from "./closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";
@@ -19,8 +25,19 @@ export interface ClientTransportOptions {
   readonly reconnect?: ReconnectOptions | false;
   /** Bytes that may wait to be sent; more is rejected with `throttled`. Default 16 MiB. */
   readonly maxBufferedBytes?: number;
+  /**
+   * Lets bytes go beside messages as binary frames, with servers that declare that they take them
+   * (Binary Transfer RFC). Default: none.
+   */
+  readonly binary?: BinaryOptions;
   /** Called when a new connection stands in for a broken one. Legacy subscriptions are to be made again. */
   readonly onReconnect?: () => void;
+}
+
+/** A connection, and what goes beside its messages. */
+interface Line {
+  readonly socket: SocketPort;
+  readonly binary: BinaryChannel | undefined;
 }
 
 /** MCP over WebSocket for the clients of both SDK versions. */
@@ -36,9 +53,11 @@ export class WebSocketClientTransport implements Transport {
   readonly #pending = createPendingRequests();
   readonly #handshake = createHandshakeMemory();
   readonly #ended = new AbortController();
-  #socket: SocketPort | undefined;
+  #line: Line | undefined;
   /** The connection that is being made, or was made last. */
-  #next: Promise<SocketPort> | undefined;
+  #next: Promise<Line> | undefined;
+  /** What the server declared last. In the modern era nobody asks again on a new connection. */
+  #serverCapabilities: unknown;
   #waiting = 0;
   #tries = 0;
   #connectedAt = 0;
@@ -50,7 +69,16 @@ export class WebSocketClientTransport implements Transport {
 
   /** IP address of the server, where the platform tells. */
   get address(): string | undefined {
-    return this.#socket?.address;
+    return this.#line?.socket.address;
+  }
+
+  /**
+   * Where bytes can go beside a message to the server, for `binaryContent` of
+   * `@sluice/binary-transfer/client`; `undefined` while it takes none.
+   */
+  get outlet(): Outlet | undefined {
+    const { binary } = this.#line ?? {};
+    return binary && outletTo(binary.peer);
   }
 
   /** Connects. Rejects when that fails: the first connection is not tried twice. */
@@ -62,16 +90,16 @@ export class WebSocketClientTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     // nobody overtakes those who wait
-    const socket = (this.#waiting === 0 && this.#socket) || (await this.#whenConnected());
+    const line = (this.#waiting === 0 && this.#line) || (await this.#whenConnected());
     if (!this.#pending.mayAnswer(message)) return;
-    if (socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
+    if (line.socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
       throw new SluiceError(
         "throttled",
         "ws: send: the server takes nothing; wait before you send more",
       );
     this.#handshake.sent(message);
     this.#pending.sent(message);
-    socket.send(JSON.stringify(message));
+    say(line, message);
   }
 
   async close(): Promise<void> {
@@ -79,7 +107,7 @@ export class WebSocketClientTransport implements Transport {
   }
 
   /** A message waits for a connection that is being made; it was sent to nobody yet. */
-  async #whenConnected(): Promise<SocketPort> {
+  async #whenConnected(): Promise<Line> {
     if (!this.#next) throw new SluiceError("unavailable", "ws: send: the transport is closed");
     if (this.#waiting >= maxWaiting)
       throw new SluiceError("throttled", "ws: send: too many messages wait for a connection");
@@ -92,17 +120,17 @@ export class WebSocketClientTransport implements Transport {
   }
 
   /** Takes a new connection into use, unless the end came first. */
-  #adopt(socket: SocketPort): void {
+  #adopt(line: Line): void {
     const { signal } = this.#ended;
     if (signal.aborted) {
-      socket.close(closings.done.code, closings.done.reason);
+      line.socket.close(closings.done.code, closings.done.reason);
       throw signal.reason;
     }
-    this.#socket = socket;
+    this.#line = line;
     this.#connectedAt = performance.now();
   }
 
-  async #connect(): Promise<SocketPort> {
+  async #connect(): Promise<Line> {
     const { connectMs = 10_000 } = this.#options;
     const late = new AbortController();
     const timer = setTimeout(
@@ -113,32 +141,37 @@ export class WebSocketClientTransport implements Transport {
     let opening: Promise<SocketPort> | undefined;
     try {
       let socket: SocketPort | undefined;
+      const binary = this.#openBinary(() => socket);
       let answered: ((message: JSONRPCMessage) => void) | undefined;
       let broke: ((error: Error) => void) | undefined;
       const repeat = this.#handshake.repeat();
       opening = this.#open(
         {
           text: (data) => {
-            const message = this.#read(data);
+            const message = this.#read(data, binary);
             if (!message) return;
             if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
             else this.#receive(message);
           },
-          binary: () => this.#fail(closings.binary, "sent a binary frame"),
+          binary: (data) => {
+            if (binary && binary.readFrame(data) !== "refused") return;
+            this.#fail(closings.binary, "sent a binary frame");
+          },
           closed: (code, reason) => {
             broke?.(brokenBy(code, reason));
-            if (socket && this.#socket === socket) this.#lost(code, reason);
+            binary?.close(brokenBy(code, reason));
+            if (socket && this.#line?.socket === socket) this.#lost(code, reason);
           },
         },
         signal,
       );
       socket = await unlessAborted(opening, signal);
-      if (!repeat) return socket;
-      const opened = socket;
+      const line = { socket, binary };
+      if (!repeat) return line;
       const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
         answered = resolve;
         broke = reject;
-        opened.send(JSON.stringify(repeat.request));
+        say(line, repeat.request);
       });
       const answer = await unlessAborted(answering, signal);
       if (!repeat.accepts(answer))
@@ -146,8 +179,8 @@ export class WebSocketClientTransport implements Transport {
           "protocol",
           "ws: the server speaks another revision now; connect anew",
         );
-      socket.send(JSON.stringify(repeat.confirmation));
-      return socket;
+      say(line, repeat.confirmation);
+      return line;
     } catch (error) {
       // it may come in spite of that
       opening?.then(
@@ -160,12 +193,42 @@ export class WebSocketClientTransport implements Transport {
     }
   }
 
-  #read(data: string): JSONRPCMessage | undefined {
+  #read(data: string, binary: BinaryChannel | undefined): JSONRPCMessage | undefined {
     // a connection that was closed may still bring what was under way
     if (this.#ended.signal.aborted) return undefined;
     const { message, fault } = readMessage(data);
     if (fault) this.#fail(fault.closing, "sent what is no JSON-RPC message");
-    return message;
+    if (!message || !binary) return message;
+    if ("result" in message)
+      this.#serverCapabilities = message.result["capabilities"] ?? this.#serverCapabilities;
+    return binary.read(message).message;
+  }
+
+  #openBinary(socket: () => SocketPort | undefined): BinaryChannel | undefined {
+    const { binary } = this.#options;
+    if (!binary) return undefined;
+    let heldUp = 0;
+    const history = { declared: this.#serverCapabilities };
+    return createBinaryChannel(
+      "client",
+      { ...binary, ...history },
+      {
+        sendText: (text) => socket()?.send(text),
+        async sendBinary(frame) {
+          await socket()?.sendBinary(frame);
+        },
+        get canPause() {
+          return socket()?.pause !== undefined;
+        },
+        pauseUntil(room) {
+          heldUp += 1;
+          socket()?.pause?.();
+          void room.then(() => (heldUp -= 1) === 0 && socket()?.resume?.());
+        },
+        breakOff: () => socket()?.close(closings.fault.code, closings.fault.reason),
+        onError: (error) => this.onerror?.(error as Error),
+      },
+    );
   }
 
   #receive(message: JSONRPCMessage): void {
@@ -183,7 +246,7 @@ export class WebSocketClientTransport implements Transport {
   }
 
   #lost(code: number, reason: string): void {
-    this.#socket = undefined;
+    this.#line = undefined;
     const { reconnect = {} } = this.#options;
     const error = brokenBy(code, reason);
     if (reconnect === false || finalCodes.has(code)) {
@@ -198,7 +261,7 @@ export class WebSocketClientTransport implements Transport {
     for (const message of this.#pending.lose()) this.onmessage?.(message);
   }
 
-  async #reconnect(options: ReconnectOptions, reason: SluiceError): Promise<SocketPort> {
+  async #reconnect(options: ReconnectOptions, reason: SluiceError): Promise<Line> {
     let error: unknown = reason;
     const { signal } = this.#ended;
     while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
@@ -206,10 +269,10 @@ export class WebSocketClientTransport implements Transport {
       await pause(backoffMs(this.#tries, options, { retryAfterMs }), signal);
       this.#tries += 1;
       try {
-        const socket = await this.#connect();
-        this.#adopt(socket);
+        const line = await this.#connect();
+        this.#adopt(line);
         this.#options.onReconnect?.();
-        return socket;
+        return line;
       } catch (caught) {
         signal.throwIfAborted();
         error = caught;
@@ -225,12 +288,19 @@ export class WebSocketClientTransport implements Transport {
   #end({ code, reason }: Closing): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new SluiceError("unavailable", "ws: the transport was closed"));
-    const socket = this.#socket;
-    this.#socket = undefined;
+    const line = this.#line;
+    this.#line = undefined;
     this.#next = undefined;
-    socket?.close(code, reason);
+    line?.socket.close(code, reason);
     this.onclose?.();
   }
+}
+
+/** Sends a message, and behind it what it refers to. */
+function say({ socket, binary }: Line, message: JSONRPCMessage): void {
+  const { text, follow } = binary?.write(message) ?? { text: JSON.stringify(message) };
+  socket.send(text);
+  void follow?.();
 }
 
 const maxWaiting = 256;

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
 import type { OpenSocket } from "./socket-port.ts";
+import { sendFrame } from "./send-frame.ts";
 import { SUBPROTOCOL } from "./subprotocol.ts";
 
 /** How a socket of Node is opened and kept. */
@@ -27,7 +28,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
     });
     // a server may speak at once, before those who wait for the opening are told of it
     socket.on("message", (data, isBinary) => {
-      if (isBinary) events.binary();
+      if (isBinary) events.binary(data as Buffer);
       else events.text((data as Buffer).toString());
     });
     let address: string | undefined;
@@ -64,6 +65,9 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
     });
     return {
       send: (text) => socket.send(text),
+      sendBinary: (frame) => sendFrame(socket, frame),
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
       close: (code, reason) => socket.close(code, reason),
       get bufferedAmount() {
         return socket.bufferedAmount;
@@ -86,7 +90,7 @@ function keepAlive(socket: WebSocket, intervalMs: number): NodeJS.Timeout {
   socket.on("ping", heard);
   socket.on("pong", heard);
   return setInterval(() => {
-    if (isSilent) return socket.terminate();
+    if (isSilent && !socket.isPaused) return socket.terminate();
     isSilent = true;
     socket.ping();
   }, intervalMs).unref();

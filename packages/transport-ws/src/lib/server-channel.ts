@@ -1,16 +1,24 @@
 import { SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
+import {
+  createBinaryChannel,
+  type BinaryChannel,
+  type BinaryOptions,
+} from "./binary/binary-channel.ts";
 import { closings, type Closing } from "./closing.ts";
 import { literalCapabilities } from "./literal-capabilities.ts";
 import { createTokenBucket, type MessageRate, type TokenBucket } from "./message-rate.ts";
 import { readMessage } from "./read-message.ts";
+import { sendFrame } from "./send-frame.ts";
 
 /** What one connection may cost. */
 export interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
   readonly messageRate: MessageRate;
+  /** Absent: no binary frames. */
+  readonly binary?: BinaryOptions;
 }
 
 /** One connection as the SDK sees it. A class because there are thousands of them. */
@@ -26,21 +34,37 @@ export class ServerChannel implements Transport {
   readonly #unanswered = new Set<RequestId>();
   #closing: Closing = closings.done;
   #pause: NodeJS.Timeout | undefined;
+  /** Streams without credit whose readers are behind. */
+  #heldUp = 0;
+  readonly #binary: BinaryChannel | undefined;
 
-  constructor(socket: WebSocket, { maxBufferedBytes, messageRate }: ChannelLimits) {
+  constructor(socket: WebSocket, { maxBufferedBytes, messageRate, binary }: ChannelLimits) {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
     this.#bucket = createTokenBucket(messageRate);
+    this.#binary =
+      binary &&
+      createBinaryChannel("server", binary, {
+        sendText: (text) => void this.#write(text).catch(() => {}),
+        sendBinary: (frame) => sendFrame(socket, frame),
+        canPause: true,
+        pauseUntil: (room) => void this.#holdUp(room),
+        breakOff: () => this.end(closings.fault),
+        onError: (error) => this.onerror?.(error as Error),
+      });
   }
 
-  /** No request is waiting for its answer. Subscriptions do not count: they last as long as the connection. */
+  /**
+   * No request is waiting for its answer or the bytes of one. Subscriptions do not count: they last
+   * as long as the connection.
+   */
   get isIdle(): boolean {
-    return this.#unanswered.size === 0;
+    return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
   }
 
   /** True while nothing is read because the peer was too fast. */
   get isPaused(): boolean {
-    return this.#pause !== undefined;
+    return this.#pause !== undefined || this.#heldUp > 0;
   }
 
   async start(): Promise<void> {
@@ -51,6 +75,7 @@ export class ServerChannel implements Transport {
     this.#socket.on("close", () => {
       clearTimeout(this.#pause);
       this.#unanswered.clear();
+      this.#binary?.close(new SluiceError("interrupted", "ws: the connection is gone"));
       this.onclose?.();
     });
   }
@@ -61,8 +86,17 @@ export class ServerChannel implements Transport {
       this.end(closings.slow);
       throw new SluiceError("interrupted", "ws: send: the peer takes nothing; it was given up");
     }
-    await this.#write(JSON.stringify(message));
+    const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
+    const written = this.#write(text);
+    if (follow) void this.#goOn(follow());
+    await written;
     if (!("method" in message)) this.#settle(message.id!);
+  }
+
+  /** Bytes behind an answer keep a connection from being idle, and nobody from going on. */
+  async #goOn(followed: Promise<number>): Promise<void> {
+    const streams = await followed;
+    if (streams > 0 && this.isIdle) this.onidle?.();
   }
 
   /** Ends the connection for a reason. The first reason counts. */
@@ -92,16 +126,24 @@ export class ServerChannel implements Transport {
   #receive(data: RawData, isBinary: boolean): void {
     // what came in behind the message that ended the connection
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (isBinary) return this.end(closings.binary);
+    if (isBinary) return this.#receiveFrame(data as Buffer);
     const { message, fault } = readMessage((data as Buffer).toString());
     if (fault) {
       const error = { code: fault.code, message: fault.message };
       this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error })).catch(() => {});
       return this.end(fault.closing);
     }
-    this.#spend();
-    this.#note(message);
-    this.onmessage?.(literalCapabilities(message));
+    const read = this.#binary?.read(message) ?? { message, isPaid: false };
+    if (!read.isPaid) this.#spend();
+    if (!read.message) return;
+    this.#note(read.message);
+    this.onmessage?.(literalCapabilities(read.message));
+  }
+
+  #receiveFrame(frame: Uint8Array): void {
+    const taken = this.#binary?.readFrame(frame) ?? "refused";
+    if (taken === "refused") this.end(closings.binary);
+    else if (taken === "stray") this.#spend();
   }
 
   #note(message: JSONRPCMessage): void {
@@ -130,6 +172,15 @@ export class ServerChannel implements Transport {
     if (this.#pause === undefined) return;
     clearTimeout(this.#pause);
     this.#pause = undefined;
-    this.#socket.resume();
+    if (this.#heldUp === 0) this.#socket.resume();
+  }
+
+  /** Reads nothing until there is room: a peer that knows no credit has to wait in its own send buffer. */
+  async #holdUp(room: Promise<void>): Promise<void> {
+    this.#heldUp += 1;
+    this.#socket.pause();
+    await room;
+    this.#heldUp -= 1;
+    if (!this.isPaused) this.#socket.resume();
   }
 }

@@ -1,6 +1,11 @@
 /** An open WebSocket, whatever implements it. */
 export interface SocketPort {
   send(text: string): void;
+  /** Resolves when the network took the frame, which may be changed then. Rejects when the connection is gone. */
+  sendBinary(frame: Uint8Array): Promise<void>;
+  /** Stops reading, until `resume`. Absent where the platform cannot. */
+  pause?(): void;
+  resume?(): void;
   /** Ends the connection. `closed` follows in any case, soon. */
   close(code: number, reason: string): void;
   /** Bytes that were not handed to the network yet. */
@@ -12,7 +17,8 @@ export interface SocketPort {
 /** What a connection tells. */
 interface SocketEvents {
   text(data: string): void;
-  binary(): void;
+  /** The bytes are the listener's from now on. */
+  binary(data: Uint8Array): void;
   /** The end; nothing follows. */
   closed(code: number, reason: string): void;
 }

@@ -7,7 +7,8 @@ interface WebSocketLike {
   readonly protocol: string;
   readonly bufferedAmount: number;
   binaryType: string;
-  send(data: string): void;
+  readonly readyState: number;
+  send(data: string | Uint8Array): void;
   close(code?: number, reason?: string): void;
   addEventListener(type: string, listener: (event: never) => void): void;
 }
@@ -47,7 +48,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       });
       socket.addEventListener("message", ({ data }: { data: unknown }) => {
         if (typeof data === "string") events.text(data);
-        else events.binary();
+        else events.binary(new Uint8Array(data as ArrayBuffer));
       });
     });
     if (socket.protocol !== SUBPROTOCOL) {
@@ -57,6 +58,15 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
     }
     return {
       send: (text) => socket.send(text),
+      async sendBinary(frame) {
+        socket.send(frame);
+        // nobody tells when the buffer has emptied
+        while (socket.bufferedAmount > 0) {
+          if (socket.readyState !== open)
+            throw new SluiceError("interrupted", "ws: send: the connection is gone");
+          await new Promise((resolve) => setTimeout(resolve, pollMs));
+        }
+      },
       // browsers let a page say no other code than 1000 and those from 3000
       close: () => socket.close(1000),
       get bufferedAmount() {
@@ -65,3 +75,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
     };
   };
 }
+
+/** `readyState` of an open socket. */
+const open = 1;
+const pollMs = 4;

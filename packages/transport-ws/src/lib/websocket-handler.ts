@@ -15,6 +15,7 @@ import {
   type Authentication,
   type AuthenticationOptions,
 } from "./authenticate.ts";
+import type { BinaryOptions } from "./binary/binary-channel.ts";
 import { closings } from "./closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry, withinMs } from "./deadline.ts";
@@ -50,6 +51,11 @@ export interface WebSocketHandlerOptions
    * second, and 200 at once.
    */
   readonly messageRate?: MessageRate;
+  /**
+   * Lets bytes go beside messages as binary frames, with clients that declare that they take them
+   * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
+   */
+  readonly binary?: BinaryOptions;
   /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
   readonly pingIntervalMs?: number;
   /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
@@ -88,6 +94,7 @@ export function createWebSocketHandler(
     maxBufferedBytes = 2 ** 24,
     messageRate = { perSecond: 100, burst: 200 },
     pingIntervalMs = 30_000,
+    binary,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
   } = options;
@@ -164,7 +171,8 @@ export function createWebSocketHandler(
     { headers }: IncomingMessage,
     authInfo: AuthInfo | undefined,
   ): void {
-    const channel = new ServerChannel(socket, { maxBufferedBytes, messageRate });
+    const limits = { maxBufferedBytes, messageRate, ...(binary && { binary }) };
+    const channel = new ServerChannel(socket, limits);
     const gone = new AbortController();
     const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
     // frames against the protocol; ws has closed with the right code by now

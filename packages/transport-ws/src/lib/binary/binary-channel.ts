@@ -1,0 +1,186 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
+import {
+  createBinaryPeer,
+  type BinaryPeer,
+  type BinaryPeerOptions,
+} from "@sluice/binary-transfer/client";
+import { createFrameInlet } from "./frame-inlet.ts";
+import { createFrameOutlet } from "./frame-outlet.ts";
+
+/** What binary transfer may cost a connection. */
+export interface BinaryOptions {
+  /** Largest transfer in bytes, either way. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
+  readonly maxStreams?: number;
+  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
+  readonly windowBytes?: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  readonly idleMs?: number;
+}
+
+/** What the other end declared on an earlier connection, for one that says it only once. */
+interface BinaryHistory {
+  readonly declared?: unknown;
+}
+
+/** What the channel needs of its socket. */
+export interface BinaryLink {
+  sendText(text: string): void;
+  /** Resolves when the network took it. */
+  sendBinary(frame: Uint8Array): Promise<void>;
+  /** False where the platform's sockets cannot stop reading. */
+  readonly canPause: boolean;
+  /** Reads nothing until the promise settles. */
+  pauseUntil(room: Promise<void>): void;
+  /** A stream broke, and the peer knows no other way to hear of it: the connection has to end. */
+  breakOff(): void;
+  onError(error: unknown): void;
+}
+
+/** A message that came in. */
+export interface ReadResult<Message> {
+  /** For the SDK; absent when it was for the channel itself. */
+  readonly message?: Message;
+  /** True when bytes stand behind it: it need not count as one of many messages. */
+  readonly isPaid: boolean;
+}
+
+/** One end of a connection whose messages may refer to binary frames beside them. */
+export interface BinaryChannel {
+  readonly peer: BinaryPeer;
+  /** True while nothing is on its way out. */
+  readonly isIdle: boolean;
+  /**
+   * The text of a message. Call `follow` as soon as it was handed to the socket: it sends the streams
+   * that the message refers to, and resolves with their number when they are through.
+   */
+  write(message: object): { readonly text: string; readonly follow: () => Promise<number> };
+  read<Message extends object>(message: Message): ReadResult<Message>;
+  /** Takes a binary frame. `stray`: of no stream here. `refused`: no frames were negotiated. */
+  readFrame(frame: Uint8Array): "taken" | "stray" | "refused";
+  close(reason: unknown): void;
+}
+
+/** Makes one end. Close it with its connection. */
+export function createBinaryChannel(
+  role: BinaryPeerOptions["role"],
+  options: BinaryOptions & BinaryHistory,
+  link: BinaryLink,
+): BinaryChannel {
+  const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
+  const outlet = createFrameOutlet({
+    send: (frame) => link.sendBinary(frame),
+    giveUp({ ref }, reason) {
+      if (ref.interleave) notify(BINARY_ABORT_METHOD, { streamId: ref.streamId, reason });
+      else link.breakOff();
+    },
+  });
+  const inlet = createFrameInlet({
+    inbox: () => peer.inbox,
+    windowBytes,
+    canPause: () => link.canPause,
+    control: {
+      credit: (streamId, bytes) => notify(BINARY_CREDIT_METHOD, { streamId, bytes }),
+      abort: (streamId, reason) => notify(BINARY_ABORT_METHOD, { streamId, reason }),
+    },
+  });
+  const peer = createBinaryPeer({
+    ...limits,
+    role,
+    mode: "websocket-binary",
+    maxBinarySize,
+    windowBytes,
+    interleave: { windowBytes },
+    onRead: (streamId, bytes) => inlet.onRead(streamId, bytes),
+    onEnd: (streamId, error) => inlet.onEnd(streamId, error),
+  });
+
+  function notify(method: string, params: object): void {
+    link.sendText(JSON.stringify({ jsonrpc: "2.0", method, params }));
+  }
+
+  /** True when the word made sense and stands for bytes that were moved. */
+  function heed(method: unknown, { streamId, bytes, reason }: Params): boolean {
+    if (typeof streamId !== "string") return false;
+    if (method === BINARY_ABORT_METHOD) {
+      const code = isCode(reason) ? reason : "interrupted";
+      outlet.drop(streamId, code);
+      inlet.drop(streamId, code);
+      return false;
+    }
+    if (typeof bytes !== "number" || !Number.isSafeInteger(bytes) || bytes < 1) return false;
+    return outlet.credit(streamId, bytes) && bytes >= leastPaidBytes;
+  }
+
+  /** What becomes of a message whose references are malformed: an error for whoever waits for an answer. */
+  function refuse<Message extends object>(message: Message, error: unknown): ReadResult<Message> {
+    link.onError(error);
+    const { id, method } = message as { id?: unknown; method?: unknown };
+    const answer = { jsonrpc: "2.0", id, error: malformedReference };
+    if (method === undefined) return { message: answer as unknown as Message, isPaid: false };
+    if (id !== undefined) link.sendText(JSON.stringify(answer));
+    return { isPaid: false };
+  }
+
+  return {
+    peer,
+    get isIdle() {
+      return outlet.size === 0;
+    },
+    write(message) {
+      const { text, streams } = peer.sending(message);
+      const window = peer.terms?.interleave?.windowBytes;
+      return {
+        text,
+        async follow() {
+          await Promise.all(streams.map((stream) => outlet.add(stream, window)));
+          return streams.length;
+        },
+      };
+    },
+    read(message) {
+      const { method, params } = message as { method?: unknown; params?: Params };
+      if (method === BINARY_CREDIT_METHOD || method === BINARY_ABORT_METHOD)
+        return { isPaid: heed(method, params ?? {}) };
+      try {
+        const received = peer.received(message);
+        for (const ref of received.refs) inlet.begin(ref);
+        return { message: received.message, isPaid: false };
+      } catch (error) {
+        return refuse(message, error);
+      }
+    },
+    readFrame(frame) {
+      if (!peer.terms) return "refused";
+      try {
+        const room = inlet.take(frame);
+        if (room) link.pauseUntil(room);
+        return "taken";
+      } catch (error) {
+        link.onError(error);
+        return "stray";
+      }
+    },
+    close(reason) {
+      outlet.close(reason);
+      peer.close(reason);
+    },
+  };
+}
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** Less than this is said only at the end of a stream. */
+const leastPaidBytes = 2_048;
+
+const malformedReference = {
+  code: -32_602,
+  message: "Invalid params: a reference to bytes is malformed",
+  data: { reason: "invalid" },
+};
+
+function isCode(reason: unknown): reason is SluiceErrorCode {
+  return SluiceError.is({ name: "SluiceError", code: reason });
+}

@@ -1,0 +1,118 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import {
+  decodeStreamId,
+  streamIdBytes,
+  type Arrival,
+  type Inbox,
+} from "@sluice/binary-transfer/client";
+
+/** What the inlet says to the sender of a stream that stands between other messages. */
+export interface FrameControl {
+  credit(streamId: string, bytes: number): void;
+  abort(streamId: string, reason: SluiceErrorCode): void;
+}
+
+/** Streams of one connection on their way in. */
+export interface FrameInlet {
+  /** Begins what a message refers to, or tells its sender that it is not wanted. */
+  begin(ref: BinaryRef): void;
+  /**
+   * Takes a frame. Gives a promise where nothing more is to be read from the connection before it
+   * settles: a sender that knows no credit has to wait somewhere. Throws `protocol` for a frame that has no
+   * stream id, and `not_found` for one of a stream that nobody announced or that is over; it is dropped then.
+   */
+  take(frame: Uint8Array): Promise<void> | undefined;
+  /** The sender gave a stream up. */
+  drop(streamId: string, reason: SluiceErrorCode): void;
+  /** For the inbox: a reader took bytes. */
+  onRead(streamId: string, bytes: number): void;
+  /** For the inbox: a transfer is over. */
+  onEnd(streamId: string, error?: unknown): void;
+}
+
+interface Arriving {
+  readonly arrival: Arrival;
+  /** Bytes still to come. */
+  left: number;
+  /** Bytes that the reader took since the sender was last told. */
+  owed: number;
+  /** Bytes that the sender may not send yet. */
+  withheld: number;
+}
+
+/** What an inlet works with. */
+export interface FrameInletOptions {
+  /** Gives the inbox, which is made with the inlet's own callbacks. */
+  readonly inbox: () => Inbox;
+  readonly windowBytes: number;
+  /** Whether the connection can be made to wait; where it cannot, every sender is held to the window. */
+  readonly canPause: () => boolean;
+  readonly control: FrameControl;
+}
+
+/** Makes the inlet of a connection. */
+export function createFrameInlet(options: FrameInletOptions): FrameInlet {
+  const { inbox, windowBytes, canPause, control } = options;
+  const arriving = new Map<string, Arriving>();
+
+  /** Holds a sender with credit to it, and makes one without it wait. */
+  function write(entry: Arriving, chunk: Uint8Array): Promise<void> | undefined {
+    const { arrival } = entry;
+    const { streamId } = arrival.ref;
+    const isHeld = arrival.ref.interleave === true || !canPause();
+    if (isHeld && arrival.queuedBytes + chunk.length > windowBytes) {
+      arrival.fail(new SluiceError("protocol", `ws: stream ${streamId} overran its window`));
+      return undefined;
+    }
+    entry.left -= chunk.length;
+    const room = arrival.write(chunk);
+    if (entry.left === 0) arrival.end();
+    return isHeld ? undefined : room;
+  }
+
+  return {
+    begin(ref) {
+      const { streamId, size } = ref;
+      try {
+        const arrival = inbox().begin(streamId);
+        const withheld = Math.max(0, size - windowBytes);
+        arriving.set(streamId, { arrival, left: size, owed: 0, withheld });
+        if (size === 0) arrival.end();
+      } catch (error) {
+        if (ref.interleave)
+          control.abort(streamId, SluiceError.is(error) ? error.code : "internal");
+      }
+    },
+    take(frame) {
+      if (frame.length < streamIdBytes)
+        throw new SluiceError("protocol", "ws: a binary frame is too short for a stream id");
+      const streamId = decodeStreamId(frame);
+      const entry = arriving.get(streamId);
+      if (entry) return write(entry, frame.subarray(streamIdBytes));
+      throw new SluiceError(
+        "not_found",
+        `ws: a binary frame belongs to stream ${streamId}, which is over or was never announced`,
+      );
+    },
+    drop(streamId, reason) {
+      const error = new SluiceError(reason, `ws: the sender gave stream ${streamId} up`);
+      arriving.get(streamId)?.arrival.fail(error);
+    },
+    onRead(streamId, bytes) {
+      const entry = arriving.get(streamId);
+      if (!entry?.arrival.ref.interleave || entry.withheld === 0) return;
+      entry.owed += bytes;
+      if (entry.owed < windowBytes / 2 && entry.owed < entry.withheld) return;
+      control.credit(streamId, entry.owed);
+      entry.withheld = Math.max(0, entry.withheld - entry.owed);
+      entry.owed = 0;
+    },
+    onEnd(streamId, error) {
+      const entry = arriving.get(streamId);
+      arriving.delete(streamId);
+      if (error === undefined || !entry || entry.left <= 0 || !entry.arrival.ref.interleave) return;
+      control.abort(streamId, SluiceError.is(error) ? error.code : "interrupted");
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+
+/** Bytes of a stream in one frame. A message never waits for more than one such frame. */
+export const chunkBytes = 65_536;
+
+/** Where frames go. */
+export interface FrameSink {
+  /** Resolves when the network took the frame, which may be reused then. Rejects when the connection is gone. */
+  send(frame: Uint8Array): Promise<void>;
+  /** Tells the receiver that a stream ends before its last byte; it has to hear of it in one way or another. */
+  giveUp(stream: OutgoingStream, reason: SluiceErrorCode): void;
+}
+
+/** Streams of one connection on their way out, chunk by chunk in turn. */
+export interface FrameOutlet {
+  /** Streams under way. */
+  readonly size: number;
+  /**
+   * Sends a stream; a receiver that gives credit takes `windowBytes` before its first. It never
+   * rejects: `stream.end` tells how it went.
+   */
+  add(stream: OutgoingStream, windowBytes?: number): Promise<void>;
+  /**
+   * The receiver takes so many bytes more. False for a word that means nothing: of no stream here, or
+   * of more than was sent.
+   */
+  credit(streamId: string, bytes: number): boolean;
+  /** The receiver wants no more of a stream. */
+  drop(streamId: string, reason: SluiceErrorCode): void;
+  /** Ends all of them: the connection is gone. */
+  close(reason: unknown): void;
+}
+
+/** What is known of a stream under way. */
+interface Sending {
+  readonly stream: OutgoingStream;
+  readonly stopped: AbortController;
+  /** Bytes that may be sent now. */
+  allowance: number;
+  sent: number;
+  credited: number;
+  wake: (() => void) | undefined;
+}
+
+/** Makes the outlet of a connection. */
+export function createFrameOutlet(sink: FrameSink): FrameOutlet {
+  const sendings = new Map<string, Sending>();
+  // one at a time is under way, so one buffer does
+  const frame = new Uint8Array(streamIdBytes + chunkBytes);
+  let turn: Promise<void> = Promise.resolve();
+
+  /** Sends one frame when those who asked before have sent theirs. */
+  function sendInTurn({ stream, stopped }: Sending, chunk: Uint8Array): Promise<void> {
+    const mine = turn.then(async () => {
+      stopped.signal.throwIfAborted();
+      frame.set(encodeStreamId(stream.ref.streamId));
+      frame.set(chunk, streamIdBytes);
+      await sink.send(frame.subarray(0, streamIdBytes + chunk.length)).catch((error: unknown) => {
+        stopped.abort(error);
+        throw error;
+      });
+      return undefined;
+    });
+    turn = mine.catch(() => {});
+    return mine;
+  }
+
+  async function sendChunk(sending: Sending, chunk: Uint8Array): Promise<void> {
+    const { stream, stopped } = sending;
+    if (sending.sent + chunk.length > stream.ref.size)
+      throw new SluiceError("corrupt", `ws: the source gave more than ${stream.ref.size} bytes`);
+    for (let at = 0; at < chunk.length;) {
+      while (sending.allowance === 0) {
+        stopped.signal.throwIfAborted();
+        await new Promise<void>((resolve) => (sending.wake = resolve));
+      }
+      const piece = chunk.subarray(at, at + Math.min(chunkBytes, sending.allowance));
+      await sendInTurn(sending, piece);
+      at += piece.length;
+      sending.sent += piece.length;
+      sending.allowance -= piece.length;
+    }
+  }
+
+  async function sendAll(sending: Sending): Promise<void> {
+    const { stream, stopped } = sending;
+    const reader = stream.source.body.getReader();
+    const stop = (): void => {
+      sending.wake?.();
+      reader.cancel(stopped.signal.reason).catch(() => {});
+    };
+    stopped.signal.addEventListener("abort", stop, { once: true });
+    try {
+      for (let step = await reader.read(); !step.done; step = await reader.read())
+        await sendChunk(sending, step.value);
+      stopped.signal.throwIfAborted();
+      if (sending.sent < stream.ref.size)
+        throw new SluiceError(
+          "interrupted",
+          `ws: the source ended at ${sending.sent} of ${stream.ref.size} bytes`,
+        );
+    } finally {
+      stopped.signal.removeEventListener("abort", stop);
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  return {
+    get size() {
+      return sendings.size;
+    },
+    async add(stream, windowBytes) {
+      const { ref } = stream;
+      const sending: Sending = {
+        stream,
+        stopped: new AbortController(),
+        allowance: windowBytes ?? Infinity,
+        sent: 0,
+        credited: 0,
+        wake: undefined,
+      };
+      sendings.set(ref.streamId, sending);
+      try {
+        await sendAll(sending);
+        stream.end({ outcome: "complete", bytes: sending.sent });
+      } catch (error) {
+        const { aborted } = sending.stopped.signal;
+        stream.end({ outcome: aborted ? "aborted" : "failed", bytes: sending.sent, error });
+        if (!aborted) sink.giveUp(stream, SluiceError.is(error) ? error.code : "internal");
+      } finally {
+        sendings.delete(ref.streamId);
+      }
+    },
+    credit(streamId, bytes) {
+      const sending = sendings.get(streamId);
+      if (!sending || sending.credited + bytes > sending.sent) return false;
+      sending.credited += bytes;
+      sending.allowance += bytes;
+      sending.wake?.();
+      return true;
+    },
+    drop(streamId, reason) {
+      const error = new SluiceError(reason, `ws: the receiver gave stream ${streamId} up`);
+      sendings.get(streamId)?.stopped.abort(error);
+    },
+    close(reason) {
+      for (const { stopped } of sendings.values()) stopped.abort(reason);
+    },
+  };
+}
