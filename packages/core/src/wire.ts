@@ -117,6 +117,8 @@ export interface FileValue {
   readonly size?: number;
   /** `value` is base64url without padding. */
   readonly digest?: { readonly algorithm: "sha-256"; readonly value: string };
+  /** Ours: `expiresAt`, until when the URI is good. */
+  readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: Pick<UploadEndpointMeta, "expiresAt"> };
 }
 
 /** How to move the bytes (SEP-2631 §6 and §8). */
@@ -131,7 +133,11 @@ export interface FileTransferDescriptor {
   };
   /** ISO 8601 date-time. Optional in the draft; ours always has it. */
   readonly expiresAt: string;
-  readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta };
+  /** Under {@link UPLOADS_EXTENSION_ID} of an upload, under {@link EXTENSION_ID} of a download. */
+  readonly _meta?: {
+    readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta;
+    readonly [EXTENSION_ID]?: DownloadUrlMeta;
+  };
 }
 
 /** Header fields of draft-ietf-httpbis-resumable-upload §4.1: integer, boolean (`?0`, `?1`), integer, dictionary. */

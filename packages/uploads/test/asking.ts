@@ -188,6 +188,18 @@ export function createFakeSlots(): FakeSlots {
       confirmed.set(uploadId, handles);
       return handles;
     },
+    async keep(_principal, { mimeType, bytes }) {
+      return {
+        uploadId: "inline",
+        name: "download",
+        mimeType,
+        size: bytes.length,
+        sha256: "0".repeat(64),
+        scan: "clean",
+        open: () => Promise.reject(new SluiceError("not_found", "fake: no bytes")),
+        remove: async () => void removed.push("inline"),
+      };
+    },
     async discard(uploadId) {
       discarded.push(uploadId);
       came.delete(uploadId);

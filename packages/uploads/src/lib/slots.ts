@@ -99,6 +99,16 @@ export interface Slots {
     uploadId: string,
     options?: { readonly signal?: AbortSignal },
   ): Promise<readonly UploadedFile[]>;
+  /**
+   * Takes a small file that is here already, such as one inside a message, the way the endpoint and
+   * `confirm` would: checked, scanned, counted and then the principal's.
+   */
+  keep(
+    principal: Principal | undefined,
+    file: { readonly mimeType: string; readonly bytes: Uint8Array },
+    terms: SlotTerms,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<UploadedFile>;
   /** Removes what came for a slot. Idempotent. */
   discard(uploadId: string): Promise<void>;
   /** What this process has received for a slot. */

@@ -1,0 +1,112 @@
+import { createSha256, fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
+import {
+  EXTENSION_ID,
+  UPLOADS_EXTENSION_ID,
+  type FileTransferDescriptor,
+  type FileValue,
+} from "@sluice/core/wire";
+import type { Host } from "@sluice/server";
+import type { ObjectInfo } from "@sluice/storage";
+import { formatDigest } from "./file-digest.ts";
+import type { FileParts } from "./file-transfer.ts";
+
+/** Who asks, and whose files count. */
+interface DownloadWork {
+  readonly identity: Awaited<ReturnType<Host["identify"]>>;
+  readonly owner: Principal | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** How long the URI of a file that a tool returned is good. */
+const valueTtlMs = 3_600_000;
+
+/** A resource as a file; see `FileTransfer.value`. */
+export async function valueOf(
+  { host, uris }: FileParts,
+  resourceUri: string,
+  { identity, owner, signal }: DownloadWork,
+): Promise<FileValue> {
+  const key = host.mapper.toKey(resourceUri);
+  const { principal } = identity;
+  const storage = await host.reach({ principal, key, action: "stream" });
+  const { info, size, sha256 } = await digestOf(storage, key, signal);
+  const expiresAt = Date.now() + valueTtlMs;
+  const { etag } = info;
+  const uri = uris.format({ kind: "resource", key, etag, sha256, expiresAt }, owner);
+  return { ...describeFile(uri, info, { size, sha256 }), _meta: expiryMeta(expiresAt) };
+}
+
+/** Result of `files/authorizeDownload`: an `AuthorizedFile` (SEP-2631 §4). */
+interface AuthorizedDownload {
+  readonly file: FileValue;
+  readonly download: FileTransferDescriptor;
+}
+
+/** Mints the same grant as `resources/stream`, for the version that the URI was made for. */
+export async function authorizeDownload(
+  { host, uris }: FileParts,
+  uri: string,
+  { identity, owner, signal }: DownloadWork,
+): Promise<AuthorizedDownload> {
+  const handle = uris.parse(uri, owner);
+  if (handle.kind !== "resource")
+    throw new SluiceError("not_found", "files: what was uploaded is not there to be downloaded");
+  const { key, etag, sha256, expiresAt } = handle;
+  const storage = await host.reach({ principal: identity.principal, key, action: "stream" });
+  const info = await storage.describe(key, { signal });
+  if (info.etag !== etag)
+    throw new SluiceError("precondition_failed", "files: the file has changed since");
+  const grant = host.mint(identity, key, etag);
+  if (!grant) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
+  const until = new Date(grant.expiresAt).toISOString();
+  const auth = identity.principal ? "bound" : "self";
+  return {
+    file: { ...describeFile(uri, info, { size: info.size, sha256 }), _meta: expiryMeta(expiresAt) },
+    download: {
+      transport: "https",
+      method: "GET",
+      url: grant.url,
+      expiresAt: until,
+      _meta: { [EXTENSION_ID]: { auth, expiresAt: until } },
+    },
+  };
+}
+
+function describeFile(
+  uri: string,
+  { key, contentType }: ObjectInfo,
+  { size, sha256 }: { readonly size: number | undefined; readonly sha256: string },
+): FileValue {
+  const name = fileNameFromUri(key);
+  return {
+    uri,
+    ...(name !== undefined && { name }),
+    ...(contentType !== undefined && { mimeType: contentType }),
+    ...(size !== undefined && { size }),
+    digest: formatDigest(sha256),
+  };
+}
+
+function expiryMeta(expiresAt: number): NonNullable<FileValue["_meta"]> {
+  return { [UPLOADS_EXTENSION_ID]: { expiresAt: new Date(expiresAt).toISOString() } };
+}
+
+/** Size and SHA-256 of one version: as storage knows them, or read once. */
+async function digestOf(
+  storage: Awaited<ReturnType<Host["reach"]>>,
+  key: string,
+  signal: AbortSignal,
+): Promise<{ info: ObjectInfo; size: number; sha256: string }> {
+  const known = await storage.describe(key, { signal });
+  const sha256 = known.digests?.sha256;
+  if (sha256 !== undefined && known.size !== undefined)
+    return { info: known, size: known.size, sha256 };
+  const { info, body } = await storage.open(key, { signal });
+  const hash = createSha256();
+  let size = 0;
+  for await (const chunk of body) {
+    hash.update(chunk);
+    size += chunk.length;
+  }
+  return { info, size, sha256: hash.digest() };
+}

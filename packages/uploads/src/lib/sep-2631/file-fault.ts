@@ -1,0 +1,49 @@
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+
+/** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
+export function refusal(
+  message: string,
+  details: { readonly reason: string } & Readonly<Record<string, unknown>>,
+): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `files: ${message}`, details);
+}
+
+/** What a peer learns of an error (SEP-2631 §10): -32602 for what it can change, else -32603. */
+export function faultFor(error: unknown, onError: (error: unknown) => void): ProtocolError {
+  if (ProtocolError.isInstance(error)) return error;
+  const code = SluiceError.is(error) ? error.code : "internal";
+  const reason = reasons[code];
+  if (reason !== undefined) return refusal(sentences[reason]!, { reason });
+  if (code === "throttled" || code === "unavailable") {
+    const { retryAfterMs } = error as SluiceError;
+    const data = { reason: "busy", ...(retryAfterMs !== undefined && { retryAfterMs }) };
+    return new ProtocolError(ProtocolErrorCode.InternalError, "files: busy, try again later", data);
+  }
+  onError(error);
+  const data = { reason: "internal" };
+  return new ProtocolError(ProtocolErrorCode.InternalError, "files: internal error", data);
+}
+
+const reasons: { readonly [Code in SluiceErrorCode]?: string } = {
+  not_found: "unknownFile",
+  permission_denied: "unknownFile",
+  unauthenticated: "unknownFile",
+  expired: "expired",
+  invalid_argument: "malformedUri",
+  precondition_failed: "changed",
+  already_exists: "unknownFile",
+  too_large: "maxSizeExceeded",
+  unsupported: "mimeTypeNotAccepted",
+  corrupt: "digestMismatch",
+};
+
+const sentences: Readonly<Record<string, string>> = {
+  unknownFile: "there is no such file for you, or its bytes have not come",
+  expired: "the time of this file is over",
+  malformedUri: "the URI names no file of this server",
+  changed: "the file is not the one that the URI was made for",
+  maxSizeExceeded: "the file is too large",
+  mimeTypeNotAccepted: "this type of file is not accepted",
+  digestMismatch: "the bytes do not match the declared digest",
+};
