@@ -1,1 +1,29 @@
-export {};
+import {
+  assembleFileSender,
+  sourceOfBlob,
+  type FileSender,
+  type FileSenderOptions,
+} from "./lib/client/file-sender.ts";
+import type { NamedBlob } from "./lib/client/file-source.ts";
+import { createHttpSender } from "./lib/client/http-sender.ts";
+import { pathSource, type PickedPath } from "./lib/client/path-source.ts";
+
+export type { PickedPath } from "./lib/client/path-source.ts";
+
+const sender = createHttpSender();
+
+/**
+ * Sends files that a server asks for (SEP-1306) over Node's own HTTP client, in constant memory.
+ * Files are paths, or blobs with names.
+ */
+export function createFileSender(
+  options: FileSenderOptions<string | PickedPath | NamedBlob>,
+): FileSender {
+  return assembleFileSender(options, {
+    sender,
+    async sourceOf(picked) {
+      if (typeof picked === "string") return pathSource({ path: picked });
+      return "path" in picked ? pathSource(picked) : sourceOfBlob(picked);
+    },
+  });
+}

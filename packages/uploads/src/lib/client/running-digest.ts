@@ -1,0 +1,43 @@
+import { createSha256 } from "@sluice/core";
+import type { OpenFile } from "./file-source.ts";
+
+/** The SHA-256 of a file whose bytes pass by in order, some of them perhaps more than once. */
+export interface RunningDigest {
+  /** Takes a chunk and its place in the file. What was seen before counts once. */
+  readonly see: (chunk: Uint8Array, at: number) => void;
+  /** Reads what has not passed by yet, up to `end`. */
+  catchUp(end: number): Promise<void>;
+  /** Lower-case hex, once every byte was seen; later calls give the same. */
+  finish(): Promise<string>;
+}
+
+/** Starts the digest of an open file. */
+export function startDigest(file: OpenFile): RunningDigest {
+  const hash = createSha256();
+  let seenTo = 0;
+  let sha256: string | undefined;
+
+  function see(chunk: Uint8Array, at: number): void {
+    const end = at + chunk.length;
+    if (at > seenTo || end <= seenTo) return;
+    hash.update(chunk.subarray(seenTo - at));
+    seenTo = end;
+  }
+  async function catchUp(end: number): Promise<void> {
+    let at = seenTo;
+    if (at >= end) return;
+    for await (const chunk of file.chunks(at, end)) {
+      see(chunk, at);
+      at += chunk.length;
+    }
+  }
+
+  return {
+    see,
+    catchUp,
+    async finish() {
+      await catchUp(file.size);
+      return (sha256 ??= hash.digest());
+    },
+  };
+}

@@ -1,0 +1,216 @@
+import { formatContentDisposition, SluiceError } from "@sluice/core";
+import {
+  PARTIAL_UPLOAD_TYPE,
+  UPLOAD_COMPLETE_HEADER,
+  UPLOAD_LENGTH_HEADER,
+  UPLOAD_LIMIT_HEADER,
+  UPLOAD_OFFSET_HEADER,
+} from "@sluice/core/wire";
+import { ensureReceived } from "./received.ts";
+import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
+import type { Outgoing, SenderAnswer, SenderRequest } from "./sender.ts";
+import type { Transfer } from "./transfer.ts";
+import { countTries } from "./tries.ts";
+import { faultOfAnswer } from "./upload-fault.ts";
+import { acceptLocation, headersFor } from "./upload-target.ts";
+
+/** An upload that an earlier run began. */
+export interface BegunUpload {
+  /** Where its rest goes, as the server named it. */
+  readonly location?: string;
+  /** Told where the rest goes, for a later run. */
+  readonly onLocation?: (location: string) => void | Promise<void>;
+  /** Leave at the server what an interrupted upload brought there. */
+  readonly keep?: boolean;
+}
+
+/**
+ * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes
+ * (§4.2), appends what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects
+ * with `protocol` for an offset that cannot be, and with what could not be mended. An
+ * upload that is given up is cancelled, unless it is to be kept.
+ */
+export async function sendResumable(transfer: Transfer, begun: BegunUpload = {}): Promise<void> {
+  const upload = createUpload(transfer, begun);
+  try {
+    await upload.run();
+  } catch (error) {
+    if (!begun.keep) await upload.cancel();
+    throw error;
+  }
+}
+
+/** How long a server may take to forget an upload that nobody wants any more. */
+const cancelMs = 5_000;
+
+function createUpload(transfer: Transfer, begun: BegunUpload) {
+  const { source, file, digest, target, settings, signal } = transfer;
+  const { sender, trust, timeouts } = settings;
+  const { size } = file;
+  const tries = countTries(signal, timeouts.pauseScale);
+  let location: URL | undefined;
+  /** Bytes that the server has for good, as it last said; unknown after a fault. */
+  let offset: number | undefined;
+  /** Most that it can have: what it said before, and what was sent since. */
+  let furthest = begun.location === undefined ? 0 : size;
+  let least = 0;
+  let stepBytes = sender.stepBytes ?? Infinity;
+
+  async function ask(
+    method: SenderRequest["method"],
+    url: URL,
+    headers: Record<string, string>,
+    body?: Outgoing,
+    onSent?: (bytes: number) => void,
+  ): Promise<SenderAnswer> {
+    return sender.send({
+      method,
+      url,
+      headers: { ...(await headersFor(url, target, trust.session)), ...headers },
+      ...(body && { body }),
+      signal,
+      reach: target.reach,
+      timeouts,
+      ...(onSent && { onSent }),
+    });
+  }
+
+  async function create(): Promise<void> {
+    const answer = await ask(
+      target.method,
+      target.url,
+      {
+        [UPLOAD_COMPLETE_HEADER]: "?0",
+        [UPLOAD_LENGTH_HEADER]: `${size}`,
+        "content-type": source.mimeType,
+        "content-disposition": formatContentDisposition(source.name),
+      },
+      { length: 0, pieces: [] },
+    );
+    if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
+    const named = answer.headers.get("location");
+    if (named === null)
+      throw new SluiceError("protocol", "uploads: the server does not say where the file goes");
+    location = acceptLocation(named, target, trust);
+    mind(answer);
+    offset = 0;
+    await begun.onLocation?.(location.href);
+  }
+
+  /** Heeds the limits of an answer. */
+  function mind({ headers }: SenderAnswer): void {
+    const limits = headers.get(UPLOAD_LIMIT_HEADER);
+    const most = parseLimit(limits, "max-size");
+    if (most !== undefined && size > most)
+      throw new SluiceError("too_large", "uploads: larger than the server takes", { size });
+    const step = parseLimit(limits, "max-append-size");
+    if (step !== undefined && step > 0) stepBytes = Math.min(stepBytes, step);
+  }
+
+  /** Takes the server's word for how far it is, where that can be. */
+  function believe(answer: SenderAnswer): void {
+    const said = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
+    if (said === undefined || said > furthest || said < least)
+      throw new SluiceError(
+        "protocol",
+        "uploads: the server says that it has a part of the file that it cannot have",
+      );
+    offset = said;
+    least = said;
+    furthest = Math.max(furthest, said);
+    tries.progressed(said);
+    transfer.onSent(said);
+  }
+
+  /** Asks how far the server is; true when it has everything. */
+  async function measure(at: URL): Promise<boolean> {
+    const answer = await ask("HEAD", at, {});
+    if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
+    believe(answer);
+    mind(answer);
+    const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
+    if (isComplete && offset !== size)
+      throw new SluiceError(
+        "protocol",
+        "uploads: the server took a part of the file for the whole",
+      );
+    return isComplete;
+  }
+
+  /** Sends what follows `start`; true when the server then has everything. */
+  async function append(at: URL, start: number): Promise<boolean> {
+    const end = Math.min(size, start + stepBytes);
+    const isLast = end === size;
+    await digest.catchUp(start);
+    let sent = start;
+    const pieces = end > start ? [{ file, start, end, seen: digest.see }] : [];
+    offset = undefined;
+    const answer = await ask(
+      "PATCH",
+      at,
+      {
+        [UPLOAD_OFFSET_HEADER]: `${start}`,
+        [UPLOAD_COMPLETE_HEADER]: isLast ? "?1" : "?0",
+        "content-type": PARTIAL_UPLOAD_TYPE,
+      },
+      { length: end - start, pieces },
+      (bytes) => {
+        sent += bytes;
+        furthest = Math.max(furthest, sent);
+        transfer.onSent(sent);
+      },
+    );
+    const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
+    if (answer.status === 409 && !isComplete && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
+      believe(answer);
+      throw new SluiceError(
+        "interrupted",
+        "uploads: the server and this side disagreed on how far they are",
+      );
+    }
+    if (answer.status >= 300 || (isLast && isComplete)) {
+      ensureReceived(answer, { size, sha256: await digest.finish() });
+      return true;
+    }
+    // what it did take, it is asked again
+    if (!answer.sentAll || isLast)
+      throw new SluiceError("interrupted", "uploads: the server did not take everything at once");
+    offset = end;
+    least = end;
+    tries.progressed(end);
+    return false;
+  }
+
+  return {
+    async run(): Promise<void> {
+      if (begun.location !== undefined) location = acceptLocation(begun.location, target, trust);
+      for (;;) {
+        try {
+          if (!location) await create();
+          const at = location as unknown as URL;
+          if (offset === undefined && (await measure(at))) return;
+          if (await append(at, offset as unknown as number)) return;
+        } catch (error) {
+          await tries.again(error);
+        }
+      }
+    },
+    /** Tells the server that the rest will not come. It may not hear it. */
+    async cancel(): Promise<void> {
+      if (!location) return;
+      const url = location;
+      try {
+        await sender.send({
+          method: "DELETE",
+          url,
+          headers: await headersFor(url, target, trust.session),
+          signal: AbortSignal.timeout(cancelMs),
+          reach: target.reach,
+          timeouts,
+        });
+      } catch {
+        // it forgets what nobody confirms in time
+      }
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import type { FileSource, OpenFile } from "./file-source.ts";
+import type { RunningDigest } from "./running-digest.ts";
+import type { Sender, SendTimeouts } from "./sender.ts";
+import type { Trust, UploadTarget } from "./upload-target.ts";
+
+/** How files are sent, whichever they are. */
+export interface SendSettings {
+  readonly sender: Sender;
+  readonly trust: Trust;
+  readonly timeouts: SendTimeouts;
+}
+
+/** One file on its way to a target. */
+export interface Transfer {
+  readonly source: FileSource;
+  readonly file: OpenFile;
+  readonly digest: RunningDigest;
+  readonly target: UploadTarget;
+  readonly settings: SendSettings;
+  readonly signal: AbortSignal;
+  /** Told how many bytes of the file went out; fewer than before when some must go again. */
+  readonly onSent: (bytes: number) => void;
+}
+
+/** What is known of a file that arrived. */
+export interface SentFile {
+  /** As it was picked. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** How long an upload of so many bytes may take, in milliseconds: 60 s and 1 s for every 64 KiB, at most 6 h. */
+export function totalMsOf(bytes: number): number {
+  return Math.min(60_000 + (bytes / 65_536) * 1_000, 6 * 3_600_000);
+}

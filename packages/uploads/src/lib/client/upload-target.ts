@@ -1,0 +1,80 @@
+import { acceptUrl, classifyAddress, type UrlPolicy } from "@sluice/client";
+import { SluiceError } from "@sluice/core";
+import type { UploadSession } from "./session.ts";
+
+/** Where bytes go, after every check that needs no network. */
+export interface UploadTarget {
+  readonly url: URL;
+  readonly method: "POST" | "PUT";
+  /** How they travel: the form of SEP-1306, a bare body, or one that can be taken up again. */
+  readonly wire: "multipart" | "raw" | "resumable";
+  /** `self`: the URL is enough, credentials stay home. */
+  readonly auth: "bound" | "self";
+  readonly sessionBound: boolean;
+  readonly reach: "public" | "any";
+  /** Headers that the server wants to see again (SEP-2631). */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
+  readonly form?: { readonly fileField: string; readonly fields: Readonly<Record<string, string>> };
+}
+
+/** What a server says about a target, before anybody believed it. */
+export type TargetClaim = Omit<UploadTarget, "url" | "reach"> & { readonly url: string };
+
+/** Whom bytes may be sent to. */
+export interface Trust {
+  readonly session: UploadSession;
+  /** Origins beside the endpoint's own; they never see credentials. */
+  readonly trustedOrigins: readonly string[];
+}
+
+/** Accepts or refuses a target, with `untrusted`. Nothing is resolved or sent. */
+export function acceptTarget(claim: TargetClaim, trust: Trust): UploadTarget {
+  const { url, standing } = acceptUrl(claim.url, policyOf(trust), { redirect: false });
+  return { ...claim, url, reach: standing === "own" ? "any" : reachOf(trust.session.endpoint) };
+}
+
+/** Accepts an address that the target itself named for the rest of an upload: of its origin only. */
+export function acceptLocation(location: string, { url }: UploadTarget, trust: Trust): URL {
+  const accepted = acceptUrl(location, policyOf(trust), { base: url, redirect: true });
+  if (accepted.url.origin === url.origin) return accepted.url;
+  throw new SluiceError("untrusted", `uploads: ${url.origin} sends the rest of the file elsewhere`);
+}
+
+function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
+  return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
+}
+
+/**
+ * Nothing that a public server names may lie deeper inside than itself. Its own origin needs no such
+ * check: over TLS, an address inside cannot pretend to be that host, and plain HTTP is for loopback.
+ */
+function reachOf({ hostname }: URL): "public" | "any" {
+  const kind = classifyAddress(hostname) ?? (hostname === "localhost" ? "loopback" : "public");
+  return kind === "public" ? "public" : "any";
+}
+
+/**
+ * Headers of one request: an allowlist, built anew each time. Credentials go to the MCP endpoint's
+ * own origin and nowhere else.
+ */
+export async function headersFor(
+  url: URL,
+  target: UploadTarget,
+  session: UploadSession,
+): Promise<Record<string, string>> {
+  const headers: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
+  for (const [name, value] of Object.entries(target.headers ?? {}))
+    if (!ownHeaders.test(name)) headers[name.toLowerCase()] = value;
+  if (target.auth === "bound" && url.origin === session.endpoint.origin) {
+    const authorization = await session.authorization();
+    const sessionId = session.sessionId();
+    if (authorization !== undefined) headers["authorization"] = authorization;
+    if (target.sessionBound && sessionId !== undefined) headers["mcp-session-id"] = sessionId;
+  }
+  return headers;
+}
+
+/** What a server may not choose: credentials, framing, routing, and what these files set themselves. */
+const ownHeaders =
+  /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-(?:length|type|encoding|disposition)|upload-.*|repr-digest|mcp-.*|origin|referer|forwarded|x-forwarded-.*)$/i;

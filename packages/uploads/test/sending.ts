@@ -1,0 +1,64 @@
+import { createFetchSender } from "../src/lib/client/fetch-sender.ts";
+import { blobSource, type FileSource } from "../src/lib/client/file-source.ts";
+import { createHttpSender } from "../src/lib/client/http-sender.ts";
+import { sendFiles, type Shipment } from "../src/lib/client/send-files.ts";
+import { sendTimeouts, type Sender, type SendTimeouts } from "../src/lib/client/sender.ts";
+import { createSession } from "../src/lib/client/session.ts";
+import type { SentFile } from "../src/lib/client/transfer.ts";
+import { acceptTarget, type UploadTarget } from "../src/lib/client/upload-target.ts";
+
+/** Both ways that requests go out. */
+export const senders: Record<string, Sender> = {
+  "Node's HTTP client": createHttpSender(),
+  fetch: createFetchSender((input, init) => fetch(input, init)),
+};
+
+/** Credentials that must never be seen anywhere else. */
+export const bearer = "Bearer only-for-the-endpoint";
+
+export interface SendingOptions {
+  readonly sender?: Sender;
+  readonly wire?: UploadTarget["wire"];
+  readonly trustedOrigins?: readonly string[];
+  /** Origin of the MCP endpoint; the server's own by default. */
+  readonly endpoint?: string;
+  readonly auth?: "bound" | "self";
+  readonly headers?: Record<string, string>;
+  readonly timeouts?: Partial<SendTimeouts>;
+  readonly signal?: AbortSignal;
+  readonly onSent?: Shipment["onSent"];
+  readonly begun?: NonNullable<Shipment["begun"]>;
+}
+
+/** Sends files to `<origin>/up`. */
+export function send(
+  origin: string,
+  sources: readonly FileSource[],
+  options: SendingOptions = {},
+): Promise<readonly SentFile[]> {
+  const { wire = "resumable", auth = "bound", trustedOrigins = [], headers, begun } = options;
+  const session = createSession(new URL(`${options.endpoint ?? origin}/mcp`), () => bearer);
+  const trust = { session, trustedOrigins };
+  const claim = {
+    url: `${origin}/up`,
+    method: "POST",
+    wire,
+    auth,
+    sessionBound: false,
+    ...(headers && { headers }),
+  } as const;
+  const { signal = new AbortController().signal, onSent = () => {} } = options;
+  return sendFiles(
+    { sources, target: acceptTarget(claim, trust), signal, onSent, ...(begun && { begun }) },
+    {
+      sender: options.sender ?? senders["Node's HTTP client"]!,
+      trust,
+      timeouts: { ...sendTimeouts, pauseScale: 0.001, ...options.timeouts },
+    },
+  );
+}
+
+/** A source over bytes. */
+export function bytesSource(bytes: Buffer, name = "a.bin"): FileSource {
+  return blobSource(new Blob([bytes as Uint8Array<ArrayBuffer>]), name, "application/octet-stream");
+}
