@@ -9,6 +9,8 @@ export interface ArrivalOptions {
   readonly windowBytes: number;
   /** Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`. */
   readonly idleMs: number;
+  /** Bytes came. */
+  readonly onWrite?: () => void;
   /** Bytes that the reader took just now. */
   readonly onRead?: (bytes: number) => void;
   /** It is over: no more bytes are wanted. `error` when it did not end well. */
@@ -56,8 +58,9 @@ export class Arrival {
    * when nobody wants them any more; `undefined` means at once.
    */
   write(chunk: Uint8Array): Promise<void> | undefined {
+    if (chunk.length > 0) this.#options.onWrite?.();
     if (this.#outcome || chunk.length === 0) return undefined;
-    this.#touchedAt = performance.now();
+    this.touch();
     this.#received += chunk.length;
     if (this.#isComplete || this.#received > this.ref.size) {
       this.fail(new SluiceError("protocol", `binary: ${this.#name}: more bytes than announced`));
@@ -68,6 +71,11 @@ export class Arrival {
     this.#wake("reader");
     if (this.#queue.bytes < this.#options.windowBytes) return undefined;
     return new Promise((resolve) => (this.#wakeWriter = resolve));
+  }
+
+  /** Says that it is not late: its sender is busy with what comes before it. */
+  touch(): void {
+    this.#touchedAt = performance.now();
   }
 
   /** Says that all bytes are written. Checks size and checksum. */
@@ -85,7 +93,7 @@ export class Arrival {
         new SluiceError("corrupt", `binary: ${this.#name}: its SHA-256 is wrong; ask for it again`),
       );
     this.#isComplete = true;
-    this.#touchedAt = performance.now();
+    this.touch();
     this.#wake("reader");
     if (this.#queue.bytes === 0) this.#finish({});
   }
@@ -132,7 +140,7 @@ export class Arrival {
   }
 
   #took(bytes: number): void {
-    this.#touchedAt = performance.now();
+    this.touch();
     this.#options.onRead?.(bytes);
     if (this.#queue.bytes < this.#options.windowBytes) this.#wake("writer");
     if (this.#isComplete && this.#queue.bytes === 0) this.#finish({});
