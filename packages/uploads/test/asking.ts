@@ -46,10 +46,15 @@ export type TestTool = (
 ) => Promise<CallToolResult | InputRequiredResult>;
 
 /** Serves one tool, `look`, in this process: modern clients without sessions, legacy ones with. */
-export function createToolServer(sluice: Sluice, tool: TestTool): typeof fetch {
+export function createToolServer(
+  sluice: Sluice,
+  tool: TestTool,
+  register: (mcp: McpServer) => void = () => {},
+): typeof fetch {
   const factory = () => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerTool("look", { inputSchema: z.object({}) }, (_args, ctx) => tool(mcp, ctx));
+    register(mcp);
     return sluice.attach(mcp);
   };
   const modern = createMcpHandler(factory, { legacy: "reject" });
@@ -168,7 +173,9 @@ export function createFakeSlots(): FakeSlots {
     },
     async reopen(principal, uploadId) {
       own(principal, uploadId);
-      return confirmed.get(uploadId) ?? [];
+      const files = confirmed.get(uploadId);
+      if (!files) throw new SluiceError("not_found", "fake: not confirmed");
+      return files;
     },
     async confirm(principal, uploadId, files) {
       own(principal, uploadId);
