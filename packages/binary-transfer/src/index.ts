@@ -21,6 +21,7 @@ export {
 } from "./lib/outbox.ts";
 export {
   createBinaryPeer,
+  type AnnouncedRef,
   type BinaryPeer,
   type BinaryPeerOptions,
   type Received,

@@ -1,1 +1,14 @@
-export {};
+import { StdioServerTransport, type StdioTransportOptions } from "./lib/server-transport.ts";
+
+export { type StdioServerTransport, type StdioTransportOptions };
+export type { StdioLimits } from "./lib/stdio-channel.ts";
+
+/**
+ * A transport for a server of the MCP SDK over the stdin and stdout of this process: pass it to
+ * `serveStdio(factory, { transport })` of version 2, which serves both protocol eras, or to `connect`.
+ * Messages are lines of JSON for every client; one that declared binary transfer gets bytes beside
+ * them. Write nothing else to stdout.
+ */
+export function createStdioTransport(options: StdioTransportOptions = {}): StdioServerTransport {
+  return new StdioServerTransport(options);
+}

@@ -11,15 +11,14 @@ export interface RefHolder {
 
 /**
  * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
- * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, wherever it is.
- * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count, nesting
- * beyond {@link deepest}): with it nobody can say whether bytes follow.
+ * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, down to 64 levels.
+ * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): with it nobody
+ * can say whether bytes follow.
  */
 export function findRefs(message: unknown): RefHolder[] {
   const found: RefHolder[] = [];
   function visit(value: unknown, depth: number): void {
-    if (typeof value !== "object" || value === null) return;
-    if (depth > deepest) throw new RangeError(`binary: nested deeper than ${deepest}`);
+    if (typeof value !== "object" || value === null || depth > deepest) return;
     if (isObject(value)) {
       const ref = value["binaryRef"];
       if (isObject(ref) && "streamId" in ref && "size" in ref)
@@ -34,8 +33,7 @@ export function findRefs(message: unknown): RefHolder[] {
   return found;
 }
 
-/** Deepest nesting in which a message can refer to bytes. */
-export const deepest = 64;
+const deepest = 64;
 
 /** True when a text can hold a reference at all: spares every other message the search. */
 export function mayHoldRefs(text: string): boolean {

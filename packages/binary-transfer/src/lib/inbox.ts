@@ -35,6 +35,10 @@ export interface Inbox {
   begin(streamId: string, size?: number): Arrival;
   /** A transfer that has begun; `undefined` when it is over. */
   arriving(streamId: string): Arrival | undefined;
+  /** True for an id that a message announced and whose transfer is not over. */
+  isExpected(streamId: string): boolean;
+  /** True for an id that a message announced, also when its transfer is over. */
+  wasUsed(streamId: string): boolean;
   /** Ends a transfer that will not come (any more). */
   fail(streamId: string, error: unknown): void;
   /** Ends those whose bytes are not all here. */
@@ -100,6 +104,10 @@ export function createInbox(options: InboxOptions): Inbox {
       const arrival = new Arrival(ref, {
         windowBytes,
         idleMs,
+        // where one follows the other, those behind it wait as long as it takes
+        onWrite() {
+          for (const other of expected.values()) if (!other.hasBegun) other.arrival.touch();
+        },
         onRead: (bytes) => options.onRead?.(streamId, bytes),
         onEnd(error) {
           forget(streamId, handle);
@@ -134,6 +142,8 @@ export function createInbox(options: InboxOptions): Inbox {
       const entry = expected.get(streamId);
       return entry?.hasBegun ? entry.arrival : undefined;
     },
+    isExpected: (streamId) => expected.has(streamId),
+    wasUsed: (streamId) => used.has(streamId),
     fail(streamId, error) {
       expected.get(streamId)?.arrival.fail(error);
     },

@@ -35,12 +35,18 @@ export interface Sending {
   readonly streams: readonly OutgoingStream[];
 }
 
+/** A reference in a message that came in. */
+export interface AnnouncedRef extends BinaryRef {
+  /** The inbox did not take it: its bytes are to be dropped. */
+  readonly isRefused?: true;
+}
+
 /** A message that came in. */
 export interface Received<Message> {
   /** For the SDK: references have become handles that {@link openBinary} takes. */
   readonly message: Message;
-  /** What it refers to, in its order. Of those the inbox did not take, the bytes are to be dropped. */
-  readonly refs: readonly BinaryRef[];
+  /** What it refers to, in its order. */
+  readonly refs: readonly AnnouncedRef[];
 }
 
 /**
@@ -171,8 +177,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
       if (role === "server" && message.method !== undefined) noteRequest(message);
       if (role === "client" && message.method === undefined && openings.delete(message.id))
         declared = readDeclaration(message.result?.["capabilities"]);
-      for (const each of holders) hand(inbox, each);
-      return { message: received, refs: holders.map(({ ref }) => ref) };
+      return { message: received, refs: holders.map((each) => hand(inbox, each)) };
     },
     sending(message) {
       const outgoing = noteOutgoing(message as Message);
@@ -235,24 +240,25 @@ function announce(value: unknown): void {
 }
 
 /** Puts a handle beside a reference, and what an SDK needs to take the content for valid. */
-function hand(inbox: Inbox, { holder, ref }: RefHolder): void {
-  let ours: object;
-  try {
-    ours = { binaryRef: ref, handle: inbox.expect(ref) };
-  } catch (error) {
-    if (!SluiceError.is(error)) throw error;
-    ours = { binaryRef: ref, fault: error.code };
-  }
+function hand(inbox: Inbox, { holder, ref }: RefHolder): AnnouncedRef {
+  const expected = expectIn(inbox, ref);
   const meta = isObject(holder["_meta"]) ? holder["_meta"] : {};
-  const _meta = { ...meta, [BINARY_EXTENSION_ID]: ours };
-  const { type } = holder;
+  const _meta = { ...meta, [BINARY_EXTENSION_ID]: { binaryRef: ref, ...expected } };
+  const { type, mimeType } = holder;
   if (type === "blob") {
     // MCP has no such content: a resource without a name of its own is what comes nearest
-    const { mimeType } = holder;
     for (const name of Object.keys(holder)) delete holder[name];
     const resource = { uri: `urn:uuid:${ref.streamId}`, mimeType, blob: "", _meta };
     Object.assign(holder, { type: "resource", resource });
-    return;
+  } else Object.assign(holder, { _meta, [type === undefined ? "blob" : "data"]: "" });
+  return "fault" in expected ? { ...ref, isRefused: true } : ref;
+}
+
+function expectIn(inbox: Inbox, ref: BinaryRef): { handle: string } | { fault: string } {
+  try {
+    return { handle: inbox.expect(ref) };
+  } catch (error) {
+    if (!SluiceError.is(error)) throw error;
+    return { fault: error.code };
   }
-  Object.assign(holder, { _meta, [type === undefined ? "blob" : "data"]: "" });
 }

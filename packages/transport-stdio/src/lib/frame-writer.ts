@@ -1,0 +1,223 @@
+import type { Writable } from "node:stream";
+import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { SluiceError } from "@sluice/core";
+import { createChunkReader } from "./chunk-reader.ts";
+import { formatFrame } from "./frame-format.ts";
+import { OutgoingTransfer } from "./outgoing-transfer.ts";
+
+/** What a writer works with. */
+export interface FrameWriterOptions {
+  /** Bytes that the receiver said it takes of an interleaved stream before it asks for more. */
+  readonly windowBytes: () => number;
+  /** Milliseconds without progress that end a transfer. */
+  readonly stallMs: number;
+  /** Nothing more can be said to the other end: a whole transfer broke off in its middle. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
+const largestChunkBytes = 2 ** 18;
+
+interface Entry {
+  readonly text: string;
+  /** Streams that follow whole, right behind the message. */
+  readonly whole: readonly OutgoingStream[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Writes messages and streams to a pipe. Messages go first, then whole transfers right behind theirs,
+ * else chunks of the interleaved streams in turn; of each stream at most one chunk is in the pipe's buffer.
+ */
+export class FrameWriter {
+  readonly #output: Writable;
+  readonly #options: FrameWriterOptions;
+  readonly #entries: Entry[] = [];
+  readonly #controls: Buffer[] = [];
+  readonly #transfers = new Map<string, OutgoingTransfer>();
+  readonly #closed = new AbortController();
+  /** Something may have become due since the last look. */
+  #hasNews = false;
+  #wake: (() => void) | undefined;
+
+  constructor(output: Writable, options: FrameWriterOptions) {
+    this.#output = output;
+    this.#options = options;
+    void this.#run();
+  }
+
+  /** Sends a message and what it refers to. Resolves when the message is in the pipe. */
+  send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
+    const { signal } = this.#closed;
+    if (signal.aborted) {
+      for (const stream of streams) discardBytes(stream, signal.reason);
+      return Promise.reject(
+        new SluiceError("interrupted", "stdio: send: the connection is closed", {
+          cause: signal.reason,
+        }),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      const whole = streams.filter(({ ref }) => !ref.interleave);
+      this.#entries.push({ text, whole, resolve, reject });
+      const windowBytes = this.#options.windowBytes();
+      for (const stream of streams) {
+        if (!stream.ref.interleave) continue;
+        const transfer = new OutgoingTransfer(stream, {
+          windowBytes,
+          chunkBytes: Math.max(1, Math.min(largestChunkBytes, Math.floor(windowBytes / 2))),
+          stallMs: this.#options.stallMs,
+          onReady: () => this.#notify(),
+        });
+        this.#transfers.set(stream.ref.streamId, transfer);
+      }
+      this.#notify();
+    });
+  }
+
+  /** Tells the sender of a stream something. */
+  control(kind: "credit" | "stop", streamId: string, count = 0): void {
+    if (this.#closed.signal.aborted) return;
+    this.#controls.push(formatFrame({ streamId, count }, kind));
+    this.#notify();
+  }
+
+  /** The receiver of a stream takes more of it. */
+  grant(streamId: string, bytes: number): void {
+    this.#transfers.get(streamId)?.grant(bytes);
+  }
+
+  /** The receiver wants no more of a stream. */
+  stop(streamId: string): void {
+    const transfer = this.#transfers.get(streamId);
+    if (!this.#transfers.delete(streamId)) return;
+    transfer?.end("aborted");
+  }
+
+  /** Ends what is under way. Messages that were sent before still leave, as far as the pipe takes them. */
+  close(reason: unknown): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort(reason);
+    for (const transfer of this.#transfers.values()) transfer.end("aborted", reason);
+    this.#transfers.clear();
+    for (const { reject, whole } of this.#entries.splice(0)) {
+      for (const stream of whole) discardBytes(stream, reason);
+      reject(reason);
+    }
+    this.#notify();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closed;
+    while (!signal.aborted) {
+      this.#hasNews = false;
+      const control = this.#controls.shift();
+      const entry = control ? undefined : this.#entries.shift();
+      if (control) await this.#write(control);
+      else if (entry) await this.#sendEntry(entry);
+      else if (!(await this.#sendChunk()) && !this.#hasNews)
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  #notify(): void {
+    this.#hasNews = true;
+    this.#wake?.();
+  }
+
+  async #sendEntry({ text, whole, resolve, reject }: Entry): Promise<void> {
+    await this.#write(`${text}\n`);
+    if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);
+    else resolve();
+    for (const [at, stream] of whole.entries()) {
+      try {
+        await this.#sendWhole(stream);
+      } catch (error) {
+        for (const rest of whole.slice(at + 1)) discardBytes(rest, error);
+        // the header promised bytes that nobody has: whatever came next would be taken for them
+        this.#options.onFatal(error);
+        return;
+      }
+    }
+  }
+
+  /** Sends a transfer as the RFC has it: a header, and all of the bytes. */
+  async #sendWhole({ ref, source, end }: OutgoingStream): Promise<void> {
+    const { signal } = this.#closed;
+    const { streamId, size } = ref;
+    const reader = createChunkReader(source, size, largestChunkBytes);
+    let sent = 0;
+    try {
+      await this.#write(formatFrame({ streamId, count: size }));
+      for (;;) {
+        const chunk = await this.#withinStall(reader.next());
+        signal.throwIfAborted();
+        if (!chunk) break;
+        await this.#withinStall(this.#write(chunk));
+        sent += chunk.length;
+      }
+      reader.close();
+      end({ outcome: "complete", bytes: sent });
+    } catch (error) {
+      reader.close(error);
+      end({ outcome: signal.aborted ? "aborted" : "failed", bytes: sent, error });
+      throw error;
+    }
+  }
+
+  /** Sends something of the stream whose turn it is; false when none has anything to send. */
+  async #sendChunk(): Promise<boolean> {
+    for (const [streamId, transfer] of this.#transfers) {
+      const { due } = transfer;
+      if (!due) continue;
+      // to the end of the line
+      this.#transfers.delete(streamId);
+      if (due === "chunk") {
+        this.#transfers.set(streamId, transfer);
+        const chunk = transfer.take();
+        await this.#write(formatFrame({ streamId, count: chunk.length }, "data"), chunk);
+      } else {
+        await this.#write(formatFrame({ streamId, count: 0 }, due));
+        transfer.end(due === "end" ? "complete" : "failed");
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /** Resolves when the pipe has taken it, or the connection is closed. */
+  async #write(...parts: readonly (string | Uint8Array)[]): Promise<void> {
+    const { signal } = this.#closed;
+    if (signal.aborted) return;
+    const last = parts.length - 1;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      signal.addEventListener("abort", done, { once: true });
+      if (last > 0) this.#output.cork();
+      for (const [at, part] of parts.entries())
+        // an error comes as an event, too, and closes the connection
+        this.#output.write(part, at === last ? done : undefined);
+      if (last > 0) this.#output.uncork();
+    });
+  }
+
+  async #withinStall<Value>(work: Promise<Value>): Promise<Value> {
+    const { stallMs } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(
+        () => reject(new SluiceError("timeout", `stdio: send: nothing moved for ${stallMs} ms`)),
+        stallMs,
+      ).unref();
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

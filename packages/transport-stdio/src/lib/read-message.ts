@@ -1,0 +1,13 @@
+import { SluiceError } from "@sluice/core";
+
+/** Reads one line as a JSON-RPC message. What is in it is for the SDK to check. Throws `protocol`. */
+export function readMessage(text: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new SluiceError("protocol", "stdio: a line that is no JSON", { cause: error });
+  }
+  if (typeof value === "object" && value !== null && "jsonrpc" in value) return value;
+  throw new SluiceError("protocol", "stdio: a line that is no JSON-RPC message");
+}
