@@ -8,6 +8,7 @@ export type { StreamLimits } from "./lib/stream-limits.ts";
 export type { RateLimiter, RateLimits, WindowLimits } from "./lib/rate-limits.ts";
 export type {
   AuditAction,
+  AuditEntry,
   AuditOptions,
   AuditOutcome,
   AuditRecord,

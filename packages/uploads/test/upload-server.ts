@@ -1,141 +1,132 @@
-import { createHash } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "@sluice/core";
+import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice, type SluiceHandler } from "@sluice/transport-http";
+import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
+import {
+  createUploads,
+  withUploads,
+  type Slot,
+  type SlotTerms,
+  type Uploads,
+  type UploadsOptions,
+} from "@sluice/uploads";
+import { onTestFinished } from "vitest";
 
-/** One HTTP request that an upload server saw, whole or not. */
-export interface SeenRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingMessage["headers"];
-  /** What of the body came. */
-  body: Buffer;
-}
+export const alice = {
+  issuer: "https://id.example",
+  subject: "alice",
+  clientId: "c",
+} satisfies Principal;
+export const bob = { ...alice, subject: "bob" } satisfies Principal;
 
-/** What a script does instead of what the server would. `true`: the request is done with. */
-export type Script = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  server: UploadServer,
-) => boolean | void;
-
-/** A resumable upload as the server holds it. */
-export interface HeldUpload {
-  bytes: Buffer;
-  readonly length: number;
-  complete: boolean;
-}
-
+/** An upload endpoint over a folder. */
 export interface UploadServer {
-  readonly origin: string;
-  readonly seen: SeenRequest[];
-  /** By path. */
-  readonly uploads: Map<string, HeldUpload>;
-  /** Connections open now. */
-  open(): number;
-  [Symbol.asyncDispose](): Promise<void>;
+  readonly url: string;
+  readonly server: Server;
+  readonly handler: SluiceHandler;
+  readonly uploads: Uploads;
+  readonly records: AuditRecord[];
+  readonly errors: unknown[];
+  /** Paths of all files on disk, also of temporary ones. */
+  files(): Promise<string[]>;
+  /** A slot of Alice's. */
+  slot(terms?: Partial<SlotTerms>): Slot;
 }
 
-/**
- * A server that takes resumable uploads as draft-ietf-httpbis-resumable-upload has them, and anything
- * else with 201; `script` comes before it, to be as bad as a test needs.
- */
-export async function startUploadServer(script?: Script): Promise<UploadServer> {
-  const seen: SeenRequest[] = [];
-  const uploads = new Map<string, HeldUpload>();
-  const sockets = new Set<Socket>();
-  const server = createServer((req, res) => {
-    const entry: SeenRequest = {
-      method: req.method ?? "",
-      path: req.url ?? "",
-      headers: req.headers,
-      body: Buffer.alloc(0),
-    };
-    seen.push(entry);
-    req.on("error", () => {});
-    if (script?.(req, res, served)) return;
-    const held = uploads.get(entry.path);
-    const chunks: Buffer[] = [];
-    req.on("data", (chunk: Buffer) => {
-      if (held && req.method === "PATCH") append(held, req, chunk);
-      else chunks.push(chunk);
-    });
-    req.on("end", () => {
-      entry.body = Buffer.concat(chunks);
-      answer(entry, held, req, res);
-    });
-  });
+/** What a test may set. */
+export interface UploadServerOptions {
+  readonly uploads?: Partial<UploadsOptions>;
+  readonly sluice?: Partial<SluiceOptions>;
+  readonly wrap?: (backend: StorageBackend) => StorageBackend;
+  /** Folder of an earlier server. */
+  readonly root?: string;
+}
 
-  function append(held: HeldUpload, req: IncomingMessage, chunk: Buffer): void {
-    if (offsets.get(req) === undefined) {
-      offsets.set(req, Number(req.headers["upload-offset"]) === held.bytes.length);
-    }
-    if (offsets.get(req)) held.bytes = Buffer.concat([held.bytes, chunk]);
-  }
+/** Whoever sends `Bearer <name>` is that user. */
+export function bearer(name: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${name}` };
+}
 
-  function answer(
-    entry: SeenRequest,
-    held: HeldUpload | undefined,
-    req: IncomingMessage,
-    res: ServerResponse,
-  ): void {
-    const { method, headers, body } = entry;
-    if (held && method === "DELETE") {
-      uploads.delete(entry.path);
-      return void res.writeHead(204).end();
-    }
-    if (held && method === "PATCH") {
-      const wrong = offsets.get(req) === false;
-      if (wrong) return void res.writeHead(409, state(held)).end();
-      if (headers["upload-complete"] === "?1") held.complete = held.bytes.length === held.length;
-      res.writeHead(held.complete ? 201 : 204, {
-        ...state(held),
-        "content-type": "application/json",
-      });
-      return void res.end(held.complete ? JSON.stringify(described(held.bytes)) : undefined);
-    }
-    if (method === "HEAD") return void res.writeHead(held ? 204 : 404, held && state(held)).end();
-    if (headers["upload-complete"] === "?0") {
-      const path = `${entry.path}/${uploads.size}`;
-      uploads.set(path, {
-        bytes: body,
-        length: Number(headers["upload-length"]),
-        complete: false,
-      });
-      return void res.writeHead(201, { location: path, "upload-complete": "?0" }).end();
-    }
-    res.writeHead(201, { "content-type": "application/json" });
-    // a form is more than its file
-    const isForm = headers["content-type"]?.startsWith("multipart/");
-    res.end(JSON.stringify(isForm ? { status: "completed" } : described(body)));
-  }
-
-  const offsets = new WeakMap<IncomingMessage, boolean>();
-  server.on("connection", (socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-  });
+/** Starts one; it is closed when the test is over. */
+export async function startUploadServer(options: UploadServerOptions = {}): Promise<UploadServer> {
+  const root = options.root ?? (await mkdtemp(join(tmpdir(), "sluice-uploads-")));
+  let listener: ReturnType<typeof toNodeHandler> | undefined;
+  const server = hardenServer(createServer((req, res) => listener?.(req, res)));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const served: UploadServer = {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
-    uploads,
-    open: () => sockets.size,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  const records: AuditRecord[] = [];
+  const errors: unknown[] = [];
+  const sluice = createSluice({
+    storage: createMemoryBackend(),
+    baseUri: "files://demo/",
+    endpoint: url,
+    keys: "ephemeral",
+    principal: ({ header }) => {
+      const name = /^Bearer (\w+)$/.exec(header("authorization") ?? "")?.[1];
+      return name === undefined ? undefined : { ...alice, subject: name };
     },
-  };
-  return served;
-}
-
-function state({ bytes, length, complete }: HeldUpload): Record<string, string> {
+    audit: (record) => void records.push(record),
+    onError: (error) => void errors.push(error),
+    onWarning: () => {},
+    ...options.sluice,
+  });
+  const backend = createFsBackend({ root, writable: true });
+  const uploads = createUploads(sluice, {
+    storage: options.wrap?.(backend) ?? backend,
+    unscanned: "allow",
+    ...options.uploads,
+  });
+  const handler = withUploads(
+    withSluice({ fetch: async () => new Response("rpc") }, sluice),
+    uploads,
+  );
+  listener = toNodeHandler(handler, { onError: (error) => void errors.push(error) });
+  onTestFinished(async () => {
+    await uploads.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await backend.close?.();
+    await rm(root, { recursive: true, force: true });
+  });
   return {
-    "upload-offset": `${bytes.length}`,
-    "upload-length": `${length}`,
-    "upload-complete": complete ? "?1" : "?0",
+    url,
+    server,
+    handler,
+    uploads,
+    records,
+    errors,
+    async files() {
+      const entries = await readdir(root, { recursive: true, withFileTypes: true });
+      return entries
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => join(parentPath, name));
+    },
+    slot: (terms = {}) =>
+      uploads.reserve(alice, { accept: [], maxBytes: 50_000_000, maxFiles: 1, ...terms }),
   };
 }
 
-function described(bytes: Buffer): object {
-  return { size: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };
+/** Bytes that no compression shortens and no type is found in. */
+export function noise(size: number): Buffer {
+  return Buffer.concat([Buffer.from([0x01, 0x02]), randomBytes(Math.max(0, size - 2))]).subarray(
+    0,
+    size,
+  );
+}
+
+/** The beginning of a PNG, as far as anybody looks, and `size` bytes in all. */
+export function png(size = 200): Buffer {
+  const head = Buffer.from(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154",
+    "hex",
+  );
+  return Buffer.concat([head, noise(Math.max(0, size - head.length))]);
 }

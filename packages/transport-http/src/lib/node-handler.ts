@@ -50,8 +50,10 @@ export function toNodeHandler(
 
   /** A body that nobody read to its end ends with its connection. */
   async function answer(req: NodeRequest, res: ServerResponse, reply: Reply): Promise<void> {
-    if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, options);
-    const headers = [...reply.headers, "Connection", "close"];
+    if (req.complete || reply.transfer || !nodeBody(req, res))
+      return sendReply(res, reply, options);
+    const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
+    const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
     await sendReply(res, { ...reply, headers }, { ...options, beforeEnd: () => drainBody(req) });
   }
 

@@ -1,19 +1,108 @@
 import type { Sluice } from "@sluice/server";
+import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "./confirm.ts";
+import { keepBytes } from "./keep-bytes.ts";
+import { createLedger } from "./ledger.ts";
+import { createProgressBoard } from "./progress.ts";
+import { recordConfirmation } from "./record-step.ts";
+import { createSlotSealer, ownerOf, tagOfOwner } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
+import { sweepUploads } from "./sweep.ts";
+import { createTurns } from "./turns.ts";
+import { slotsPath } from "./upload-route.ts";
+import { toUploadStorage } from "./upload-storage.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
 
 /** Slots and the endpoint that takes what is sent to them. */
 export interface Uploads extends Slots {
+  /** What its routes work with. For `withUploads`. */
+  readonly parts: UploadsParts;
   /** Removes what was never confirmed and whose time is over. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** Ends the timer and the uploads under way. Idempotent. */
   close(): Promise<void>;
 }
 
+const defaultMaxBytes = 100 * 2 ** 20;
+
 /**
  * Makes the upload side of a Sluice: the same endpoint, keys, identities, limits and records.
  * Throws a `TypeError` or `RangeError` for options that cannot work.
  */
-export function createUploads(_sluice: Sluice, _options: UploadsOptions): Uploads {
-  throw new TypeError("createUploads: not built yet");
+export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
+  const { onScan, unscanned, maxBytes = defaultMaxBytes, sweepEveryMs = 60_000 } = options;
+  const { host } = sluice;
+  if (!onScan && unscanned !== "allow")
+    throw new TypeError(
+      'createUploads: nobody looks into the files; pass onScan, or unscanned: "allow" to use them as they are',
+    );
+  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
+  const closing = new AbortController();
+  const parts: UploadsParts = {
+    host,
+    storage: toUploadStorage(options.storage),
+    sealer: createSlotSealer({ keys: host.keys, endpoint: host.endpoint.url, maxBytes }),
+    ledger: createLedger(options.quota),
+    board: createProgressBoard(),
+    turns: createTurns(),
+    pace: options.pace ?? {},
+    scan: onScan,
+    closing: closing.signal,
+  };
+  const either = (signal: AbortSignal | undefined): AbortSignal =>
+    signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
+
+  let sweeping: Promise<void> | undefined;
+  const sweep = async (signal?: AbortSignal): Promise<void> => {
+    sweeping ??= sweepUploads(parts, Date.now(), either(signal)).finally(
+      () => void (sweeping = undefined),
+    );
+    return sweeping;
+  };
+  const sweepAlone = (): void =>
+    void sweep().catch((error: unknown) => {
+      if (!closing.signal.aborted) host.onError(error);
+    });
+  const timer = setInterval(sweepAlone, sweepEveryMs);
+  // where timers are objects they must not keep a process from ending
+  (timer as { unref?: () => void }).unref?.();
+  sweepAlone();
+
+  return {
+    parts,
+    reserve: (principal, terms, reserveOptions = {}) => {
+      const { token, slot } = parts.sealer.seal(principal, terms, reserveOptions);
+      const { uploadId, owner, expiresAt } = slot;
+      host
+        .beginAudit({
+          action: "upload",
+          step: "reserve",
+          grant: uploadId,
+          principal: tagOfOwner(owner),
+        })
+        .end("issued");
+      const url = `${host.endpoint.url}${slotsPath}${token}`;
+      return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };
+    },
+    confirm: (principal, uploadId, files, { signal } = {}) =>
+      recordConfirmation(host, { uploadId, owner: ownerOf(principal) }, () =>
+        confirmUpload(parts, principal, uploadId, files, either(signal)),
+      ),
+    received: (principal, uploadId, { signal } = {}) =>
+      receivedFiles(parts, principal, uploadId, either(signal)),
+    reopen: (principal, uploadId, { signal } = {}) =>
+      reopenUpload(parts, principal, uploadId, either(signal)),
+    keep: (principal, file, terms, { signal } = {}) =>
+      keepBytes(parts, principal, file, terms, either(signal)),
+    discard: (uploadId) => discardUpload(parts, uploadId, closing.signal),
+    progress: (uploadId) => parts.board.of(uploadId),
+    sweep: ({ signal } = {}) => sweep(signal),
+    async close() {
+      clearInterval(timer);
+      closing.abort(new Error("uploads: the endpoint is closed"));
+      await sweeping?.catch(() => {});
+    },
+  };
 }

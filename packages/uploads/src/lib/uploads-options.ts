@@ -1,4 +1,5 @@
 import type { StorageBackend } from "@sluice/storage";
+import type { UploadPace } from "./body-guard.ts";
 
 /** What a scanner is told of a file. */
 export interface ScanFacts {
@@ -21,7 +22,7 @@ export type Scan = (
   facts: ScanFacts,
 ) => ScanVerdict | Promise<ScanVerdict>;
 
-/** Most of what one principal may have. */
+/** Most of what one principal may have. Each process counts what its storage shows and what is under way in it. */
 export interface UploadQuota {
   /** Requests with a body at the same time. Default 4. */
   readonly concurrent?: number;
@@ -42,6 +43,8 @@ export interface UploadsOptions {
   /** `"allow"`: files that nobody looked into may be used. */
   readonly unscanned?: "allow";
   readonly quota?: UploadQuota;
+  /** Bounds on how slowly a body may come. */
+  readonly pace?: UploadPace;
   /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
   readonly sweepEveryMs?: number;
 }

@@ -1,0 +1,97 @@
+import { SluiceError } from "@sluice/core";
+import { createFileSink, type FileSink } from "./file-sink.ts";
+import { bytesKey, folderOf, planKey, readObject, uploadPrefix } from "./layout.ts";
+import type { FilePlan, FileRecord } from "./records.ts";
+import type { OpenSlot } from "./slot-token.ts";
+import { readJson } from "./small-object.ts";
+import { openState, storeFiles } from "./store-files.ts";
+import { listAll, type UploadStorage } from "./upload-storage.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
+
+/**
+ * Makes one object of the parts of a file, and a file of the slot of that. The digest is of what was read
+ * back. A crash on the way costs nothing: the parts are removed last.
+ */
+export async function assembleFile(
+  parts: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<FileRecord> {
+  const { storage } = parts;
+  const folder = folderOf(slot);
+  const begun = (await openState(parts, slot, signal)).unfinished.get(fileId);
+  if (!begun) throw new SluiceError("not_found", "uploads: there is no such file");
+  const plan = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
+  const { accept, maxBytes } = slot.terms;
+  const sink = await createFileSink(
+    storage,
+    bytesKey(folder, fileId),
+    { ...plan, accept, maxBytes, size: begun.offset },
+    { signal, onBytes: () => {} },
+  );
+  let record: FileRecord | undefined;
+  try {
+    for (const key of begun.parts) await copyPart(storage, key, sink, signal);
+    [record] = await storeFiles(parts, slot, [{ fileId, ...(await sink.finish()) }], signal);
+  } catch (error) {
+    await sink.abort();
+    throw error;
+  }
+  await removeParts(parts, slot, fileId, signal);
+  return record!;
+}
+
+async function copyPart(
+  storage: UploadStorage,
+  key: string,
+  sink: FileSink,
+  signal: AbortSignal,
+): Promise<void> {
+  const { body } = await storage.open(key, { signal });
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      await sink.write(value);
+    }
+  } catch (error) {
+    await reader.cancel(error).catch(() => {});
+    throw error;
+  }
+}
+
+/** Removes the parts of a file; what was said of it goes last, so that nothing else is ever without an owner. */
+async function removeParts(
+  { storage }: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const info of await listAll(storage, uploadPrefix(slot.uploadId), signal)) {
+    const object = readObject(info);
+    if (object?.kind === "part" && object.fileId === fileId)
+      await storage.remove(info.key, { signal });
+  }
+  await storage.remove(planKey(folderOf(slot), fileId), { signal });
+}
+
+/** Removes all of a file that is not confirmed. */
+export async function removeFile(
+  parts: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { storage, ledger } = parts;
+  for (const info of await listAll(storage, uploadPrefix(slot.uploadId), signal)) {
+    const object = readObject(info);
+    if (object?.kind !== "file") continue;
+    const record = await readJson<FileRecord>(storage, info.key, signal);
+    if (record.fileId === fileId) await storage.remove(info.key, { signal });
+  }
+  await storage.remove(bytesKey(folderOf(slot), fileId), { signal });
+  await removeParts(parts, slot, fileId, signal);
+  ledger.drop(slot.owner, fileId);
+}

@@ -1,0 +1,205 @@
+import { parseMediaType, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import { bytesKey, markerKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
+import { isId } from "./random-id.ts";
+import type { Confirmation, ConfirmedFile, FileRecord } from "./records.ts";
+import { scanFile } from "./scan.ts";
+import { ownerOf } from "./slot-token.ts";
+import type { ClaimedFile, UploadedFile } from "./slots.ts";
+import { createJson, readJson } from "./small-object.ts";
+import { stateOf, type UploadState } from "./upload-state.ts";
+import { listAll } from "./upload-storage.ts";
+import { graceMs, type UploadsParts } from "./uploads-parts.ts";
+
+type Found = UploadState & { readonly folder: string; readonly expiresAt: number };
+type Placed = FileRecord & { readonly place: number };
+
+/** Makes the files of an upload the server's, see {@link Slots.confirm}. */
+export async function confirmUpload(
+  parts: UploadsParts,
+  principal: Principal | undefined,
+  uploadId: string,
+  claims: readonly ClaimedFile[],
+  signal: AbortSignal,
+): Promise<readonly UploadedFile[]> {
+  const state = await findUpload(parts, principal, uploadId, signal);
+  if (state.phase === "confirmed") throw again();
+  if (Date.now() >= state.expiresAt + graceMs)
+    throw new SluiceError("expired", "uploads: the time of this upload is over");
+  const records = await recordsOf(parts, state, signal);
+  const matched = matchClaims(records, claims);
+  if (!matched) {
+    await discardUpload(parts, uploadId, signal);
+    throw new SluiceError(
+      "precondition_failed",
+      "uploads: the answer does not name the files that came, each with its name, size, type and digest",
+    );
+  }
+  const files: ConfirmedFile[] = [];
+  for (const { record, claim } of matched) {
+    const scan =
+      record.scan === "deferred"
+        ? await scanAgain(parts, state, uploadId, record, signal)
+        : record.scan;
+    const { fileId, size, mimeType, sha256, place } = record;
+    files.push({ fileId, place, name: record.name ?? nameOf(claim), size, mimeType, sha256, scan });
+  }
+  const confirmation = { files } satisfies Confirmation;
+  if (!(await createJson(parts.storage, markerKey(state.folder), confirmation, signal)))
+    throw again();
+  return files.map((file) => toUploadedFile(parts, uploadId, state, file));
+}
+
+/** What came whole, see {@link Slots.received}. */
+export async function receivedFiles(
+  parts: UploadsParts,
+  principal: Principal | undefined,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<readonly ClaimedFile[]> {
+  const state = await findUpload(parts, principal, uploadId, signal);
+  const records = await recordsOf(parts, state, signal);
+  if (records.length === 0) throw unknown();
+  return records.map(({ name, size, mimeType, sha256 }) => ({
+    name: name ?? sanitizeFileName(),
+    size,
+    mimeType,
+    sha256,
+  }));
+}
+
+/** Confirmed files, see {@link Slots.reopen}. */
+export async function reopenUpload(
+  parts: UploadsParts,
+  principal: Principal | undefined,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<readonly UploadedFile[]> {
+  const state = await findUpload(parts, principal, uploadId, signal);
+  if (state.phase !== "confirmed") throw unknown();
+  const { files } = await readJson<Confirmation>(parts.storage, markerKey(state.folder), signal);
+  const kept = files.filter(({ place }) => state.places.includes(place));
+  if (kept.length === 0) throw unknown();
+  return kept.map((file) => toUploadedFile(parts, uploadId, state, file));
+}
+
+/** Removes what came for a slot, the marker last: until then nobody can take its place. */
+export async function discardUpload(
+  { storage, ledger, board }: UploadsParts,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!isId(uploadId)) return;
+  const infos = await listAll(storage, uploadPrefix(uploadId), signal);
+  const isMarker = (key: string): boolean => key.endsWith("/confirmed");
+  for (const info of infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)))) {
+    await storage.remove(info.key, { signal });
+    const object = readObject(info);
+    if (object && "fileId" in object) ledger.drop(object.owner, object.fileId);
+  }
+  board.forget(uploadId);
+}
+
+/** An upload of this principal; others do not learn that there is one. */
+async function findUpload(
+  { storage }: UploadsParts,
+  principal: Principal | undefined,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<Found> {
+  if (!isId(uploadId)) throw unknown();
+  const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
+  const { owner, folder, expiresAt } = state;
+  if (folder === undefined || expiresAt === undefined || owner !== ownerOf(principal))
+    throw unknown();
+  return { ...state, folder, expiresAt };
+}
+
+async function recordsOf(
+  { storage }: UploadsParts,
+  { folder, places }: Found,
+  signal: AbortSignal,
+): Promise<Placed[]> {
+  const records = new Map<string, Placed>();
+  for (const place of places) {
+    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
+    // two processes may have put the parts of one file together
+    if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
+  }
+  return [...records.values()];
+}
+
+/** Each claim with the file it names, when they are as many and name them all; else `undefined`. */
+export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
+  files: readonly File[],
+  claims: readonly ClaimedFile[],
+): { readonly record: File; readonly claim: ClaimedFile }[] | undefined {
+  const left = [...files];
+  const matched: { record: File; claim: ClaimedFile }[] = [];
+  for (const claim of claims) {
+    const at = left.findIndex((file) => agrees(file, claim));
+    if (at < 0) return undefined;
+    matched.push({ record: left.splice(at, 1)[0]!, claim });
+  }
+  return left.length === 0 && matched.length > 0 ? matched : undefined;
+}
+
+function agrees(file: Omit<FileRecord, "fileId" | "scan">, claim: ClaimedFile): boolean {
+  const { essence } = parseMediaType(claim.mimeType) ?? {};
+  const types = [file.mimeType, parseMediaType(file.declaredType)?.essence];
+  return (
+    (file.name === undefined || file.name === nameOf(claim)) &&
+    file.size === claim.size &&
+    (types.includes(essence) || essence === "application/octet-stream") &&
+    (claim.sha256 === undefined || claim.sha256.toLowerCase() === file.sha256)
+  );
+}
+
+function nameOf({ name }: ClaimedFile): string {
+  return sanitizeFileName(name);
+}
+
+async function scanAgain(
+  parts: UploadsParts,
+  { folder }: Found,
+  uploadId: string,
+  record: FileRecord,
+  signal: AbortSignal,
+): Promise<UploadedFile["scan"]> {
+  const key = bytesKey(folder, record.fileId);
+  const verdict = await scanFile(parts, uploadId, key, record, signal);
+  if (verdict === "clean" || verdict === "unscanned") return verdict;
+  if (verdict === "defer")
+    throw new SluiceError("unavailable", "uploads: the file is still being looked into", {
+      retryAfterMs: 5_000,
+    });
+  await discardUpload(parts, uploadId, signal);
+  throw new SluiceError("permission_denied", "uploads: the file was found to be harmful");
+}
+
+function toUploadedFile(
+  parts: UploadsParts,
+  uploadId: string,
+  { folder, owner = "" }: Found,
+  file: ConfirmedFile,
+): UploadedFile {
+  const { fileId, place, ...facts } = file;
+  const { storage, ledger } = parts;
+  return {
+    uploadId,
+    ...facts,
+    open: (options = {}) => storage.open(bytesKey(folder, fileId), options),
+    async remove() {
+      await storage.remove(bytesKey(folder, fileId));
+      await storage.remove(recordKey(folder, place));
+      ledger.drop(owner, fileId);
+    },
+  };
+}
+
+function unknown(): SluiceError {
+  return new SluiceError("not_found", "uploads: there is no such upload");
+}
+
+function again(): SluiceError {
+  return new SluiceError("already_exists", "uploads: this upload is confirmed already");
+}

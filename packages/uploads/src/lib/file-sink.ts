@@ -1,0 +1,100 @@
+import { createSha256, SluiceError } from "@sluice/core";
+import { detectKind, sniffedBytes } from "./detect-kind.ts";
+import type { FileRecord } from "./records.ts";
+import type { UploadStorage } from "./upload-storage.ts";
+import { createWriteQueue } from "./write-queue.ts";
+
+/** What a file has to be. */
+export interface FileTerms {
+  readonly name?: string | undefined;
+  readonly declaredType?: string | undefined;
+  readonly accept: readonly string[];
+  readonly maxBytes: number;
+  /** Bytes that were announced. */
+  readonly size?: number | undefined;
+  /** Digest that was announced, lower-case hex. */
+  readonly sha256?: string | undefined;
+}
+
+/** Takes the bytes of one file. */
+export interface FileSink {
+  /** A promise means that the next chunk has to wait. Throws what ends the file. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Checks the whole and makes it an object, which nobody may read yet. */
+  finish(): Promise<Omit<FileRecord, "fileId" | "scan">>;
+  /** Leaves nothing behind. */
+  abort(): Promise<void>;
+}
+
+/**
+ * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than a
+ * megabyte in memory beside what storage holds. `onBytes` hears of each chunk.
+ */
+export async function createFileSink(
+  storage: UploadStorage,
+  key: string,
+  terms: FileTerms,
+  { signal, onBytes }: { readonly signal: AbortSignal; readonly onBytes: (count: number) => void },
+): Promise<FileSink> {
+  const { name, declaredType, accept, maxBytes, size, sha256: wanted } = terms;
+  const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
+  const queue = createWriteQueue((chunk) => writer.write(chunk));
+  const hash = createSha256();
+  let head = new Uint8Array(0);
+  let kind: Promise<string> | undefined;
+  let received = 0;
+  let committed = false;
+
+  const detect = (): Promise<string> => (kind ??= detectKind(head, { name, declaredType }, accept));
+
+  return {
+    write(chunk) {
+      received += chunk.byteLength;
+      if (received > maxBytes)
+        throw new SluiceError("too_large", `uploads: more than ${maxBytes} bytes came`);
+      if (size !== undefined && received > size)
+        throw new SluiceError(
+          "invalid_argument",
+          `uploads: more than the announced ${size} bytes came`,
+        );
+      onBytes(chunk.byteLength);
+      hash.update(chunk);
+      const wait = queue.push(chunk);
+      if (kind) return wait;
+      head = join(head, chunk.subarray(0, sniffedBytes - head.length));
+      if (head.length < sniffedBytes) return wait;
+      return detect().then(() => wait);
+    },
+    async finish() {
+      const mimeType = await detect();
+      if (size !== undefined && received < size)
+        throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
+      const sha256 = hash.digest();
+      if (wanted !== undefined && wanted !== sha256)
+        throw new SluiceError("corrupt", "uploads: the bytes are not the ones of Repr-Digest");
+      await queue.drain();
+      await writer.commit();
+      committed = true;
+      return {
+        ...(name !== undefined && { name }),
+        size: received,
+        mimeType,
+        ...(declaredType !== undefined && declaredType !== mimeType && { declaredType }),
+        sha256,
+      };
+    },
+    async abort() {
+      kind?.catch(() => {});
+      await queue.drain().catch(() => {});
+      if (committed) await storage.remove(key);
+      else await writer.abort();
+    },
+  };
+}
+
+function join(head: Uint8Array<ArrayBuffer>, more: Uint8Array): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(head.length + more.length);
+  joined.set(head);
+  joined.set(more, head.length);
+  return joined;
+}

@@ -1,0 +1,114 @@
+import type { Readable, Writable } from "node:stream";
+import { Busboy } from "@fastify/busboy";
+import { SluiceError } from "@sluice/core";
+
+/** Takes what a parser finds in one part. */
+export interface PartReceiver {
+  /** A promise means that the next chunk has to wait. */
+  data(chunk: Uint8Array): Promise<void> | undefined;
+  end(): void;
+}
+
+/** Takes a multipart body apart. */
+export interface MultipartParser {
+  /** A promise means that the next chunk has to wait. Throws what went wrong before. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Waits until all of it was handed on. */
+  end(): Promise<void>;
+  /** Lets go of it. */
+  destroy(): void;
+}
+
+/** Makes a parser for a body of this type; `onPart` is called as each part begins. */
+export type CreateParser = (contentType: string, onPart: () => PartReceiver) => MultipartParser;
+
+/** Who waits for the parser. */
+interface Waiter {
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+const bufferBytes = 256 * 1024;
+
+/** Parses with @fastify/busboy. */
+export const createFastifyParser: CreateParser = (contentType, onPart) =>
+  driveBusboy(
+    new Busboy({
+      headers: { "content-type": contentType },
+      highWaterMark: bufferBytes,
+      fileHwm: bufferBytes,
+      isPartAFile: () => true,
+      limits: { headerPairs: 16, headerSize: 4_096 },
+    }),
+    onPart,
+  );
+
+/**
+ * Drives a parser of the busboy family, which says what it finds by `file` events with a stream each. An
+ * error of the parser or of such a stream ends the body: unheard, either would end the process.
+ */
+export function driveBusboy(busboy: Writable, onPart: () => PartReceiver): MultipartParser {
+  let failure: { readonly error: unknown } | undefined;
+  let isFinished = false;
+  let waiter: Waiter | undefined;
+
+  const wake = (): void => {
+    if (failure) waiter?.reject(failure.error);
+    else waiter?.resolve();
+    waiter = undefined;
+  };
+  const fail = (error: unknown): void => {
+    failure ??= { error };
+    wake();
+  };
+  const failToParse = (cause: unknown): void =>
+    fail(new SluiceError("invalid_argument", "uploads: the form is malformed", { cause }));
+  const wait = (): Promise<void> => {
+    if (failure) return Promise.reject(failure.error);
+    return new Promise((resolve, reject) => void (waiter = { resolve, reject }));
+  };
+
+  busboy.on("error", failToParse);
+  busboy.on("drain", wake);
+  busboy.on("finish", () => {
+    isFinished = true;
+    wake();
+  });
+  busboy.on("file", (_field: string, stream: Readable) => {
+    stream.on("error", failToParse);
+    if (failure) return void stream.resume();
+    try {
+      const part = onPart();
+      stream.on("data", (chunk: Uint8Array) => {
+        try {
+          const busy = failure ? undefined : part.data(chunk);
+          if (!busy) return;
+          stream.pause();
+          busy.then(() => stream.resume(), fail);
+        } catch (error) {
+          fail(error);
+        }
+      });
+      stream.on("end", () => part.end());
+    } catch (error) {
+      stream.resume();
+      fail(error);
+    }
+  });
+
+  return {
+    write(chunk) {
+      if (failure) throw failure.error;
+      return busboy.write(chunk) ? undefined : wait();
+    },
+    async end() {
+      busboy.end();
+      if (!isFinished) await wait();
+      if (failure) throw failure.error;
+    },
+    destroy() {
+      fail(new SluiceError("interrupted", "uploads: the form was given up"));
+      busboy.destroy();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { sanitizeFileName, SluiceError } from "@sluice/core";
+import { readArrival, type Arrival } from "./arrival.ts";
+import { createFileSink, type FileSink } from "./file-sink.ts";
+import { bytesKey, folderOf } from "./layout.ts";
+import { boundaryOf, createMultipartFence } from "./multipart-fence.ts";
+import type { CreateParser } from "./multipart-parser.ts";
+import { newId } from "./random-id.ts";
+import { ensureSize } from "./raw-upload.ts";
+import type { FileRecord } from "./records.ts";
+import { openState, storeFiles, type ReceivedFile } from "./store-files.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
+
+/** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
+const aroundBytes = 16 * 1024;
+
+interface ComingFile {
+  readonly fileId: string;
+  readonly opening: Promise<FileSink>;
+  sink?: FileSink;
+  finishing?: Promise<ReceivedFile>;
+}
+
+/**
+ * Takes a form whose parts are files (SEP-1306 §5). All of them become files of the slot, or nothing of
+ * the form is kept.
+ */
+export async function receiveForm(
+  parts: UploadsParts,
+  arrival: Arrival,
+  createParser: CreateParser,
+): Promise<FileRecord[]> {
+  const { slot, facts, signal } = arrival;
+  const { ledger, board } = parts;
+  const { terms, owner, uploadId } = slot;
+  const contentType = facts.contentType ?? "";
+  const boundary = boundaryOf(contentType);
+  const most = terms.maxBytes * terms.maxFiles + aroundBytes;
+  ensureSize(facts.contentLength, most);
+  // nobody knows yet how the bytes are divided
+  const formId = newId();
+  ledger.hold(owner, formId, facts.contentLength ?? most);
+  board.begin(uploadId, formId, { total: facts.contentLength });
+  const coming: ComingFile[] = [];
+  try {
+    const { places } = await openState(parts, slot, signal);
+    const fence = createMultipartFence(boundary, terms.maxFiles - places.length);
+    const parser = createParser(contentType, () => {
+      const part = fence.parts[coming.length];
+      if (!part)
+        throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
+      return receivePart(parts, arrival, part, coming);
+    });
+    try {
+      await readArrival(parts, arrival, (chunk) => {
+        fence.check(chunk);
+        board.add(uploadId, formId, chunk.byteLength);
+        arrival.onBytes(chunk.byteLength);
+        return parser.write(chunk);
+      });
+      fence.end();
+      await parser.end();
+    } catch (error) {
+      parser.destroy();
+      throw error;
+    }
+    const finished = coming.flatMap(({ finishing }) => finishing ?? []);
+    if (finished.length !== fence.parts.length)
+      throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
+    const received = await Promise.all(finished);
+    // their bytes are counted with the form
+    for (const { fileId } of received) ledger.hold(owner, fileId, 0);
+    const records = await storeFiles(parts, slot, received, signal);
+    ledger.drop(owner, formId);
+    return records;
+  } catch (error) {
+    await Promise.allSettled(coming.map(discard));
+    for (const { fileId } of coming) ledger.drop(owner, fileId);
+    ledger.drop(owner, formId);
+    board.drop(uploadId, formId);
+    throw error;
+  }
+}
+
+async function discard({ opening, finishing }: ComingFile): Promise<void> {
+  await finishing?.catch(() => {});
+  const sink = await opening;
+  await sink.abort();
+}
+
+function receivePart(
+  { storage }: UploadsParts,
+  { slot, signal }: Arrival,
+  {
+    fileName,
+    contentType,
+  }: { readonly fileName: string; readonly contentType: string | undefined },
+  coming: ComingFile[],
+): { data(chunk: Uint8Array): Promise<void> | undefined; end(): void } {
+  const { maxBytes, accept } = slot.terms;
+  const fileId = newId();
+  const name = sanitizeFileName(fileName);
+  const terms = { name, declaredType: contentType, accept, maxBytes };
+  const key = bytesKey(folderOf(slot), fileId);
+  const opening = createFileSink(storage, key, terms, { signal, onBytes: () => {} });
+  const file: ComingFile = { fileId, opening };
+  coming.push(file);
+  opening.then(
+    (sink) => (file.sink = sink),
+    () => {},
+  );
+  return {
+    data(chunk) {
+      if (file.sink) return file.sink.write(chunk);
+      return opening.then((sink) => sink.write(chunk));
+    },
+    end() {
+      file.finishing = opening.then(async (sink) => ({ fileId, ...(await sink.finish()) }));
+      // it is thrown where all of them are waited for
+      file.finishing.catch(() => {});
+    },
+  };
+}

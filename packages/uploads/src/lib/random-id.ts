@@ -1,0 +1,12 @@
+/** 192 random bits: 32 characters of base64url. */
+export function newId(): string {
+  let binary = "";
+  for (const byte of crypto.getRandomValues(new Uint8Array(24)))
+    binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_");
+}
+
+/** True for what {@link newId} makes. Asked before an id of a request is used for anything. */
+export function isId(text: string): boolean {
+  return /^[A-Za-z0-9_-]{32}$/.test(text);
+}

@@ -1,0 +1,54 @@
+import { SluiceError } from "@sluice/core";
+import { readArrival, type Arrival } from "./arrival.ts";
+import { createFileSink } from "./file-sink.ts";
+import { bytesKey, folderOf } from "./layout.ts";
+import { newId } from "./random-id.ts";
+import type { FileRecord } from "./records.ts";
+import { openState, storeFiles } from "./store-files.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
+
+/** Takes a body that is one file. It becomes a file of the slot as a whole, or nothing of it is kept. */
+export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise<FileRecord[]> {
+  const { slot, facts, signal } = arrival;
+  const { ledger, board, storage } = parts;
+  const { maxBytes, accept } = slot.terms;
+  const { contentLength: size, contentType: declaredType, name, sha256 } = facts;
+  ensureSize(size, maxBytes);
+  const fileId = newId();
+  const { uploadId, owner } = slot;
+  ledger.hold(owner, fileId, size ?? maxBytes);
+  board.begin(uploadId, fileId, { total: size });
+  try {
+    await openState(parts, slot, signal);
+    const sink = await createFileSink(
+      storage,
+      bytesKey(folderOf(slot), fileId),
+      { name, declaredType, accept, maxBytes, size, sha256 },
+      {
+        signal,
+        onBytes(count) {
+          board.add(uploadId, fileId, count);
+          arrival.onBytes(count);
+        },
+      },
+    );
+    try {
+      await readArrival(parts, arrival, (chunk) => sink.write(chunk));
+      const received = await sink.finish();
+      return await storeFiles(parts, slot, [{ fileId, ...received }], signal);
+    } catch (error) {
+      await sink.abort();
+      throw error;
+    }
+  } catch (error) {
+    ledger.drop(owner, fileId);
+    board.drop(uploadId, fileId);
+    throw error;
+  }
+}
+
+/** Refuses by the announced length what would be too large. */
+export function ensureSize(size: number | undefined, maxBytes: number): void {
+  if (size !== undefined && size > maxBytes)
+    throw new SluiceError("too_large", `uploads: at most ${maxBytes} bytes are taken`);
+}

@@ -1,0 +1,24 @@
+import { SluiceError } from "@sluice/core";
+import type { Host } from "@sluice/server";
+import { tagOfOwner } from "./slot-token.ts";
+import type { UploadedFile } from "./slots.ts";
+
+/** Confirms an upload within a record of its own: nothing is confirmed where records are required and there is none. */
+export async function recordConfirmation(
+  host: Pick<Host, "beginAudit">,
+  { uploadId, owner }: { readonly uploadId: string; readonly owner: string },
+  work: () => Promise<readonly UploadedFile[]>,
+): Promise<readonly UploadedFile[]> {
+  const principal = tagOfOwner(owner);
+  const entry = host.beginAudit({ action: "upload", step: "confirm", grant: uploadId, principal });
+  try {
+    await entry.admit();
+    const files = await entry.run(work);
+    await entry.conclude("complete", { bytes: files.reduce((sum, { size }) => sum + size, 0) });
+    return files;
+  } catch (error) {
+    const reason = SluiceError.is(error) ? error.code : "internal";
+    entry.end(reason === "internal" || reason === "unavailable" ? "failed" : "denied", { reason });
+    throw error;
+  }
+}

@@ -1,0 +1,97 @@
+import {
+  parseContentDisposition,
+  parseMediaType,
+  parseReprDigest,
+  sanitizeFileName,
+  SluiceError,
+} from "@sluice/core";
+import {
+  UPLOAD_COMPLETE_HEADER,
+  UPLOAD_LENGTH_HEADER,
+  UPLOAD_OFFSET_HEADER,
+} from "@sluice/core/wire";
+import type { PlainRequest } from "@sluice/transport-http";
+
+/** What the headers of a request with a body say. */
+export interface RequestFacts {
+  /** Bytes of the body; absent when it is sent in chunks. */
+  readonly contentLength?: number;
+  /** As it was sent. */
+  readonly contentType?: string;
+  /** Safe as a file name. */
+  readonly name?: string;
+  /** Of the whole file, lower-case hex. */
+  readonly sha256?: string;
+  readonly complete?: boolean;
+  readonly offset?: number;
+  /** Bytes of the whole file. */
+  readonly length?: number;
+}
+
+/**
+ * Reads them. Throws `invalid_argument` for what contradicts itself or cannot be read, and `unsupported`
+ * for a body that is encoded. Structured fields that are malformed count as absent (RFC 9651 §4.2).
+ */
+export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
+  const coding = header("content-encoding");
+  if (coding !== undefined && coding.toLowerCase() !== "identity")
+    throw new SluiceError(
+      "unsupported",
+      "uploads: send the file as it is, without Content-Encoding",
+    );
+  if (header("trailer") !== undefined) throw malformed("trailers are not taken");
+  const contentLength = lengthIn(header("content-length"));
+  if (contentLength !== undefined && header("transfer-encoding") !== undefined)
+    throw malformed("Content-Length and Transfer-Encoding exclude each other");
+  const digest = header("repr-digest");
+  const sha256 = parseReprDigest(digest);
+  if (digest?.includes("sha-256") && sha256 === undefined)
+    throw malformed("Repr-Digest is malformed");
+  const contentType = header("content-type");
+  if (contentType !== undefined && !parseMediaType(contentType))
+    throw malformed("Content-Type is malformed");
+  return pruned({
+    contentLength,
+    contentType,
+    name: nameIn(header("content-disposition")),
+    sha256,
+    complete: booleanIn(header(UPLOAD_COMPLETE_HEADER)),
+    offset: integerIn(header(UPLOAD_OFFSET_HEADER)),
+    length: integerIn(header(UPLOAD_LENGTH_HEADER)),
+  });
+}
+
+/** Header fields come as Latin-1 whatever their sender meant. */
+function nameIn(disposition: string | undefined): string | undefined {
+  const names = parseContentDisposition(disposition)?.fileNames ?? [];
+  return names.length === 0 ? undefined : sanitizeFileName(...names);
+}
+
+function lengthIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const length = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+  if (!Number.isSafeInteger(length)) throw malformed("Content-Length is malformed");
+  return length;
+}
+
+/** An Item with a Boolean (RFC 9651 §3.3.6); its parameters mean nothing here. */
+function booleanIn(text: string | undefined): boolean | undefined {
+  const match = /^ *\?([01])(?:;.*)?$/.exec(text ?? "");
+  return match ? match[1] === "1" : undefined;
+}
+
+/** An Item with an Integer that is not negative (RFC 9651 §3.3.1). */
+function integerIn(text: string | undefined): number | undefined {
+  const match = /^ *(\d{1,15})(?:;.*)? *$/.exec(text ?? "");
+  return match ? Number(match[1]) : undefined;
+}
+
+function pruned(facts: {
+  [Name in keyof RequestFacts]: RequestFacts[Name] | undefined;
+}): RequestFacts {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
+}
+
+function malformed(why: string): SluiceError {
+  return new SluiceError("invalid_argument", `uploads: ${why}`);
+}

@@ -1,0 +1,248 @@
+import { SluiceError } from "@sluice/core";
+import { createPartAppender } from "./append-parts.ts";
+import { readArrival, type Arrival } from "./arrival.ts";
+import { assembleFile, removeFile } from "./assemble-file.ts";
+import { detectKind, sniffedBytes } from "./detect-kind.ts";
+import { folderOf, planKey, recordKey, uploadPrefix } from "./layout.ts";
+import { newId } from "./random-id.ts";
+import { ensureSize } from "./raw-upload.ts";
+import type { FilePlan, FileRecord } from "./records.ts";
+import type { RequestFacts } from "./request-facts.ts";
+import type { OpenSlot } from "./slot-token.ts";
+import { createJson, readJson } from "./small-object.ts";
+import { openState } from "./store-files.ts";
+import { stateOf } from "./upload-state.ts";
+import { listAll } from "./upload-storage.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
+
+// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them.
+
+/** How far a file is. */
+export interface FileProgress {
+  readonly fileId: string;
+  readonly offset: number;
+  /** Bytes of the whole, where they are known. */
+  readonly length?: number;
+  /** The whole file, once it is a file of the slot. */
+  readonly record?: FileRecord;
+}
+
+/** Files of a slot that were begun and left, beside as many as it takes. */
+const spareFiles = 4;
+
+/** Begins a file, with its first bytes or without any (§4.2). */
+export async function createResumable(
+  parts: UploadsParts,
+  arrival: Arrival,
+): Promise<FileProgress> {
+  const { slot, facts, signal } = arrival;
+  const { terms } = slot;
+  const length = lengthOf(facts, 0);
+  ensureSize(length ?? facts.contentLength, terms.maxBytes);
+  const { unfinished, places } = await openState(parts, slot, signal);
+  if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
+    throw new SluiceError("already_exists", "uploads: too many files were begun here");
+  const fileId = newId();
+  parts.ledger.hold(slot.owner, fileId, length ?? terms.maxBytes);
+  const plan = {
+    ...(facts.name !== undefined && { name: facts.name }),
+    ...(facts.contentType !== undefined && { declaredType: facts.contentType }),
+    ...(length !== undefined && { length }),
+    ...(facts.sha256 !== undefined && { sha256: facts.sha256 }),
+  } satisfies FilePlan;
+  try {
+    await createJson(parts.storage, planKey(folderOf(slot), fileId), plan, signal);
+  } catch (error) {
+    parts.ledger.drop(slot.owner, fileId);
+    throw error;
+  }
+  return appendTo(parts, arrival, { fileId, expected: 0 });
+}
+
+/** Goes on with a file (§4.4). */
+export async function appendResumable(
+  parts: UploadsParts,
+  arrival: Arrival,
+  fileId: string,
+): Promise<FileProgress> {
+  const { complete, offset } = arrival.facts;
+  if (complete === undefined || offset === undefined)
+    throw new SluiceError(
+      "invalid_argument",
+      "uploads: a step says Upload-Offset and Upload-Complete",
+    );
+  return appendTo(parts, arrival, { fileId, expected: offset });
+}
+
+/** Says how far a file is (§4.3). Whatever goes on with it ends first. */
+export async function inspectResumable(
+  parts: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<FileProgress> {
+  const turn = await parts.turns.take(fileId);
+  try {
+    return await progressOf(parts, slot, fileId, signal);
+  } finally {
+    turn.end();
+  }
+}
+
+/** Gives a file up (§4.5): what came of it is removed, also when it is whole but not confirmed. */
+export async function cancelResumable(
+  parts: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const turn = await parts.turns.take(fileId);
+  try {
+    const state = stateOf(await listAll(parts.storage, uploadPrefix(slot.uploadId), signal));
+    if (state.phase === "confirmed")
+      throw new SluiceError("already_exists", "uploads: this upload is confirmed already");
+    await progressOf(parts, slot, fileId, signal);
+    await removeFile(parts, slot, fileId, signal);
+  } finally {
+    turn.end();
+  }
+}
+
+async function appendTo(
+  parts: UploadsParts,
+  arrival: Arrival,
+  { fileId, expected }: { readonly fileId: string; readonly expected: number },
+): Promise<FileProgress> {
+  const { slot, facts } = arrival;
+  const turn = await parts.turns.take(fileId);
+  const signal = AbortSignal.any([arrival.signal, turn.signal]);
+  try {
+    const before = await progressOf(parts, slot, fileId, signal);
+    if (before.record) throw new SluiceError("already_exists", "uploads: this file is complete");
+    if (before.offset !== expected)
+      throw new SluiceError(
+        "precondition_failed",
+        `uploads: the file goes on at byte ${before.offset}, not at ${expected}`,
+        { size: before.offset },
+      );
+    const length = lengthOf(facts, before.offset, before.length);
+    const offset = await receiveStep(parts, { ...arrival, signal }, { ...before, length });
+    if (!facts.complete) return { fileId, offset, ...(length !== undefined && { length }) };
+    if (length !== undefined && offset !== length) throw inconsistent();
+    const record = await assembleFile(parts, slot, fileId, signal);
+    return { fileId, offset: record.size, length: record.size, record };
+  } catch (error) {
+    if (isFinal(error)) {
+      await removeFile(parts, slot, fileId, parts.closing).catch(parts.host.onError);
+      parts.board.drop(slot.uploadId, fileId);
+    }
+    throw error;
+  } finally {
+    turn.end();
+  }
+}
+
+/** Reads a body into parts; what came before it broke is kept. */
+async function receiveStep(
+  parts: UploadsParts,
+  arrival: Arrival,
+  before: { readonly fileId: string; readonly offset: number; readonly length: number | undefined },
+): Promise<number> {
+  const { slot } = arrival;
+  const { fileId, offset } = before;
+  const { uploadId, terms } = slot;
+  const most = before.length ?? terms.maxBytes;
+  ensureSize(offset + (arrival.facts.contentLength ?? 0), most);
+  const appender = createPartAppender(parts.storage, { folder: folderOf(slot), fileId, offset });
+  const looksAtHead = offset === 0 ? await createHeadCheck(parts, arrival, fileId) : undefined;
+  parts.board.begin(uploadId, fileId, { received: offset, total: before.length });
+  try {
+    await readArrival(parts, arrival, (chunk) => {
+      if (appender.offset + chunk.byteLength > most)
+        throw new SluiceError("too_large", `uploads: more than ${most} bytes came`);
+      parts.board.add(uploadId, fileId, chunk.byteLength);
+      arrival.onBytes(chunk.byteLength);
+      const wait = appender.write(chunk);
+      const look = looksAtHead?.(chunk);
+      return look ? look.then(() => wait) : wait;
+    });
+  } catch (error) {
+    await appender.end().catch(parts.host.onError);
+    throw error;
+  }
+  return appender.end();
+}
+
+/** Looks at the beginning of a file, so that nobody sends gigabytes of the wrong kind. */
+async function createHeadCheck(
+  { storage }: UploadsParts,
+  { slot, signal }: Arrival,
+  fileId: string,
+): Promise<(chunk: Uint8Array) => Promise<unknown> | undefined> {
+  const plan = await readJson<FilePlan>(storage, planKey(folderOf(slot), fileId), signal);
+  let isDone = false;
+  return (chunk) => {
+    // a short first chunk is looked at with the whole file
+    if (isDone || chunk.length < sniffedBytes) return void (isDone = true);
+    isDone = true;
+    return detectKind(chunk.subarray(0, sniffedBytes), plan, slot.terms.accept);
+  };
+}
+
+async function progressOf(
+  { storage }: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<FileProgress> {
+  const folder = folderOf(slot);
+  const state = stateOf(await listAll(storage, uploadPrefix(slot.uploadId), signal));
+  const begun = state.unfinished.get(fileId);
+  const record =
+    begun && state.places.length === 0
+      ? undefined
+      : await recordOf(storage, folder, state.places, fileId, signal);
+  if (record) return { fileId, offset: record.size, length: record.size, record };
+  if (!begun) throw new SluiceError("not_found", "uploads: there is no such file");
+  const { length } = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
+  return { fileId, offset: begun.offset, ...(length !== undefined && { length }) };
+}
+
+async function recordOf(
+  storage: UploadsParts["storage"],
+  folder: string,
+  places: readonly number[],
+  fileId: string,
+  signal: AbortSignal,
+): Promise<FileRecord | undefined> {
+  for (const place of places) {
+    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
+    if (record.fileId === fileId) return record;
+  }
+  return undefined;
+}
+
+/** The length that a request says or implies (§4.1.3); throws when it says two, or another than before. */
+function lengthOf(facts: RequestFacts, offset: number, before?: number): number | undefined {
+  const implied =
+    facts.complete && facts.contentLength !== undefined ? offset + facts.contentLength : undefined;
+  const said = [implied, facts.length, before].filter((length) => length !== undefined);
+  if (said.some((length) => length !== said[0])) throw inconsistent();
+  return said[0];
+}
+
+/** Errors after which the file can never become one of the slot. */
+function isFinal(error: unknown): boolean {
+  return SluiceError.is(error) && finalCodes.has(error.code);
+}
+
+const finalCodes: ReadonlySet<string> = new Set([
+  "too_large",
+  "unsupported",
+  "corrupt",
+  "permission_denied",
+]);
+
+function inconsistent(): SluiceError {
+  return new SluiceError("invalid_argument", "uploads: the lengths that were said do not agree");
+}

@@ -1,0 +1,38 @@
+import { SluiceError } from "@sluice/core";
+import type { UploadStorage } from "./upload-storage.ts";
+
+/** Makes a JSON object that is not there yet; false when it is there already. */
+export async function createJson(
+  storage: UploadStorage,
+  key: string,
+  value: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const options = { signal, ifAbsent: true, size: bytes.length, contentType: "application/json" };
+  try {
+    const writer = await storage.write(key, options);
+    try {
+      await writer.write(bytes);
+      await writer.commit();
+    } finally {
+      await writer.abort();
+    }
+    return true;
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "precondition_failed") return false;
+    throw error;
+  }
+}
+
+/** Reads what {@link createJson} made. */
+export async function readJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value> {
+  const { bytes, body } = await storage.open(key, { signal });
+  return JSON.parse(
+    bytes ? new TextDecoder().decode(bytes) : await new Response(body).text(),
+  ) as Value;
+}

@@ -1,0 +1,71 @@
+import { discardUpload } from "./confirm.ts";
+import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layout.ts";
+import type { KeptFile } from "./ledger.ts";
+import type { Confirmation } from "./records.ts";
+import { readJson } from "./small-object.ts";
+import { stateOf } from "./upload-state.ts";
+import { listAll } from "./upload-storage.ts";
+import { graceMs, type UploadsParts } from "./uploads-parts.ts";
+
+/**
+ * Removes uploads whose slot ended more than 5 minutes ago and that nobody confirmed, what a confirmed one
+ * has beside its files, and counts anew what each owner keeps.
+ */
+export async function sweepUploads(
+  parts: UploadsParts,
+  now: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { storage, ledger } = parts;
+  const listedAt = Date.now();
+  const uploads = new Map<string, UploadObject[]>();
+  for (const info of await listAll(storage, uploadsPrefix, signal)) {
+    const object = readObject(info);
+    if (!object) continue;
+    const objects = uploads.get(object.uploadId);
+    if (objects) objects.push(object);
+    else uploads.set(object.uploadId, [object]);
+  }
+  const kept: KeptFile[] = [];
+  for (const [uploadId, objects] of uploads) {
+    const isOver = now >= objects[0]!.expiresAt + graceMs;
+    const state = stateOf(objects.map(({ info }) => info));
+    if (!isOver) kept.push(...filesIn(objects));
+    else if (state.phase !== "confirmed" || state.places.length === 0)
+      await discardUpload(parts, uploadId, signal);
+    else kept.push(...filesIn(await removeLeftovers(parts, objects, signal)));
+  }
+  ledger.seed(kept, listedAt);
+}
+
+/** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */
+async function removeLeftovers(
+  { storage }: UploadsParts,
+  objects: readonly UploadObject[],
+  signal: AbortSignal,
+): Promise<UploadObject[]> {
+  const count = (wanted: UploadObject["kind"]): number =>
+    objects.filter(({ kind }) => kind === wanted).length;
+  const isClean = count("bytes") <= count("file") && count("part") + count("plan") === 0;
+  if (isClean) return [...objects];
+  const { files } = await readJson<Confirmation>(storage, markerKey(objects[0]!.folder), signal);
+  const fileIds = new Set(files.map(({ fileId }) => fileId));
+  const kept: UploadObject[] = [];
+  for (const object of objects)
+    if ("fileId" in object && !(object.kind === "bytes" && fileIds.has(object.fileId)))
+      await storage.remove(object.info.key, { signal });
+    else kept.push(object);
+  return kept;
+}
+
+/** Files and parts with their bytes, as they count for their owner. */
+function filesIn(objects: readonly UploadObject[]): KeptFile[] {
+  const files = new Map<string, KeptFile>();
+  for (const object of objects) {
+    if (!("fileId" in object)) continue;
+    const { fileId, owner, info } = object;
+    const bytes = (files.get(fileId)?.bytes ?? 0) + (info.size ?? 0);
+    files.set(fileId, { owner, fileId, bytes });
+  }
+  return [...files.values()];
+}

@@ -1,0 +1,264 @@
+import { SluiceError } from "@sluice/core";
+import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
+import { problem, type AuditEntry, type OriginGate, type Reply } from "@sluice/server";
+import type { PlainRequest, PlainRoute } from "@sluice/transport-http";
+import {
+  jsonReply,
+  limitHeaders,
+  offsetReply,
+  refusalOf,
+  steppedReply,
+  storedReply,
+} from "./answers.ts";
+import type { Arrival } from "./arrival.ts";
+import { folderOf, recordKey, uploadPrefix } from "./layout.ts";
+import { receiveForm } from "./multipart-upload.ts";
+import { isId } from "./random-id.ts";
+import { receiveRaw } from "./raw-upload.ts";
+import type { FileRecord } from "./records.ts";
+import { readFacts, type RequestFacts } from "./request-facts.ts";
+import {
+  appendResumable,
+  cancelResumable,
+  createResumable,
+  inspectResumable,
+} from "./resumable-upload.ts";
+import { ownerOf, tagOfOwner, type PresentedSlot } from "./slot-token.ts";
+import { readJson } from "./small-object.ts";
+import { stateOf } from "./upload-state.ts";
+import { listAll } from "./upload-storage.ts";
+import type { UploadsParts } from "./uploads-parts.ts";
+
+/** Path of the slots below the endpoint. */
+export const slotsPath = "/uploads/";
+
+interface Visit {
+  readonly request: PlainRequest;
+  readonly slot: PresentedSlot;
+  /** Absolute URL of the slot. */
+  readonly slotUrl: string;
+  readonly fileId: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin →
+ * token → bearer → principal → rate → quota → headers → body. What is refused leaves nothing in storage.
+ */
+export function createUploadRoute(
+  parts: UploadsParts,
+  { gate, path }: { readonly gate: OriginGate; readonly path: string },
+): PlainRoute {
+  const prefix = `${path}${slotsPath}`;
+  const { host } = parts;
+
+  async function answer(request: PlainRequest, rest: string): Promise<Reply> {
+    const refused = gate.refuse(request);
+    if (refused) return refused;
+    const cors = gate.corsHeaders(request);
+    const reply =
+      request.method === "OPTIONS" ? preflight(request, cors) : await answerVisit(request, rest);
+    if (cors.length === 0) return reply;
+    return {
+      ...reply,
+      headers: [...reply.headers, ...cors, "Access-Control-Expose-Headers", exposed],
+    };
+  }
+
+  async function answerVisit(request: PlainRequest, rest: string): Promise<Reply> {
+    const [token = "", fileId, ...more] = rest.split("/");
+    const allowed = fileId === undefined ? slotMethods : fileMethods;
+    if (!allowed.includes(request.method))
+      return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
+    const entry = sendsBody(request)
+      ? host.beginAudit({ action: "upload", step: "receive" }, (name) => request.header(name))
+      : undefined;
+    let received = 0;
+    let slot: PresentedSlot | undefined;
+    const work = async (): Promise<Reply> => {
+      try {
+        slot = parts.sealer.open(token, Date.now());
+        if (entry) {
+          entry.facts.grant = slot.uploadId;
+          entry.facts.principal = tagOfOwner(slot.owner);
+        }
+        await ensureHolder(parts, slot, request);
+        if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
+        const { signal } = request;
+        const reply = await serve(
+          parts,
+          {
+            request,
+            slot,
+            slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
+            fileId,
+            signal: signal ? AbortSignal.any([signal, parts.closing]) : parts.closing,
+          },
+          (count) => void (received += count),
+        );
+        await entry?.conclude("complete", { bytes: received });
+        return reply;
+      } catch (error) {
+        return refuse(error, { entry, slot, received, request });
+      }
+    };
+    return entry ? entry.run(work) : work();
+  }
+
+  function refuse(
+    error: unknown,
+    about: {
+      readonly entry: AuditEntry | undefined;
+      readonly slot: PresentedSlot | undefined;
+      readonly received: number;
+      readonly request: PlainRequest;
+    },
+  ): Reply {
+    const { entry, slot, received, request } = about;
+    const code = SluiceError.is(error) ? error.code : "internal";
+    const isOurs = !SluiceError.is(error) || faults.has(error.code);
+    const isGone = code === "interrupted" || request.signal?.aborted === true;
+    const outcome = isGone ? "aborted" : isOurs ? "failed" : "denied";
+    entry?.end(outcome, { reason: code, bytes: received });
+    if (outcome === "failed") host.onError(error);
+    if (parts.closing.aborted) return problem(503, { reason: "draining" });
+    return refusalOf(error, slot);
+  }
+
+  return (request) => {
+    if (!request.target.startsWith(prefix)) return undefined;
+    return answer(request, request.target.slice(prefix.length).replace(/[?#].*$/s, ""));
+  };
+}
+
+const slotMethods = ["POST", "PUT", "GET"];
+const fileMethods = ["HEAD", "PATCH", "DELETE"];
+const faults: ReadonlySet<string> = new Set(["internal", "unavailable", "no_space"]);
+
+function sendsBody({ method }: PlainRequest): boolean {
+  return method === "POST" || method === "PUT" || method === "PATCH";
+}
+
+/** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
+async function ensureHolder(
+  { host }: UploadsParts,
+  slot: PresentedSlot,
+  request: PlainRequest,
+): Promise<void> {
+  if (slot.auth === "self") {
+    const site = request.header("sec-fetch-site");
+    // an origin that came this far is an allowed one
+    const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
+    if (isForeign && request.header("origin") === undefined)
+      throw new SluiceError("permission_denied", "uploads: another site may not send here");
+  } else {
+    const { principal } = await host.identify({
+      header: (name) => request.header(name),
+      authInfo: request.authInfo,
+      sessionId: request.header("mcp-session-id"),
+    });
+    if (!principal)
+      throw new SluiceError("unauthenticated", "uploads: the slot is bound and nobody came");
+    if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner) throw unknown();
+  }
+  await host.usage.admit(tagOfOwner(slot.owner), "request");
+}
+
+async function serve(
+  parts: UploadsParts,
+  visit: Visit,
+  onBytes: (count: number) => void,
+): Promise<Reply> {
+  const { request, slot, fileId, signal } = visit;
+  if (fileId === undefined && request.method === "GET") return overview(parts, visit);
+  if (fileId !== undefined && request.method === "HEAD")
+    return offsetReply(slot, await inspectResumable(parts, slot, fileId, signal));
+  if (fileId !== undefined && request.method === "DELETE") {
+    await cancelResumable(parts, slot, fileId, signal);
+    return { status: 204, headers: ["Cache-Control", "no-store"] };
+  }
+  const leave = parts.ledger.enter(slot.owner);
+  try {
+    const facts = readFacts(request);
+    const { body } = request;
+    return await receive(parts, visit, { slot, facts, body, signal, onBytes });
+  } finally {
+    leave();
+  }
+}
+
+async function receive(parts: UploadsParts, visit: Visit, arrival: Arrival): Promise<Reply> {
+  const { slot, slotUrl, fileId, request } = visit;
+  const { facts } = arrival;
+  if (fileId !== undefined) {
+    if (!isPartial(facts))
+      throw new SluiceError("unsupported", `uploads: a step has the type ${PARTIAL_UPLOAD_TYPE}`);
+    const file = await appendResumable(parts, arrival, fileId);
+    return steppedReply(slot, file, { location: `${slotUrl}/${fileId}`, isNew: false });
+  }
+  const isForm = /^multipart\//i.test(facts.contentType ?? "");
+  if (facts.complete !== undefined && !isForm) {
+    const file = await createResumable(parts, arrival);
+    return steppedReply(slot, file, { location: `${slotUrl}/${file.fileId}`, isNew: true });
+  }
+  if (!isForm) return storedReply(slot.uploadId, await receiveRaw(parts, arrival));
+  if (request.method !== "POST" || facts.complete !== undefined)
+    throw new SluiceError("unsupported", "uploads: a form is sent by POST and in one piece");
+  // only forms need it, and it needs streams of Node, which other runtimes may lack
+  const { createFastifyParser } = await import("./multipart-parser.ts");
+  return storedReply(slot.uploadId, await receiveForm(parts, arrival, createFastifyParser));
+}
+
+function isPartial({ contentType }: RequestFacts): boolean {
+  return contentType?.split(";")[0]?.trim().toLowerCase() === PARTIAL_UPLOAD_TYPE;
+}
+
+/** How far the upload is, for whoever watches it. */
+async function overview({ storage, board }: UploadsParts, { slot, signal }: Visit): Promise<Reply> {
+  const { uploadId } = slot;
+  const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
+  const files: Partial<FileRecord>[] = [];
+  for (const place of state.phase === "stored" ? state.places : []) {
+    const key = recordKey(folderOf(slot), place);
+    const { name, size, mimeType, sha256 } = await readJson<FileRecord>(storage, key, signal);
+    files.push({ ...(name !== undefined && { name }), size, mimeType, sha256 });
+  }
+  return jsonReply(
+    200,
+    { uploadId, status: state.phase, ...board.of(uploadId), files },
+    limitHeaders(slot),
+  );
+}
+
+const exposed = "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit";
+
+function preflight(request: PlainRequest, cors: readonly string[]): Reply {
+  const wanted = request.header("access-control-request-method");
+  const allowed =
+    cors.length === 0 || wanted === undefined
+      ? []
+      : [
+          "Access-Control-Allow-Methods",
+          [...slotMethods, ...fileMethods].join(", "),
+          "Access-Control-Allow-Headers",
+          "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Mcp-Session-Id",
+          "Access-Control-Max-Age",
+          "600",
+        ];
+  return {
+    status: 204,
+    headers: [
+      "Allow",
+      [...slotMethods, ...fileMethods, "OPTIONS"].join(", "),
+      "Accept-Patch",
+      PARTIAL_UPLOAD_TYPE,
+      "Vary",
+      "Origin",
+      ...allowed,
+    ],
+  };
+}
+
+function unknown(): SluiceError {
+  return new SluiceError("not_found", "uploads: there is no such upload");
+}

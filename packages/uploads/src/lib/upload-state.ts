@@ -1,0 +1,65 @@
+import type { ObjectInfo } from "@sluice/storage";
+import { readObject, type UploadObject } from "./layout.ts";
+
+/** A file that comes in parts. */
+export interface Unfinished {
+  /** Bytes from the beginning without a gap. */
+  readonly offset: number;
+  /** Keys of the parts that make them, in order. */
+  readonly parts: readonly string[];
+}
+
+/** An upload as its objects show it. */
+export interface UploadState {
+  /**
+   * - `reserved`: nothing has come
+   * - `receiving`: something has, but no file is whole
+   * - `stored`: files are whole and wait to be confirmed
+   * - `confirmed`: they are the server's
+   */
+  readonly phase: "reserved" | "receiving" | "stored" | "confirmed";
+  readonly owner?: string;
+  /** Unix milliseconds. */
+  readonly expiresAt?: number;
+  readonly folder?: string;
+  /** Places of whole files. */
+  readonly places: readonly number[];
+  /** By file id. */
+  readonly unfinished: ReadonlyMap<string, Unfinished>;
+  readonly bytes: number;
+}
+
+/** Says from a listing of an upload how far it is. */
+export function stateOf(infos: readonly ObjectInfo[]): UploadState {
+  const objects = infos.map(readObject).filter((object) => object !== undefined);
+  const [first] = objects;
+  if (!first) return { phase: "reserved", places: [], unfinished: new Map(), bytes: 0 };
+  const { owner, expiresAt, folder } = first;
+  // an upload has one slot; what lies beside its folder is not ours
+  const ours = objects.filter((object) => object.folder === folder);
+  const places = ours.flatMap((object) => (object.kind === "file" ? [object.place] : []));
+  const isConfirmed = ours.some(({ kind }) => kind === "confirmed");
+  return {
+    phase: isConfirmed ? "confirmed" : places.length > 0 ? "stored" : "receiving",
+    owner,
+    expiresAt,
+    folder,
+    places: places.toSorted((a, b) => a - b),
+    unfinished: unfinishedIn(ours),
+    bytes: ours.reduce((sum, { info }) => sum + (info.size ?? 0), 0),
+  };
+}
+
+function unfinishedIn(objects: readonly UploadObject[]): Map<string, Unfinished> {
+  const files = new Map<string, Unfinished>();
+  for (const object of objects)
+    if (object.kind === "plan") files.set(object.fileId, { offset: 0, parts: [] });
+  const parts = objects.flatMap((object) => (object.kind === "part" ? [object] : []));
+  for (const { fileId, offset, info } of parts.toSorted((a, b) => a.offset - b.offset)) {
+    const file = files.get(fileId);
+    // what lies beyond a gap was never promised to anybody
+    if (file?.offset !== offset) continue;
+    files.set(fileId, { offset: offset + (info.size ?? 0), parts: [...file.parts, info.key] });
+  }
+  return files;
+}

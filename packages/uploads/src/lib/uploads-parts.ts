@@ -1,0 +1,25 @@
+import type { Host } from "@sluice/server";
+import type { UploadPace } from "./body-guard.ts";
+import type { Ledger } from "./ledger.ts";
+import type { ProgressBoard } from "./progress.ts";
+import type { SlotSealer } from "./slot-token.ts";
+import type { Turns } from "./turns.ts";
+import type { UploadStorage } from "./upload-storage.ts";
+import type { Scan } from "./uploads-options.ts";
+
+/** What the handlers of one endpoint work with. */
+export interface UploadsParts {
+  readonly host: Host;
+  readonly storage: UploadStorage;
+  readonly sealer: SlotSealer;
+  readonly ledger: Ledger;
+  readonly board: ProgressBoard;
+  readonly turns: Turns;
+  readonly pace: UploadPace;
+  readonly scan: Scan | undefined;
+  /** Aborts when the endpoint is closed. */
+  readonly closing: AbortSignal;
+}
+
+/** How long after the end of its slot an upload may still be confirmed; then it is swept. */
+export const graceMs = 5 * 60_000;
