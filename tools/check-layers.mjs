@@ -15,7 +15,7 @@ const mayImport = {
   "storage-graph": ["core", "storage"],
   "storage-files-sdk": ["core", "storage"],
   server: ["core", "storage"],
-  "state-redis": ["core"],
+  "state-redis": ["core", "storage"],
   "binary-transfer": ["core", "storage", "server"],
   "transport-http": ["core", "storage", "server", "binary-transfer"],
   "transport-stdio": ["core", "binary-transfer"],

@@ -1,1 +1,3 @@
-export {};
+export type { RedisClient, RedisOptions } from "./lib/redis-client.ts";
+export { createRedisEventStore } from "./lib/redis-event-store.ts";
+export { createRedisStateStore } from "./lib/redis-state-store.ts";

@@ -1,0 +1,156 @@
+import {
+  eventStoreDefaults,
+  lastEventBytes,
+  SluiceError,
+  type Ask,
+  type EventStore,
+  type EventStoreLimits,
+  type StreamPage,
+} from "@sluice/core";
+import {
+  answerScript,
+  appendScript,
+  claimScript,
+  dropScript,
+  holdScript,
+  openScript,
+  readScript,
+} from "./event-scripts.ts";
+import {
+  createCommander,
+  defaultPrefix,
+  graceMs,
+  type RedisOptions,
+  type Script,
+} from "./redis-client.ts";
+
+/**
+ * An event store that any number of processes share, so that a stream can be picked up again in
+ * another process and after a restart. Every method is one script. The bounds are those of all
+ * processes together, which must be given the same ones; a `RangeError` for a bound that is none.
+ */
+export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
+  const { prefix = defaultPrefix } = options;
+  const limits = readLimits(options);
+  const commander = createCommander("redis event store", options);
+
+  const run = (
+    script: Script,
+    { id, now }: { id: string; now: number },
+    ...further: (string | number)[]
+  ): Promise<unknown> =>
+    commander.run(
+      script,
+      [`${prefix}event:`],
+      [id, now, limits.maxStreams, limits.maxTotalBytes, ...further],
+    );
+
+  return {
+    async open(id, { record, now, expiresAt, heldUntil }) {
+      const life = Math.max(1, expiresAt - now) + graceMs;
+      const { maxBytes } = limits;
+      const outcome = await run(
+        openScript,
+        { id, now },
+        maxBytes,
+        record,
+        expiresAt,
+        heldUntil,
+        life,
+      );
+      if (outcome !== "kept") throw refusal("open", outcome);
+    },
+    async claim(id, { now, heldUntil }) {
+      return Number(await run(claimScript, { id, now }, heldUntil)) || undefined;
+    },
+    async hold(id, { epoch, now, heldUntil }) {
+      return (await run(holdScript, { id, now }, heldUntil, epoch)) === 1;
+    },
+    async append(id, { epoch, text, ask = "", last, now }) {
+      const { maxBytes, maxEvents } = limits;
+      const bounds = [maxBytes, maxEvents, lastEventBytes];
+      const end = last ? last.keepUntil : "";
+      const seq = await run(appendScript, { id, now }, ...bounds, epoch, text, ask, end);
+      if (typeof seq !== "number") throw refusal("append", seq);
+      return seq;
+    },
+    async answer(id, answers, now) {
+      const pairs = answers.flatMap(({ ask, answer }) => [ask, answer]);
+      const outcome = await run(answerScript, { id, now }, limits.maxBytes, ...pairs);
+      if (outcome === "not_found") return undefined;
+      if (outcome === "accepted" || outcome === "repeated" || outcome === "refused") return outcome;
+      throw refusal("answer", outcome);
+    },
+    async read(id, { after, now, maxEvents = limits.maxEvents + 1 }) {
+      return pageOf(await run(readScript, { id, now }, after, after + maxEvents - 1), after);
+    },
+    async drop(id) {
+      await run(dropScript, { id, now: 0 });
+    },
+  };
+}
+
+function readLimits(given: EventStoreLimits): Required<EventStoreLimits> {
+  const limits = { ...eventStoreDefaults };
+  for (const name of Object.keys(limits) as (keyof EventStoreLimits)[]) {
+    const limit = given[name] ?? limits[name];
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw new RangeError(`redis event store: ${name} must be a whole number from 1`);
+    limits[name] = limit;
+  }
+  return limits;
+}
+
+function pageOf(answer: unknown, after: number): StreamPage | undefined {
+  const [record, lastSeq, isOver, events, asked, answered] = answer as [
+    record?: string,
+    lastSeq?: number,
+    isOver?: number,
+    events?: string[],
+    asked?: string[],
+    answered?: string[],
+  ];
+  if (record === undefined) return undefined;
+  const answers = new Map(pairsOf(answered));
+  const asks = pairsOf(asked).map(([ask, seq]): Ask => {
+    const given = answers.get(ask);
+    return { ask, seq: Number(seq), ...(given !== undefined && { answer: given }) };
+  });
+  return {
+    record,
+    events: (events ?? []).map((text, n) => ({ seq: after + 1 + n, text })),
+    lastSeq: Number(lastSeq),
+    isOver: isOver === 1,
+    asks: asks.toSorted((a, b) => a.seq - b.seq),
+  };
+}
+
+/** Names and values, which Redis gives in turn. */
+function pairsOf(flat: readonly string[] = []): [name: string, value: string][] {
+  const pairs: [string, string][] = [];
+  for (let n = 0; n < flat.length; n += 2) pairs.push([flat[n]!, flat[n + 1]!]);
+  return pairs;
+}
+
+function refusal(method: string, outcome: unknown): SluiceError {
+  const who = `redis event store: ${method}`;
+  switch (outcome) {
+    case "already_exists":
+      return new SluiceError("already_exists", `${who}: this stream or question is kept already`);
+    case "not_found":
+      return new SluiceError("not_found", `${who}: no such stream`);
+    case "over":
+      return new SluiceError("precondition_failed", `${who}: the stream is over`);
+    case "taken":
+      return new SluiceError("precondition_failed", `${who}: another writer has taken the stream`);
+    case "too_large":
+      return new SluiceError(
+        "too_large",
+        `${who}: more than one stream may keep; raise maxEvents or maxBytes`,
+      );
+    default:
+      return new SluiceError("unavailable", `${who}: full of live streams; try again later`, {
+        retryAfterMs: 1_000,
+      });
+  }
+}

@@ -1,0 +1,101 @@
+import {
+  clockSkewMs,
+  leaseMs,
+  leaseRequests,
+  SluiceError,
+  type Claim,
+  type GrantSelector,
+  type StateStore,
+} from "@sluice/core";
+import { createCommander, defaultPrefix, graceMs, type RedisOptions } from "./redis-client.ts";
+import { claimScript, putScript, revokeScript, settleScript } from "./state-scripts.ts";
+
+/**
+ * A state store that any number of processes share. Every method is one command or one script. A
+ * server that does not answer in time rejects with `unavailable`: nothing is redeemed then. A claim
+ * that was answered may be forgotten by a Redis that fails over before it was replicated.
+ */
+export function createRedisStateStore(options: RedisOptions): StateStore {
+  const { prefix = defaultPrefix } = options;
+  const redis = createCommander("redis state store", options);
+  const keyOf = {
+    grant: (id: string) => `${prefix}grant:${id}`,
+    record: (id: string) => `${prefix}record:${id}`,
+    revoked: (kind: string, value: string) => `${prefix}revoked:${kind}:${value}`,
+  };
+
+  return {
+    async claim({ id, use, issuedAt, expiresAt, principal, resource }, now) {
+      const keys = [
+        keyOf.grant(id),
+        keyOf.revoked("id", id),
+        keyOf.revoked("principal", principal),
+        keyOf.revoked("resource", resource),
+      ];
+      const outcome = await redis.run(claimScript, keys, [
+        use,
+        issuedAt,
+        expiresAt + clockSkewMs,
+        now,
+        // as long as any process could still take the grant for live
+        expiresAt + 2 * clockSkewMs + graceMs - now,
+        now + leaseMs,
+        leaseRequests,
+      ]);
+      return claimOf(outcome);
+    },
+    async settle(id) {
+      await redis.run(settleScript, [keyOf.grant(id)], []);
+    },
+    async revoke(selector, { now, ttlMs }) {
+      const [kind, value] = readSelector(selector);
+      await redis.run(
+        revokeScript,
+        [keyOf.revoked(kind, value)],
+        [now, ttlMs + 2 * clockSkewMs + graceMs],
+      );
+    },
+    async put(id, record, { now, expiresAt }) {
+      const text = `${expiresAt} ${Buffer.from(record).toString("base64")}`;
+      const life = Math.max(1, expiresAt - now + graceMs);
+      if ((await redis.run(putScript, [keyOf.record(id)], [now, life, text])) !== 1)
+        throw new SluiceError(
+          "already_exists",
+          "redis state store: put: a record with this id is kept already",
+        );
+    },
+    async get(id, now) {
+      return recordIn(await redis.send("GET", keyOf.record(id)), now);
+    },
+    async take(id, now) {
+      return recordIn(await redis.send("GETDEL", keyOf.record(id)), now);
+    },
+  };
+}
+
+const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as const;
+
+function claimOf(answer: unknown): Claim {
+  const outcome = outcomes.find((known) => known === String(answer));
+  if (outcome === undefined)
+    throw new SluiceError("unavailable", "redis state store: claim: an answer that is none", {
+      retryAfterMs: 1_000,
+    });
+  if (outcome === "granted" || outcome === "continued")
+    return { outcome: "granted", continued: outcome === "continued" };
+  return { outcome };
+}
+
+/** A self-authenticating grant has an empty principal: revoking that would revoke them all. */
+function readSelector(selector: GrantSelector): [kind: string, value: string] {
+  const [[kind, value] = ["", ""], ...others] = Object.entries(selector) as [string, unknown][];
+  if (typeof value !== "string" || value === "" || others.length > 0)
+    throw new TypeError("redis state store: revoke: name one id, principal or resource");
+  return [kind, value];
+}
+
+function recordIn(text: unknown, now: number): Uint8Array | undefined {
+  const [, expiresAt, record] = (typeof text === "string" && /^(\d+) (.*)$/.exec(text)) || [];
+  if (record === undefined || Number(expiresAt) <= now) return undefined;
+  return new Uint8Array(Buffer.from(record, "base64"));
+}
