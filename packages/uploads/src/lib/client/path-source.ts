@@ -50,7 +50,10 @@ async function openPicked(path: string, name: string, picked: BigIntStats): Prom
 
 function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFile {
   // two in turn: one is read into while the other goes out
-  const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const;
+  const buffers: readonly [Buffer, Buffer] = [
+    Buffer.allocUnsafe(chunkBytes),
+    Buffer.allocUnsafe(chunkBytes),
+  ];
 
   async function fill(buffer: Buffer, at: number, length: number): Promise<Buffer> {
     let filled = 0;
@@ -62,20 +65,29 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
     return buffer.subarray(0, length);
   }
 
+  /** The last bytes are given only of a file that is still the one whose first bytes were given. */
+  async function readAt(at: number, end: number, buffer: Buffer): Promise<Buffer> {
+    const chunk = await fill(buffer, at, Math.min(chunkBytes, end - at));
+    if (at + chunk.length === Number(picked.size)) await ensureSame(handle, name, picked);
+    return chunk;
+  }
+
   async function* chunks(start: number, end: number): AsyncGenerator<Uint8Array> {
-    let turn = 0;
-    const next = (at: number): Promise<Buffer> | undefined =>
-      at < end
-        ? fill(buffers[(turn = 1 - turn) as 0 | 1], at, Math.min(chunkBytes, end - at))
-        : undefined;
-    let coming = next(start);
+    let [buffer, other] = buffers;
+    let coming: Promise<Buffer> | undefined;
+    const begin = (at: number): void => {
+      if (at >= end) return;
+      [buffer, other] = [other, buffer];
+      coming = readAt(at, end, buffer);
+      // whoever awaits it later must not be late for its failure
+      coming.catch(() => {});
+    };
+    begin(start);
     try {
       for (let at = start; at < end;) {
         const chunk = (await coming) as Buffer;
         at += chunk.length;
-        coming = next(at);
-        // whoever awaits it later must not be late for its failure
-        coming?.catch(() => {});
+        begin(at);
         yield chunk;
       }
     } finally {

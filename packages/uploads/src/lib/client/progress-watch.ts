@@ -12,11 +12,9 @@ export interface ProgressWatch {
   stop(): void;
 }
 
-const windowMs = 30_000;
-
 /** A watch that calls `expire` at most once. */
 export function watchProgress(
-  { idleMs, minBytesPerSecond }: SendTimeouts,
+  { idleMs, minBytesPerSecond, rateWindowMs }: SendTimeouts,
   expire: (error: SluiceError) => void,
 ): ProgressWatch {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -28,7 +26,7 @@ export function watchProgress(
     const windowLasted = now - window.at;
     if (now - lastAt > idleMs)
       return expire(new SluiceError("interrupted", "uploads: the server stopped taking bytes"));
-    if (windowLasted >= windowMs) {
+    if (windowLasted >= rateWindowMs) {
       if (window.bytes < (minBytesPerSecond * windowLasted) / 1_000)
         return expire(
           new SluiceError("timeout", "uploads: the server takes bytes too slowly to be worth it"),
@@ -46,7 +44,7 @@ export function watchProgress(
       clearInterval(timer);
       lastAt = performance.now();
       window = { at: lastAt, bytes: 0 };
-      timer = setInterval(check, Math.max(5, Math.min(1_000, idleMs / 4)));
+      timer = setInterval(check, Math.max(5, Math.min(1_000, idleMs / 4, rateWindowMs / 4)));
     },
     note(bytes) {
       lastAt = performance.now();

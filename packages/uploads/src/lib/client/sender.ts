@@ -38,8 +38,10 @@ export interface SendTimeouts {
   readonly answerMs: number;
   /** In which the server must take a byte; 30 s. */
   readonly idleMs: number;
-  /** Least bytes per second, averaged over 30 s; 1,024. Slower is a `timeout`. */
+  /** Least bytes per second, averaged over `rateWindowMs`; 1,024. Slower is a `timeout`. */
   readonly minBytesPerSecond: number;
+  /** 30 s. */
+  readonly rateWindowMs: number;
   /** Shortens or lengthens the pauses between tries; 1. */
   readonly pauseScale: number;
 }
@@ -78,6 +80,7 @@ export const sendTimeouts: SendTimeouts = {
   answerMs: 60_000,
   idleMs: 30_000,
   minBytesPerSecond: 1_024,
+  rateWindowMs: 30_000,
   pauseScale: 1,
 };
 

@@ -1,0 +1,342 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { inputRequired, type McpServer, type ServerContext } from "@modelcontextprotocol/server";
+import { eraOf } from "@sluice/server";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+import { createFileSender as createPortable } from "../src/client.ts";
+import { createFileSender, type PickedPath } from "../src/client-node.ts";
+import type { FileSenderOptions } from "../src/lib/client/file-sender.ts";
+import type { NamedBlob } from "../src/lib/client/file-source.ts";
+import { createPlainSluice, createToolServer } from "./asking.ts";
+import { startUploadServer } from "./upload-server.ts";
+
+type Options = FileSenderOptions<string | PickedPath | NamedBlob>;
+const image = { blob: new Blob(["an image"]), name: "sunset.png" };
+const large = { blob: new Blob([Buffer.alloc(2 ** 21, "x")]), name: "large.png" };
+
+/** A question in the words of SEP-1306, for files that go to `origin`. */
+function question(origin: string, more: { progressToken?: string; multiple?: boolean } = {}) {
+  const { progressToken, multiple = false } = more;
+  const _meta = { "dev.sluice/uploads": { wire: "resumable" } };
+  return {
+    mode: "binary",
+    message: "Please upload an image for analysis",
+    requestedSchema: {
+      type: "object",
+      properties: {
+        imageFile: {
+          type: "file",
+          title: "Image",
+          accept: ["image/*"],
+          maxSize: 5_242_880,
+          multiple,
+        },
+        description: { type: "string", maxLength: 500 },
+      },
+      required: ["imageFile"],
+    },
+    uploadEndpoints: {
+      imageFile: { url: `${origin}/up`, method: "POST", uploadId: "the-upload", _meta },
+    },
+    ...(progressToken !== undefined && { _meta: { progressToken } }),
+  };
+}
+
+const loose = z.looseObject({});
+
+/** Asks in the way of the era; gives the bare answer once there is one. */
+async function ask(mcp: McpServer, ctx: ServerContext, params: object) {
+  if (eraOf(mcp) === "legacy")
+    return ctx.mcpReq.send({ method: "elicitation/create", params } as never, loose);
+  const answer = ctx.mcpReq.inputResponses?.["k"];
+  if (answer) return answer;
+  // what the SDK's types do not know
+  const request = { method: "elicitation/create", params } as never;
+  return inputRequired({ inputRequests: { k: request } });
+}
+
+/** A server with one tool that asks, and where the files go. */
+async function setUp(asked: (origin: string) => object) {
+  const uploads = await startUploadServer();
+  onTestFinished(() => uploads[Symbol.asyncDispose]());
+  const progress = vi.fn();
+  const fetch = createToolServer(
+    createPlainSluice(),
+    async (mcp, ctx) => {
+      const caps = ctx.mcpReq.envelope as Record<string, any> | undefined;
+      const declared = caps?.["io.modelcontextprotocol/clientCapabilities"];
+      // the SDK refuses modes that it does not know unless `form` is declared
+      if (declared?.elicitation) declared.elicitation.form ??= {};
+      const answer = await ask(mcp, ctx, asked(uploads.origin));
+      if (Object.hasOwn(answer, "inputRequests")) return answer as never;
+      return { content: [{ type: "text", text: JSON.stringify(answer) }] };
+    },
+    (mcp) => {
+      mcp.server.setNotificationHandler("notifications/progress", ({ params }) => progress(params));
+    },
+  );
+  return { uploads, fetch, progress, endpoint: `${uploads.origin}/mcp` };
+}
+
+type SetUp = Awaited<ReturnType<typeof setUp>>;
+type Connected = Pick<Client, "callTool" | "close">;
+
+const headers = { authorization: "Bearer secret" };
+const requestInit = { headers };
+
+function optionsOf({ endpoint }: SetUp, options: Partial<Options>): Options {
+  return { endpoint, onFilesRequested: () => ({ action: "cancel" }), ...options };
+}
+
+async function connectV2(
+  served: SetUp,
+  options: Partial<Options>,
+  mode: "legacy" | "auto",
+): Promise<Connected> {
+  const files = createFileSender(optionsOf(served, options));
+  const client = new (files.extend(Client))(
+    { name: "test", version: "1" },
+    { versionNegotiation: { mode } },
+  );
+  const transport = new StreamableHTTPClientTransport(new URL(served.endpoint), {
+    fetch: files.fetch(served.fetch),
+    requestInit,
+  });
+  await client.connect(transport);
+  onTestFinished(() => client.close());
+  return client;
+}
+
+const clients: Record<string, (served: SetUp, options: Partial<Options>) => Promise<Connected>> = {
+  "SDK version 2, modern era": (served, options) => connectV2(served, options, "auto"),
+  "SDK version 2, legacy era": (served, options) => connectV2(served, options, "legacy"),
+  async "SDK version 1"(served, options) {
+    const files = createFileSender(optionsOf(served, options));
+    const client = new ClientV1({ name: "test", version: "1" });
+    files.attach(client);
+    const transport = new TransportV1(new URL(served.endpoint), {
+      fetch: files.fetch(served.fetch),
+      requestInit,
+    });
+    await client.connect(transport as never);
+    onTestFinished(() => client.close());
+    return client as unknown as Connected;
+  },
+};
+
+async function look(client: Connected): Promise<any> {
+  const result = await client.callTool({ name: "look", arguments: {} });
+  const [{ text }] = result.content as unknown as [{ text: string }];
+  return result.isError ? text : JSON.parse(text);
+}
+
+describe.each(Object.entries(clients))("%s", (name, connect) => {
+  test("a picked file is sent with the session's credentials, and the answer names it", async () => {
+    const served = await setUp((origin) => question(origin));
+    const onFilesRequested = vi.fn<Options["onFilesRequested"]>(() => ({
+      action: "accept",
+      files: { imageFile: [image] },
+      form: { description: "the sea" },
+    }));
+    const client = await connect(served, { onFilesRequested });
+    expect(await look(client)).toEqual({
+      action: "accept",
+      content: {
+        imageFile: {
+          name: "sunset.png",
+          size: 8,
+          mimeType: "image/png",
+          uploadId: "the-upload",
+          sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+        },
+        description: "the sea",
+      },
+    });
+    const [request] = onFilesRequested.mock.calls[0]!;
+    expect(request).toMatchObject({
+      message: "Please upload an image for analysis",
+      origin: served.uploads.origin,
+      fields: [
+        {
+          name: "imageFile",
+          title: "Image",
+          accept: ["image/*"],
+          maxBytes: 5_242_880,
+          maxFiles: 1,
+          required: true,
+          destination: served.uploads.origin,
+        },
+      ],
+      form: { description: { type: "string" } },
+    });
+    const [sent] = served.uploads.seen;
+    expect(sent?.headers.authorization).toBe("Bearer secret");
+    expect(sent?.body.toString()).toBe("an image");
+  });
+
+  test.each(["decline", "cancel"] as const)(
+    "%s is answered, and nothing is sent",
+    async (action) => {
+      const served = await setUp((origin) => question(origin));
+      const client = await connect(served, { onFilesRequested: () => ({ action }) });
+      expect(await look(client)).toEqual({ action });
+      expect(served.uploads.seen).toEqual([]);
+    },
+  );
+
+  test("addresses elsewhere are refused before anybody is asked", async () => {
+    const served = await setUp(() => question("https://elsewhere.example"));
+    const onFilesRequested = vi.fn<Options["onFilesRequested"]>();
+    const client = await connect(served, { onFilesRequested });
+    const outcome = await look(client).catch((error: Error) => error.message);
+    expect(String(outcome)).toContain("not the MCP server's origin");
+    expect(onFilesRequested).not.toHaveBeenCalled();
+  });
+
+  test.each([
+    ["too many", [image, image], /one file only/],
+    ["none", [], /needs a file/],
+    ["another type", [{ blob: new Blob(["x"]), name: "secret-name.txt" }], /another type/],
+    ["too large", [{ blob: new Blob([Buffer.alloc(6_000_000)]), name: "a.png" }], /5242880 bytes/],
+  ])("what does not fit the request is not sent: %s", async (_, files, why) => {
+    const served = await setUp((origin) => question(origin));
+    const client = await connect(served, {
+      onFilesRequested: () => ({ action: "accept", files: { imageFile: files } }),
+    });
+    const outcome = String(await look(client).catch((error: Error) => error.message));
+    expect(outcome).toMatch(why);
+    expect(outcome).not.toContain("secret-name");
+    expect(served.uploads.seen).toEqual([]);
+  });
+
+  test("progress is reported to who asked for it, and grows", async () => {
+    const served = await setUp((origin) =>
+      question(origin, { progressToken: "token", multiple: true }),
+    );
+    const onProgress = vi.fn();
+    const client = await connect(served, {
+      onProgress,
+      onFilesRequested: () => ({ action: "accept", files: { imageFile: [large, image] } }),
+    });
+    const { content } = await look(client);
+    expect(content.imageFile).toHaveLength(2);
+    const total = 2 ** 21 + 8;
+    expect(onProgress).toHaveBeenLastCalledWith({
+      sentBytes: total,
+      totalBytes: total,
+      name: "sunset.png",
+    });
+    // in the modern era there is nobody to tell: the endpoint sees it
+    if (name.endsWith("modern era")) return expect(served.progress).not.toHaveBeenCalled();
+    await expect.poll(() => served.progress.mock.lastCall?.[0].progress).toBe(total);
+    const told = served.progress.mock.calls.map(([params]) => params.progress as number);
+    expect(told).toEqual(told.toSorted((one, other) => one - other));
+    expect(told.length).toBeLessThanOrEqual(101);
+    return expect(served.progress.mock.lastCall?.[0]).toMatchObject({
+      total,
+      message: "Uploading sunset.png",
+    });
+  });
+
+  test("requests that are none are refused before anybody is asked", async () => {
+    for (const broken of [
+      { uploadEndpoints: {} },
+      { requestedSchema: { type: "object", properties: {} } },
+      {
+        requestedSchema: { type: "object", properties: { imageFile: { type: "file", accept: 7 } } },
+      },
+      { message: 7 },
+    ]) {
+      const served = await setUp((origin) => ({ ...question(origin), ...broken }));
+      const onFilesRequested = vi.fn<Options["onFilesRequested"]>();
+      const client = await connect(served, { onFilesRequested });
+      const outcome = String(await look(client).catch((error: Error) => error.message));
+      expect(outcome).toMatch(/request for files/);
+      expect(onFilesRequested).not.toHaveBeenCalled();
+    }
+  });
+
+  test("the wait for a person ends with the call", async () => {
+    const served = await setUp((origin) => question(origin));
+    let signal: AbortSignal | undefined;
+    const stop = new AbortController();
+    const client = await connect(served, {
+      onFilesRequested(_request, context) {
+        ({ signal } = context);
+        stop.abort(new Error("enough"));
+        return new Promise(() => {});
+      },
+    });
+    const options = { signal: stop.signal };
+    const params = { name: "look", arguments: {} };
+    const call = name.endsWith("version 1")
+      ? (client as unknown as ClientV1).callTool(params, undefined, options)
+      : client.callTool(params, options);
+    await expect(call).rejects.toThrow("enough");
+    await client.close();
+    await expect.poll(() => signal?.aborted).toBe(true);
+    expect(served.uploads.seen).toEqual([]);
+  });
+});
+
+test("a client declares what it takes, beside what it declares itself, and forms still reach its own handler", async () => {
+  const served = await setUp(() => ({
+    mode: "form",
+    message: "Your name?",
+    requestedSchema: { type: "object", properties: { name: { type: "string" } } },
+  }));
+  const files = createFileSender(
+    optionsOf(served, { maxFileSize: 7, supportedMimeTypes: ["image/*"] }),
+  );
+  const client = new (files.extend(Client))(
+    { name: "test", version: "1" },
+    { capabilities: { elicitation: { form: {} } } },
+  );
+  client.setRequestHandler("elicitation/create", async () => ({
+    action: "accept",
+    content: { name: "Ada" },
+  }));
+  const bodies: string[] = [];
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(served.endpoint), {
+      fetch: files.fetch((input, init) => {
+        bodies.push(String(init?.body));
+        return served.fetch(input, init);
+      }),
+    }),
+  );
+  onTestFinished(() => client.close());
+  expect(await look(client)).toEqual({ action: "accept", content: { name: "Ada" } });
+  const { params } = JSON.parse(bodies.find((body) => body.includes("initialize"))!);
+  expect(params.capabilities.elicitation).toEqual({
+    form: {},
+    binary: { maxFileSize: 7, supportedMimeTypes: ["image/*"] },
+  });
+});
+
+test("the portable sender takes Files", async () => {
+  const served = await setUp((origin) => question(origin));
+  const files = createPortable({
+    endpoint: served.endpoint,
+    onFilesRequested: () => ({
+      action: "accept",
+      files: { imageFile: [new File(["an image"], "a.png", { type: "image/png" })] },
+    }),
+  });
+  const client = new (files.extend(Client))({ name: "test", version: "1" });
+  const transport = new StreamableHTTPClientTransport(new URL(served.endpoint), {
+    fetch: files.fetch(served.fetch),
+  });
+  await client.connect(transport);
+  onTestFinished(() => client.close());
+  expect((await look(client)).content.imageFile).toMatchObject({ name: "a.png", size: 8 });
+});
+
+test("options that cannot work are refused", () => {
+  const options = { endpoint: "http://127.0.0.1/mcp", onFilesRequested: vi.fn() };
+  for (const maxFileSize of [0, -1, 1.5, Infinity, Number.NaN])
+    expect(() => createFileSender({ ...options, maxFileSize })).toThrow(RangeError);
+  expect(() => createFileSender({ ...options, endpoint: "nonsense" })).toThrow(TypeError);
+});
