@@ -19,7 +19,7 @@ export interface Citation {
 /** Comments, then string and template literals: whichever starts first owns its text. */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;
-const tag = /\[((?:SEP-\d+|MCP|ARTICLE)\/[^\]\s]*)\]/g;
+const tag = /\[((?:SEP-\d+|MCP|ARTICLE|BINARY)\/[^\]\s]*)\]/g;
 const neverRuns = /\.(?:skip|todo)\(\s*$/;
 
 /** Ids cited in the titles of one test file. Comments and tests that never run do not count. */

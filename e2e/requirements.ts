@@ -1,10 +1,11 @@
 /**
  * Every MUST, SHOULD and MAY of SEP-2532 (draft of 2026-04-07) as data, one entry for each place
  * where the text uses the key word, in the order of the text, and after them what
- * `resource-requirements.ts` has. Tests cite an id in square brackets in their title;
+ * `resource-requirements.ts` and `binary-requirements.ts` have. Tests cite an id in square brackets in their title;
  * `requirement-gate.ts` holds the two sides together.
  * @module
  */
+import { binaryRequirements } from "./binary-requirements.ts";
 import { resourceRequirements } from "./resource-requirements.ts";
 
 /** Key words of BCP 14, plus `STATED` for tables and sentences that bind without one. */
@@ -301,4 +302,8 @@ const streaming: readonly Requirement[] = [
 ];
 
 /** Every requirement. */
-export const requirements: readonly Requirement[] = [...streaming, ...resourceRequirements];
+export const requirements: readonly Requirement[] = [
+  ...streaming,
+  ...resourceRequirements,
+  ...binaryRequirements,
+];

@@ -34,7 +34,7 @@ export function titlesIn(source: string): Set<string> {
         .slice(1, -1)
         .replaceAll(/\\(.)/g, "$1")
         .replace(/^\$\{[^}]*\} /, "")
-        .replaceAll(/ \[(?:SEP-|MCP\/|ARTICLE\/)[^\]]*\]/g, ""),
+        .replaceAll(/ \[(?:SEP-|MCP\/|ARTICLE\/|BINARY\/)[^\]]*\]/g, ""),
     ),
   );
 }
