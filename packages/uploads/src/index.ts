@@ -1,4 +1,5 @@
 export { createUploads, type Uploads } from "./lib/create-uploads.ts";
+export { createUploadPages, type OpenPage, type PageDesk } from "./lib/page/upload-pages.ts";
 export { withUploads } from "./lib/with-uploads.ts";
 export type {
   ClaimedFile,
@@ -16,3 +17,19 @@ export type {
   UploadQuota,
   UploadsOptions,
 } from "./lib/uploads-options.ts";
+export type {
+  AnsweredFiles,
+  AnsweredValues,
+  Fields,
+  FileField,
+  ValueField,
+} from "./lib/elicit-fields.ts";
+export type { FileRequest, FilesOutcome, RequestFiles } from "./lib/request-files.ts";
+
+// SEP-2631, experimental
+export {
+  createFileTransfer,
+  type FileTransfer,
+  type ToolCall,
+} from "./lib/sep-2631/file-transfer.ts";
+export { fileInput, type FileInputTerms } from "./lib/sep-2631/file-input.ts";

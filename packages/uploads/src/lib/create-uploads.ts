@@ -2,8 +2,10 @@ import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "./confirm.ts";
 import { keepBytes } from "./keep-bytes.ts";
 import { createLedger } from "./ledger.ts";
+import { createUploadPages } from "./page/upload-pages.ts";
 import { createProgressBoard } from "./progress.ts";
 import { recordConfirmation } from "./record-step.ts";
+import { createRequestFiles, type RequestFiles } from "./request-files.ts";
 import { createSlotSealer, ownerOf, tagOfOwner } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
 import { sweepUploads } from "./sweep.ts";
@@ -17,6 +19,8 @@ import type { UploadsParts } from "./uploads-parts.ts";
 export interface Uploads extends Slots {
   /** What its routes work with. For `withUploads`. */
   readonly parts: UploadsParts;
+  /** Asks the user for files, from inside a tool. */
+  readonly requestFiles: RequestFiles;
   /** Removes what was never confirmed and whose time is over. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** Ends the timer and the uploads under way. Idempotent. */
@@ -49,6 +53,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     turns: createTurns(),
     pace: options.pace ?? {},
     scan: onScan,
+    pages: createUploadPages(host),
     closing: closing.signal,
   };
   const either = (signal: AbortSignal | undefined): AbortSignal =>
@@ -70,8 +75,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   (timer as { unref?: () => void }).unref?.();
   sweepAlone();
 
-  return {
-    parts,
+  const slots: Slots = {
     reserve: (principal, terms, reserveOptions = {}) => {
       const { token, slot } = parts.sealer.seal(principal, terms, reserveOptions);
       const { uploadId, owner, expiresAt } = slot;
@@ -98,6 +102,11 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       keepBytes(parts, principal, file, terms, either(signal)),
     discard: (uploadId) => discardUpload(parts, uploadId, closing.signal),
     progress: (uploadId) => parts.board.of(uploadId),
+  };
+  return {
+    ...slots,
+    parts,
+    requestFiles: createRequestFiles(host, slots, parts.pages),
     sweep: ({ signal } = {}) => sweep(signal),
     async close() {
       clearInterval(timer);

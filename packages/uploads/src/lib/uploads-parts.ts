@@ -1,6 +1,7 @@
 import type { Host } from "@sluice/server";
 import type { UploadPace } from "./body-guard.ts";
 import type { Ledger } from "./ledger.ts";
+import type { PageDesk } from "./page/upload-pages.ts";
 import type { ProgressBoard } from "./progress.ts";
 import type { SlotSealer } from "./slot-token.ts";
 import type { Turns } from "./turns.ts";
@@ -17,6 +18,7 @@ export interface UploadsParts {
   readonly turns: Turns;
   readonly pace: UploadPace;
   readonly scan: Scan | undefined;
+  readonly pages: PageDesk;
   /** Aborts when the endpoint is closed. */
   readonly closing: AbortSignal;
 }

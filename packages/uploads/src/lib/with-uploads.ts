@@ -2,19 +2,16 @@ import { createOriginGate, type OriginGateOptions } from "@sluice/server";
 import { answerPlainly, type PlainRoute, type SluiceHandler } from "@sluice/transport-http";
 import type { Uploads } from "./create-uploads.ts";
 import { createPageRoute } from "./page/page-route.ts";
-import type { PageDesk } from "./page/upload-pages.ts";
 import { createUploadRoute } from "./upload-route.ts";
 
 /** Options of {@link withUploads}. */
 export interface WithUploadsOptions extends OriginGateOptions {
   /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
   readonly path?: string;
-  /** Serves upload pages below `<endpoint>/upload-page/`, too. */
-  readonly pages?: PageDesk;
 }
 
 /**
- * Adds the upload endpoint `<endpoint>/uploads/…` to a handler. Over `toNodeHandler` bodies go straight
+ * Adds the upload endpoint `<endpoint>/uploads/…` and its pages to a handler. Over `toNodeHandler` bodies go straight
  * from the connection to storage; elsewhere they are web streams.
  */
 export function withUploads(
@@ -22,15 +19,14 @@ export function withUploads(
   uploads: Uploads,
   options: WithUploadsOptions = {},
 ): SluiceHandler {
-  const { host } = uploads.parts;
+  const { host, pages } = uploads.parts;
   const endpoint = host.endpoint.url;
   const gate = createOriginGate(endpoint, options);
   const path = (options.path ?? new URL(endpoint).pathname).replace(/\/+$/, "");
-  const { pages } = options;
   const receive = createUploadRoute(uploads.parts, { gate, path });
-  const show = pages && createPageRoute({ pages, gate, endpoint, path, onError: host.onError });
+  const show = createPageRoute({ pages, gate, endpoint, path, onError: host.onError });
   const plain: PlainRoute = (request) =>
-    handler.plain(request) ?? receive(request) ?? show?.(request);
+    handler.plain(request) ?? receive(request) ?? show(request);
   return {
     plain,
     async fetch(request, mcpOptions) {
