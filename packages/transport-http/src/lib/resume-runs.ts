@@ -1,0 +1,100 @@
+import type { EventStore } from "@sluice/core";
+import type { Journal } from "./resume-journal.ts";
+import { askName, type RpcId } from "./resume-message.ts";
+import type { Run } from "./resume-run.ts";
+
+/** The requests that this process is working on. */
+export interface Runs {
+  /** Adds one; it leaves when its journal ends. */
+  add(run: Run): void;
+  of(streamId: string): Run | undefined;
+  readonly journalOf: (streamId: string) => Journal | undefined;
+  /** The run of a session that waits for the answer to the request with this id. */
+  askedBy(sessionId: string, id: RpcId): Run | undefined;
+  /** Ends the runs of a session, or only the one of a request, and forgets their streams. */
+  end(sessionId: string, requestId?: RpcId): Promise<void>;
+  /** Gives up all of them, so that another process can take them over at once. */
+  close(): Promise<void>;
+}
+
+/** What {@link createRuns} needs. */
+export interface RunsOptions {
+  readonly store: EventStore;
+  /** Milliseconds for which a process that says nothing keeps its streams. */
+  readonly leaseMs: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Makes the collection. While there is a run in it, every quarter of the lease it prolongs what this process
+ * holds, and looks for answers that came to another process.
+ */
+export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
+  const runs = new Map<string, Run>();
+  const sessions = new Map<string, Set<Run>>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  async function tend(run: Run): Promise<void> {
+    const { journal } = run;
+    await journal.hold(Date.now() + leaseMs);
+    if (journal.open.size === 0) return;
+    const page = await store.read(journal.streamId, {
+      after: journal.lastSeq,
+      now: Date.now(),
+      maxEvents: 1,
+    });
+    for (const { ask, answer } of page?.asks ?? [])
+      if (answer !== undefined) await run.deliver(ask, answer);
+  }
+
+  function remove(run: Run): void {
+    const session = sessions.get(run.sessionId);
+    session?.delete(run);
+    if (session?.size === 0) sessions.delete(run.sessionId);
+    runs.delete(run.journal.streamId);
+    if (runs.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    add(run) {
+      const { streamId, ended } = run.journal;
+      if (ended.aborted) return;
+      runs.set(streamId, run);
+      const session = sessions.get(run.sessionId) ?? new Set();
+      sessions.set(run.sessionId, session.add(run));
+      ended.addEventListener("abort", () => remove(run), { once: true });
+      timer ??= setInterval(() => {
+        for (const each of runs.values()) tend(each).catch(onError);
+      }, leaseMs / 4);
+      // a request that nobody listens to does not keep a process alive
+      (timer as { unref?: () => void }).unref?.();
+    },
+    of: (streamId) => runs.get(streamId),
+    journalOf: (streamId) => runs.get(streamId)?.journal,
+    askedBy(sessionId, id) {
+      const ask = askName(id);
+      for (const run of sessions.get(sessionId) ?? []) if (run.journal.open.has(ask)) return run;
+      return undefined;
+    },
+    async end(sessionId, requestId) {
+      for (const { journal, ...run } of sessions.get(sessionId) ?? []) {
+        if (requestId !== undefined && run.requestId !== requestId) continue;
+        journal.end();
+        await store.drop(journal.streamId);
+      }
+    },
+    async close() {
+      await Promise.all([...runs.values()].map((run) => giveUp(run).catch(onError)));
+    },
+  };
+}
+
+async function giveUp({ journal }: Run): Promise<void> {
+  try {
+    await journal.hold(Date.now());
+  } finally {
+    journal.end();
+  }
+}

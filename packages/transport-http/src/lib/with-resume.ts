@@ -1,0 +1,203 @@
+import {
+  isLegacyRequest,
+  readRequestBody,
+  type McpHandlerRequestOptions,
+} from "@modelcontextprotocol/server";
+import { STREAM_METHOD } from "@sluice/core/wire";
+import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
+import { createLinks, parseEventId } from "./resume-link.ts";
+import {
+  answerText,
+  askName,
+  isRequest,
+  isResponse,
+  messagesIn,
+  type RpcId,
+  type RpcMessage,
+} from "./resume-message.ts";
+import { createSessionOpenings } from "./resume-openings.ts";
+import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./resume-options.ts";
+import { answerEventId, answerLink, inModernEra, isModernVersion } from "./resume-route.ts";
+import { createRuns } from "./resume-runs.ts";
+import { memberOf, ownerOf, startStream } from "./resume-start.ts";
+import { toResponse } from "./web-response.ts";
+import type { McpFetchHandler } from "./with-sluice.ts";
+
+/**
+ * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP
+ * 2025-11-25 and older: every such answer has a `Link` with `rel="stream"`, below `<endpoint>/resume/`, and may end
+ * before the result. The handler is any that keeps sessions over the SDK's transport. Everything
+ * else goes to it untouched, and so do requests of callers whom nobody vouches for. Put it inside `withSluice`, where
+ * that is used.
+ */
+export function withResume(
+  handler: McpFetchHandler,
+  sluice: Sluice,
+  options: WithResumeOptions,
+): ResumeHandler {
+  const { store, rerun, onError = sluice.host.onError } = options;
+  const gate = createOriginGate(sluice.endpoint.url, options);
+  const path = (options.path ?? new URL(sluice.endpoint.url).pathname).replace(/\/+$/, "");
+  const prefix = `${path}/resume/`;
+  const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
+  const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
+  for (const [name, ms, least] of [
+    ["holdMs", holdMs, 0],
+    ["retryMs", retryMs, 0],
+    ["leaseMs", leaseMs, 100],
+    ["maxAgeMs", maxAgeMs, 1_000],
+    ["keepMs", keepMs, 1_000],
+  ] as const)
+    if (!(Number.isSafeInteger(ms) && ms >= least))
+      throw new RangeError(`withResume: ${name} must be a whole number from ${least}`);
+  const runs = createRuns({ store, leaseMs, onError });
+  const parts: ResumeParts = {
+    handler,
+    sluice,
+    store,
+    runs,
+    links: createLinks(sluice, options.linkTtlMs ?? 300_000),
+    openings: createSessionOpenings(),
+    rerun,
+    holdMs,
+    retryMs,
+    maxAgeMs,
+    keepMs,
+    leaseMs,
+    maxBodyBytes: options.maxRequestBodySize,
+    onError,
+  };
+  return {
+    close: () => runs.close(),
+    async fetch(request, mcpOptions) {
+      const { pathname } = new URL(request.url);
+      const session = request.headers.get("mcp-session-id");
+      const asked = { request, mcpOptions, sessionId: session ?? "" };
+      if (pathname.startsWith(prefix))
+        return answerLink(parts, asked, { gate, token: pathname.slice(prefix.length) });
+      if (request.method === "GET") return reopen(parts, asked);
+      if (session === null && !(rerun && request.method === "POST"))
+        return handler.fetch(request, mcpOptions);
+      if (request.method === "POST") return post(parts, asked);
+      const response = await handler.fetch(request, mcpOptions);
+      if (request.method === "DELETE" && response.ok) {
+        parts.openings.forget(asked.sessionId);
+        await runs.end(asked.sessionId);
+        await sluice.endSession(asked.sessionId);
+      }
+      return response;
+    },
+  };
+}
+
+/** A GET on the endpoint: ours when it names an event of ours. */
+async function reopen(parts: ResumeParts, asked: Asked): Promise<Response> {
+  const { request, mcpOptions } = asked;
+  const eventId = request.headers.get("last-event-id");
+  if (eventId !== null && isModernVersion(request.headers.get("mcp-protocol-version")))
+    return toResponse(
+      problem(405, { reason: "era", detail: inModernEra, headers: ["Allow", "POST"] }),
+    );
+  const place = parseEventId(eventId);
+  if (!place) return parts.handler.fetch(request, mcpOptions);
+  try {
+    const member = await memberOf(parts, asked);
+    const known = member && { ...member, owner: ownerOf(member) };
+    const answer = known && (await answerEventId(parts, asked, { place, member: known }));
+    // 404 would tell the client that its session is over
+    return answer ?? toResponse(problem(400));
+  } catch (error) {
+    parts.onError(error);
+    return toResponse(problemOf(error));
+  }
+}
+
+async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
+  const { handler, openings, runs } = parts;
+  const { request, sessionId, mcpOptions } = asked;
+  const body = await bodyOf(parts, asked);
+  if (body === undefined || !(await isLegacyRequest(request, body)))
+    return handler.fetch(request, mcpOptions);
+  const told: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
+
+  const messages = messagesIn(body);
+  const others = await takeAnswers(parts, asked, messages);
+  if (others instanceof Response) return others;
+  if (others.length === 0) return new Response(null, { status: 202 });
+  if (others.length < messages.length) told.parsedBody = others;
+
+  if (!isRequest(body)) {
+    const response = await handler.fetch(request, told);
+    for (const message of others) {
+      const cancelled = cancelledBy(message);
+      if (response.ok && cancelled !== undefined) await runs.end(sessionId, cancelled);
+    }
+    return response;
+  }
+  if (body.method === "initialize") {
+    const response = await handler.fetch(request, told);
+    const opened = response.headers.get("mcp-session-id");
+    if (opened !== null && body.params) openings.remember(opened, body.params);
+    return response;
+  }
+  // its answer may be bytes: withSluice, on either side, must see the request itself
+  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
+  return startStream(parts, asked, body);
+}
+
+/**
+ * Takes the answers to questions of our streams that come to the endpoint itself, as clients without
+ * links send them. Gives the other messages, or a refusal.
+ */
+async function takeAnswers(
+  parts: ResumeParts,
+  asked: Asked,
+  messages: readonly unknown[],
+): Promise<readonly unknown[] | Response> {
+  const { store, runs, onError } = parts;
+  const others: unknown[] = [];
+  for (const message of messages) {
+    const run = isResponse(message) ? runs.askedBy(asked.sessionId, message.id) : undefined;
+    if (!run || !isResponse(message)) {
+      others.push(message);
+      continue;
+    }
+    const member = await memberOf(parts, asked);
+    if (!member || ownerOf(member) !== run.owner) return toResponse(problem(404));
+    const ask = askName(message.id);
+    const answer = answerText(message);
+    try {
+      const { streamId } = run.journal;
+      const kept = await store.answer(streamId, [{ ask, answer }], Date.now());
+      if (kept === "accepted") await run.deliver(ask, answer);
+    } catch (error) {
+      onError(error);
+      return toResponse(problemOf(error));
+    }
+  }
+  return others;
+}
+
+/** Id of the request that a notification cancels. */
+function cancelledBy(message: unknown): RpcId | undefined {
+  const { method, params } = (message ?? {}) as RpcMessage;
+  const id = params?.["requestId"];
+  if (method !== "notifications/cancelled") return undefined;
+  return typeof id === "string" || typeof id === "number" ? id : undefined;
+}
+
+/** The JSON of a request, which stays readable; `undefined` when there is none: the SDK answers that. */
+async function bodyOf(
+  { maxBodyBytes }: ResumeParts,
+  { request, mcpOptions }: Asked,
+): Promise<unknown> {
+  if (mcpOptions?.parsedBody !== undefined) return mcpOptions.parsedBody;
+  if (request.bodyUsed) return undefined;
+  const read = await readRequestBody(request.clone(), maxBodyBytes);
+  if (read.tooLarge) return undefined;
+  try {
+    return JSON.parse(read.text);
+  } catch {
+    return undefined;
+  }
+}
