@@ -118,6 +118,22 @@ describe.each([
     expect((await cache.read("files://demo/other.txt", options)).source).toBe("fetched");
   });
 
+  test("what is kept is not given to who wants less, or nothing any more", async () => {
+    const cache = createHere({ ttlMs: 60_000 });
+    await cache.read(uri, options);
+    for (const ask of ["read", "describe"] as const) {
+      const signal = AbortSignal.abort(new Error("enough"));
+      await expect(cache[ask](uri, { ...options, signal })).rejects.toBe(signal.reason);
+      await expect(cache[ask](uri, { ...options, maxStreamSize: 4 })).rejects.toMatchObject({
+        code: "too_large",
+      });
+      expect(requests).toBeGreaterThan(1);
+    }
+    expect(await cache.read(uri, { ...options, maxStreamSize: 5 })).toMatchObject({
+      source: "kept",
+    });
+  });
+
   test("what a caller does to its bytes is its own affair", async () => {
     const cache = createHere({ ttlMs: 60_000 });
     for (let n = 0; n < 3; n++) {

@@ -16,7 +16,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { createTelemetry } from "@sluice/server/telemetry";
 import { createMemoryBackend, wrap } from "@sluice/storage";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { alice, as, bodyOf, createHouse, type House } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 
@@ -64,6 +64,39 @@ function createMeasuredHouse(): House {
     access: (_principal, uri) => (uri.includes("hidden") ? "hide" : "allow"),
   });
 }
+
+/** What a watch does for everybody begins with the call of whoever comes first. */
+async function traceOfRescan(apart: boolean): Promise<string | undefined> {
+  const seen: (string | undefined)[] = [];
+  const watched = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    describe: (describe_) => (key, options) => {
+      seen.push(trace.getActiveSpan()?.spanContext().traceId);
+      return describe_(key, options);
+    },
+  });
+  const telemetry = createTelemetry({ tracer });
+  const house = createHouse({
+    storage: watched,
+    telemetry: apart ? telemetry : { ...telemetry, runApart: (work) => work() },
+  });
+  const caller = {
+    authInfo: undefined,
+    sessionId: undefined,
+    header: () => as(alice).authorization,
+  };
+  const notifications = { resourceSubscriptions: ["files://demo/a.bin"] };
+  const listening = await house.sluice.listen({ id: 1, params: { notifications }, caller });
+  // a watch that begins looks at everything that is followed
+  await vi.waitFor(() => expect(seen).toHaveLength(2));
+  if ("close" in listening) listening.close();
+  expect(seen[0]).toBeDefined();
+  return seen[1];
+}
+
+test("a rescan belongs to no trace; the twin: to the one of the first subscriber", async () => {
+  expect(await traceOfRescan(true)).toBeUndefined();
+  expect(await traceOfRescan(false)).toBeDefined();
+});
 
 const spans = (name: string): ReadableSpan[] =>
   exporter.getFinishedSpans().filter((span) => span.name === name);

@@ -101,8 +101,12 @@ export function createCache(
 
   return {
     async describe(uri, streamOptions = {}) {
+      streamOptions.signal?.throwIfAborted();
       const entry = entries.get(uri);
-      if (entry && Date.now() < entry.freshUntil) return entry.facts;
+      const { maxStreamSize: mostDescribed = Number.MAX_SAFE_INTEGER } = streamOptions;
+      // what is larger than wanted is asked for again: the refusal is the server's
+      if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= mostDescribed)
+        return entry.facts;
       const answer = await ask(uri, async () => {
         const { body, ...facts } = await open(uri, {
           maxStreamSize: Number.MAX_SAFE_INTEGER,
@@ -114,11 +118,13 @@ export function createCache(
       return answer.facts;
     },
     async read(uri, streamOptions = {}) {
+      streamOptions.signal?.throwIfAborted();
       const entry = entries.get(uri);
-      if (entry?.bytes && Date.now() < entry.freshUntil)
-        return { facts: entry.facts, bytes: entry.bytes.slice(), source: "kept" };
       const { maxStreamSize = maxResourceBytes } = streamOptions;
       const most = Math.min(maxStreamSize, maxResourceBytes);
+      // what is larger than wanted is asked for again: it may have shrunk
+      if (entry?.bytes && entry.bytes.length <= most && Date.now() < entry.freshUntil)
+        return { facts: entry.facts, bytes: entry.bytes.slice(), source: "kept" };
       const { facts, bytes, source } = await ask(uri, async () => {
         const { body, ...found } = await open(uri, { ...streamOptions, maxStreamSize: most });
         if (entry?.bytes && isSame(entry, found)) {

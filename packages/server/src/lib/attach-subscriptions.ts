@@ -1,5 +1,6 @@
 import {
   PerRequestHTTPServerTransport,
+  type InitializeResult,
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
@@ -11,6 +12,7 @@ import {
   ensureReadScopes,
   findHandler,
   guarded,
+  handlerOf,
   methodNotFound,
 } from "./sdk-handlers.ts";
 import { callerOf, type SluiceParts } from "./sluice-parts.ts";
@@ -57,7 +59,7 @@ export function attachSubscriptions(
         before?.();
       },
     });
-    pass(subscriber, mcp).catch(parts.onError);
+    parts.runApart(() => pass(subscriber, mcp)).catch(parts.onError);
     return subscriber;
   }
 
@@ -99,6 +101,16 @@ export function attachSubscriptions(
       return {};
     }),
   );
+
+  // who has no way back to its client must not promise one
+  const initialize = handlerOf(server, "initialize");
+  server.setRequestHandler("initialize", async ({ params }, ctx) => {
+    const answer = await askHandler(initialize, "initialize", params, ctx);
+    const result = answer as InitializeResult;
+    if (subscribe || isLasting(mcp, ctx)) return result;
+    const { subscribe: _none, ...resources } = result.capabilities.resources ?? {};
+    return { ...result, capabilities: { ...result.capabilities, resources } };
+  });
 
   return {
     onSeen(ctx) {

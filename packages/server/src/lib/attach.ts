@@ -1,6 +1,5 @@
 import {
   ResourceTemplate,
-  type ListResourceTemplatesResult,
   type McpServer,
   type ReadResourceResult,
   type ServerContext,
@@ -10,6 +9,7 @@ import { z } from "zod";
 import { attachCompletion } from "./attach-completion.ts";
 import { attachSubscriptions } from "./attach-subscriptions.ts";
 import { attachList, cacheHint } from "./list-resources.ts";
+import { attachTemplates } from "./list-templates.ts";
 import { attachReadTool } from "./read-tool.ts";
 import type { BinaryReads } from "./read-binary.ts";
 import { readResource } from "./read-resource.ts";
@@ -86,15 +86,9 @@ export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOption
 
   const subscriptions = attachSubscriptions(parts, mcp, isOurs);
   attachList(parts, mcp, { isStreaming: stream, onListed: (ctx) => subscriptions.onSeen(ctx) });
+  attachTemplates(parts, mcp, (ctx) => subscriptions.onSeen(ctx));
   attachCompletion(parts, mcp);
   if (readTool !== undefined) attachReadTool(parts, mcp, { name: readTool, isOurs });
-
-  const listTemplates = handlerOf(server, "resources/templates/list");
-  server.setRequestHandler("resources/templates/list", async ({ params }, ctx) => {
-    subscriptions.onSeen(ctx);
-    const result = await askHandler(listTemplates, "resources/templates/list", params, ctx);
-    return { ...(result as ListResourceTemplatesResult), ...cacheHint(parts, mcp) };
-  });
 
   if (stream) {
     server.setRequestHandler(

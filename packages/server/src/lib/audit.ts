@@ -9,6 +9,7 @@ import type { CarrierReader, Telemetry } from "./telemetry.ts";
  */
 export type AuditAction =
   | "list"
+  | "templates"
   | "read"
   | "subscribe"
   | "stream"
@@ -63,7 +64,7 @@ export interface AuditRecord {
   readonly era?: Era;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode;
-  /** With `list`: resources that were shown; with `completion`: names that were suggested. */
+  /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */
   readonly shown?: number;
   /** With `list`: resources of the page that access rules kept back. */
   readonly withheld?: number;

@@ -35,6 +35,8 @@ export interface ChangeHub {
 /** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;
+  /** Runs the watch, which begins with the call of whoever listens first and is not that call's. */
+  readonly runApart?: (work: () => Promise<void>) => Promise<void>;
   /** Changes gather for so long before anybody hears of them. Default 200. */
   readonly gatherMs?: number;
   /** Between two looks at every followed object, where storage cannot be watched. Default 30 s. */
@@ -56,7 +58,7 @@ const mostKnown = 10_000;
  * every object, again and again, where storage has no watch or refuses one; lists are then silent.
  */
 export function createChangeHub(backend: StorageBackend, options: ChangeHubOptions): ChangeHub {
-  const { onError, gatherMs = 200, rescanMs = 30_000 } = options;
+  const { onError, runApart = (work) => work(), gatherMs = 200, rescanMs = 30_000 } = options;
   const listeners = new Set<ChangeListener>();
   const followers = new Map<string, Followed>();
   const followed = new Map<ChangeListener, Set<string>>();
@@ -69,7 +71,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     if (watching) return;
     watching = new AbortController();
     const { signal } = watching;
-    run(signal).catch(onError);
+    runApart(() => run(signal)).catch(onError);
   }
 
   function end(): void {

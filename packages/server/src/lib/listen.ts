@@ -60,7 +60,9 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
   // the modern era has no sessions, whatever the header says
   const caller = { ...request.caller, sessionId: undefined };
   const { principal } = await parts.identify(caller);
-  await parts.usage.admit(tagOf(principal), "request");
+  const tag = tagOf(principal);
+  await parts.usage.admit(tag, "request");
+  const release = parts.listeners.take(tag);
   const subscriber = createSubscriber(parts, principal);
   const follow = (uri: string): Promise<boolean> =>
     followOne(parts, { ...request, caller, uri, principal, subscriber });
@@ -73,12 +75,14 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
     }
   } catch (error) {
     subscriber.close();
+    release();
     throw error;
   }
   const { signal } = request;
   const close = (): void => {
     signal?.removeEventListener("abort", close);
     subscriber.close();
+    release();
   };
   // also when nobody reads the stream that was about to begin
   signal?.addEventListener("abort", close, { once: true });

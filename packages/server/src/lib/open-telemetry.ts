@@ -25,6 +25,7 @@ export interface TelemetryOptions {
 /** Names of the operations: methods of MCP, and the two that are none. */
 const names: Readonly<Record<AuditAction, string>> = {
   list: "resources/list",
+  templates: "resources/templates/list",
   read: "resources/read",
   subscribe: "resources/subscribe",
   stream: "resources/stream",
@@ -62,11 +63,12 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
   });
   const streams = meter.createUpDownCounter("sluice.streams.active", {
     unit: "{stream}",
-    description: "Streams that are open",
+    description: "Streams and reads that are open",
   });
 
   return {
     countStreams: (change) => streams.add(change),
+    runApart: (work) => context.with(ROOT_CONTEXT, work),
     begin(facts, carrier) {
       const { action, uri, era } = facts;
       const isCall = action !== "download" && action !== "upload";

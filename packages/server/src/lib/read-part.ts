@@ -24,6 +24,8 @@ export interface PartRequest {
   /** Most bytes to give; of a longer range the beginning. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
+  /** Hears how many bytes were read to find lines, and are not given. */
+  readonly onPassed?: (bytes: number) => void;
 }
 
 /** Content that fits into JSON. */
@@ -141,8 +143,8 @@ async function readLines(reach: Reach, request: PartRequest, range: AskedRange):
     await discardSource(opened);
     throw noLines();
   }
-  const { maxBytes } = request;
-  const found = await findLines(opened.body, range, maxBytes);
+  const { maxBytes, onPassed } = request;
+  const found = await findLines(opened.body, range, maxBytes, onPassed);
   const isCut = found.bytes.length > maxBytes;
   // begins at a line, so nothing is cut at its start
   const cut = cutText(found.bytes, { start: 0, wanted: isCut ? maxBytes : found.bytes.length });

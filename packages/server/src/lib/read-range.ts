@@ -73,12 +73,14 @@ function isTail(byte: number | undefined): boolean {
 
 /**
  * Finds lines in a body, which is read no further than they go; at most `maxBytes` of them and the rest
- * of a character are kept. Fails when there are not so many lines.
+ * of a character are kept. Fails when there are not so many lines. `onPassed` hears how many bytes
+ * before them were read.
  */
 export async function findLines(
   body: ReadableStream<Uint8Array>,
   { first, last = Infinity }: AskedRange,
   maxBytes: number,
+  onPassed: (bytes: number) => void = () => {},
 ): Promise<{ bytes: Uint8Array; start: number }> {
   const most = maxBytes + longestTail;
   const kept: Uint8Array[] = [];
@@ -87,32 +89,36 @@ export async function findLines(
   let lineStart = 0;
   let offset = 0;
   let start = 0;
-  // leaving the loop cancels the body
-  for await (const chunk of body) {
-    const passLines = (from: number, isOver: () => boolean): number => {
-      let at = from;
-      while (at < chunk.length && !isOver()) {
-        const end = chunk.indexOf(newline, at);
-        at = end < 0 ? chunk.length : end + 1;
-        if (end < 0) continue;
-        line++;
-        lineStart = offset + at;
+  try {
+    // leaving the loop cancels the body
+    for await (const chunk of body) {
+      const passLines = (from: number, isOver: () => boolean): number => {
+        let at = from;
+        while (at < chunk.length && !isOver()) {
+          const end = chunk.indexOf(newline, at);
+          at = end < 0 ? chunk.length : end + 1;
+          if (end < 0) continue;
+          line++;
+          lineStart = offset + at;
+        }
+        return at;
+      };
+      const from = passLines(0, () => line >= first);
+      if (line >= first && from < chunk.length) {
+        if (keptBytes === 0) start = offset + from;
+        const to = passLines(from, () => line > last);
+        // copied: a view would keep the whole chunk
+        const piece = chunk.slice(from, Math.min(to, from + most - keptBytes));
+        kept.push(piece);
+        keptBytes += piece.length;
       }
-      return at;
-    };
-    const from = passLines(0, () => line >= first);
-    if (line >= first && from < chunk.length) {
-      if (keptBytes === 0) start = offset + from;
-      const to = passLines(from, () => line > last);
-      // copied: a view would keep the whole chunk
-      const piece = chunk.slice(from, Math.min(to, from + most - keptBytes));
-      kept.push(piece);
-      keptBytes += piece.length;
+      offset += chunk.length;
+      if (line > last || keptBytes >= most) break;
+      if (keptBytes === 0 && offset > mostScanned)
+        throw advised("too_large", `Line ${first} is too far in to count to: ask for bytes`);
     }
-    offset += chunk.length;
-    if (line > last || keptBytes >= most) break;
-    if (keptBytes === 0 && offset > mostScanned)
-      throw advised("too_large", `Line ${first} is too far in to count to: ask for bytes`);
+  } finally {
+    onPassed(keptBytes === 0 ? offset : start);
   }
   if (keptBytes === 0)
     throw advised(

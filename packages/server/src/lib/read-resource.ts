@@ -7,7 +7,7 @@ import type { Reach } from "./reach.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type Part } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
-import type { SluiceParts } from "./sluice-parts.ts";
+import { tagOf, type SluiceParts } from "./sluice-parts.ts";
 import type { StreamCall } from "./stream-resource.ts";
 
 const defaultMaxReadBytes = 8 * 1024 * 1024;
@@ -57,10 +57,21 @@ export async function readAs(
   parts: SluiceParts,
   call: ReadCall,
   principal: Principal | undefined,
-  request: Omit<Parameters<typeof readPart>[1], "key" | "signal">,
+  request: Omit<Parameters<typeof readPart>[1], "key" | "signal" | "onPassed">,
 ): Promise<Part> {
   const { key, reach } = await ensureOurs(parts, call, principal);
-  return readPart(reach, { ...request, key, signal: call.ctx.mcpReq.signal });
+  const tag = tagOf(principal);
+  const release = parts.slots.take(tag);
+  try {
+    return await readPart(reach, {
+      ...request,
+      key,
+      signal: call.ctx.mcpReq.signal,
+      onPassed: (bytes) => parts.usage.charge(tag, bytes),
+    });
+  } finally {
+    release();
+  }
 }
 
 async function ensureOurs(

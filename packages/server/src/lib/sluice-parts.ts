@@ -40,6 +40,8 @@ export interface SluiceParts {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly slots: StreamSlots;
+  /** Streams of `subscriptions/listen`. */
+  readonly listeners: StreamSlots;
   readonly usage: UsageMeter;
   readonly access: Access;
   readonly onError: (error: unknown) => void;
@@ -56,6 +58,8 @@ export interface SluiceParts {
   /** Storage as a principal may use it for one resource; throws what a client may learn. */
   reach(request: ReachRequest): Promise<Reach>;
   beginAudit: BeginAudit;
+  /** Runs work that outlives the call it begins in, outside of the call's trace. */
+  runApart<Result>(work: () => Result): Result;
   /** Seals a grant for a key; `undefined` when this identity gets none. */
   mint(identity: Identity, key: string, etag: string | undefined): MintedGrant | undefined;
 }
@@ -90,6 +94,8 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const mapper = createUriMapper(options.baseUri);
   const storageOf = createStorageOf(storage);
   const sealer = createSealer({ keys, audience: endpoint.url });
+  const runApart: SluiceParts["runApart"] = (work) =>
+    telemetry ? telemetry.runApart(work) : work();
   const hubs = new WeakMap<StorageBackend, ChangeHub>();
 
   return {
@@ -103,11 +109,13 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     cursors: createTextSealer({ keys, purpose: "cursor" }),
     state: options.state ?? createMemoryStateStore(),
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
+    listeners: createStreamSlots({ perPrincipal: 32, perProcess: 10_000, ...limits.listeners }),
     usage: createUsageMeter(limits, onError),
+    runApart,
     storageOf,
     hubOf(backend) {
       let hub = hubs.get(backend);
-      if (!hub) hubs.set(backend, (hub = createChangeHub(backend, { onError })));
+      if (!hub) hubs.set(backend, (hub = createChangeHub(backend, { onError, runApart })));
       return hub;
     },
     identify: createIdentify({

@@ -1,11 +1,13 @@
 import { SluiceError } from "@sluice/core";
 
-/** Most streams at the same time. */
+/** Most streams at the same time; a `resources/read` that is under way is one, too. */
 export interface StreamLimits {
   /** For one principal; more are answered with 429. The anonymous count for the process only. Default 8. */
   readonly perPrincipal?: number;
   /** For this process; more are answered with 503. Default 256. */
   readonly perProcess?: number;
+  /** Streams of `subscriptions/listen` over HTTP, counted apart. Default 32 for one principal and 10,000 for this process. */
+  readonly listeners?: Omit<StreamLimits, "listeners">;
 }
 
 /** Counts open streams. */

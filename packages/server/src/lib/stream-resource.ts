@@ -222,7 +222,7 @@ async function direct(
 async function redirect(
   parts: SluiceParts,
   storage: Reach,
-  { uri, key, info, entry, signal }: Subject,
+  { uri, key, info, identity, entry, signal }: Subject,
 ): Promise<Answer | undefined> {
   const wanted = { expiresInMs: 300_000, ...(signal && { signal }) };
   const named = {
@@ -236,6 +236,8 @@ async function redirect(
   if (!presigned || !isRedirectTarget(presigned.url, parts.options.redirectOrigins ?? []))
     return undefined;
   await entry.conclude("issued");
+  // nobody here will see the bytes: what may be fetched counts as fetched
+  parts.usage.charge(tagOf(identity.principal), info.size ?? 0);
   const headers = [
     "Location",
     presigned.url,

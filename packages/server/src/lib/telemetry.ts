@@ -12,6 +12,8 @@ export interface Telemetry {
   begin(facts: AuditFacts, carrier: CarrierReader): TelemetrySpan;
   /** A stream took its place, or gave it back. */
   countStreams(change: 1 | -1): void;
+  /** Runs work that belongs to no operation, such as a watch that began with one and serves many. */
+  runApart<Result>(work: () => Result): Result;
 }
 
 /** An operation that is followed. */
