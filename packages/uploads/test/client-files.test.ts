@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blobSource } from "../src/lib/client/file-source.ts";
 import { pathSource } from "../src/lib/client/path-source.ts";
 import { send } from "./sending.ts";
-import { startUploadServer } from "./upload-server.ts";
+import { startScriptedServer } from "./scripted-server.ts";
 
 const bytes = randomBytes(3 * 2 ** 20 + 5);
 const isRoot = process.getuid?.() === 0;
@@ -145,7 +145,7 @@ describe("a file that changes while it is sent is refused, and the server forget
     await utimes(changing, new Date(1e12), new Date(1e12));
     const source = await pathSource({ path: changing });
     let changed = false;
-    await using server = await startUploadServer((req, _res, { uploads }) => {
+    await using server = await startScriptedServer((req, _res, { uploads }) => {
       const held = uploads.get(req.url ?? "");
       if (req.method !== "PATCH" || !held || changed) return false;
       changed = true;
@@ -164,7 +164,7 @@ describe("a file that changes while it is sent is refused, and the server forget
 
   test("twin: one that does not change arrives", async () => {
     const source = await pathSource({ path });
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     await send(server.origin, [source]);
     const [held] = server.uploads.values();
     expect(held?.bytes.equals(bytes)).toBe(true);
@@ -177,7 +177,7 @@ test("a blob that cannot be read any more is a file that changed", async () => {
     slice: () => ({ arrayBuffer: () => Promise.reject(new DOMException("", "NotReadableError")) }),
   }) as Blob;
   Object.defineProperty(gone, "size", { value: blob.size });
-  await using server = await startUploadServer();
+  await using server = await startScriptedServer();
   await expect(send(server.origin, [blobSource(gone, "a", "text/plain")])).rejects.toMatchObject({
     code: "precondition_failed",
   });

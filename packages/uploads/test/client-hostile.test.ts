@@ -4,12 +4,12 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import { bearer, bytesSource, send, senders } from "./sending.ts";
-import { startUploadServer } from "./upload-server.ts";
+import { startScriptedServer } from "./scripted-server.ts";
 
-const big = randomBytes(3 * 2 ** 20);
+const big = randomBytes(1.25 * 2 ** 20);
 const small = Buffer.from("small file");
 /** More than connections hold without anybody reading. */
-const endless = Buffer.alloc(64 * 2 ** 20);
+const endless = Buffer.alloc(24 * 2 ** 20);
 const nodeSender = senders["Node's HTTP client"]!;
 
 /** A server that says and does anything, below HTTP. */
@@ -57,8 +57,8 @@ describe("addresses and credentials", () => {
   });
 
   test("credentials go to the endpoint's own origin only, and nowhere when the URL is enough", async () => {
-    await using own = await startUploadServer();
-    await using other = await startUploadServer();
+    await using own = await startScriptedServer();
+    await using other = await startScriptedServer();
     for (const wire of ["raw", "multipart", "resumable"] as const)
       for (const sender of Object.values(senders)) {
         for (const auth of ["bound", "self"] as const) {
@@ -78,7 +78,7 @@ describe("addresses and credentials", () => {
   });
 
   test("headers that a server chooses cannot be credentials, framing or ours", async () => {
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     const chosen = [
       "Authorization",
       "Cookie",
@@ -104,7 +104,7 @@ describe("addresses and credentials", () => {
   });
 
   test("a server at a public address cannot name one that is not", async () => {
-    await using inside = await startUploadServer();
+    await using inside = await startScriptedServer();
     const trustedOrigins = ["https://127.0.0.1:9"];
     const { acceptTarget } = await import("../src/lib/client/upload-target.ts");
     const { createSession } = await import("../src/lib/client/session.ts");
@@ -143,7 +143,7 @@ describe("addresses and credentials", () => {
 describe("answers", () => {
   test("a success before the whole body was sent is none", async () => {
     for (const wire of ["raw", "multipart"] as const) {
-      await using server = await startUploadServer((req, res) => {
+      await using server = await startScriptedServer((req, res) => {
         req.once("data", () => req.pause());
         res.writeHead(201).end();
         return true;
@@ -156,7 +156,7 @@ describe("answers", () => {
   });
 
   test("a refusal while the body is sent ends it with that refusal", async () => {
-    await using server = await startUploadServer((req, res) => {
+    await using server = await startScriptedServer((req, res) => {
       req.once("data", () => {
         req.pause();
         res.writeHead(413, { connection: "close" }).end();
@@ -225,7 +225,7 @@ describe("answers", () => {
 
   test("a long or broken body does not turn a success into anything else", async () => {
     for (const body of ["x".repeat(10_000_000), '{"size":', "[".repeat(60_000)]) {
-      await using server = await startUploadServer((req, res) => {
+      await using server = await startScriptedServer((req, res) => {
         req.resume().on("end", () => {
           res.writeHead(201, { "content-type": "application/json" }).end(body);
         });
@@ -245,7 +245,7 @@ describe("answers", () => {
   });
 
   test("a server that takes bytes too slowly to ever have them is left", async () => {
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     const timeouts = { minBytesPerSecond: 1e15, rateWindowMs: 5 };
     await expect(
       send(server.origin, [bytesSource(endless)], { wire: "raw", timeouts }),
@@ -254,7 +254,7 @@ describe("answers", () => {
 });
 
 test("nothing stays open after uploads that failed", async () => {
-  await using server = await startUploadServer((req) => {
+  await using server = await startScriptedServer((req) => {
     req.socket.destroy();
     return true;
   });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { bytesSource, send, senders } from "./sending.ts";
-import { startUploadServer, type Script, type UploadServer } from "./upload-server.ts";
+import { startScriptedServer, type Script, type ScriptedServer } from "./scripted-server.ts";
 
 const big = randomBytes(3 * 2 ** 20 + 17);
 const cuts = process.env["SLUICE_DEEP"] ? 400 : 8;
@@ -27,7 +27,7 @@ function cut(req: IncomingMessage): true {
   return true;
 }
 
-function whole(server: UploadServer): Buffer {
+function whole(server: ScriptedServer): Buffer {
   const [held] = server.uploads.values();
   expect(held?.complete).toBe(true);
   return held!.bytes;
@@ -40,7 +40,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
       const places = Array.from({ length: cuts }, (_, at) =>
         Math.floor(((at + 0.5) * big.length) / cuts),
       );
-      await using server = await startUploadServer(cutAt([0, ...places], how));
+      await using server = await startScriptedServer(cutAt([0, ...places], how));
       const [sent] = await send(server.origin, [bytesSource(big)], { sender });
       expect(whole(server).equals(big)).toBe(true);
       expect(sent?.size).toBe(big.length);
@@ -50,7 +50,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 
   test("an answer that is lost after the last byte is asked for, and nothing is sent twice", async () => {
     let lost = false;
-    await using server = await startUploadServer((req, _res, { uploads }) => {
+    await using server = await startScriptedServer((req, _res, { uploads }) => {
       const held = uploads.get(req.url ?? "");
       if (req.method !== "PATCH" || !held || lost) return false;
       lost = true;
@@ -68,7 +68,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 
   test("a 409 with the right offset is gone on from", async () => {
     let first = true;
-    await using server = await startUploadServer((req, res, { uploads }) => {
+    await using server = await startScriptedServer((req, res, { uploads }) => {
       const held = uploads.get(req.url ?? "");
       if (req.method !== "PATCH" || !held || !first) return false;
       first = false;
@@ -83,7 +83,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("steps are no longer than the server takes", async () => {
-    await using server = await startUploadServer((req, res) => {
+    await using server = await startScriptedServer((req, res) => {
       if (req.method === "POST")
         res.setHeader("upload-limit", "max-append-size=1000000, max-age=9");
       return false;
@@ -95,7 +95,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a file over the server's limit is not begun", async () => {
-    await using server = await startUploadServer((req, res) => {
+    await using server = await startScriptedServer((req, res) => {
       if (req.method === "POST") res.setHeader("upload-limit", "max-size=1000");
       return false;
     });
@@ -106,7 +106,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a server that breaks every connection at once is given up after five tries", async () => {
-    await using server = await startUploadServer((req) => {
+    await using server = await startScriptedServer((req) => {
       if (req.method !== "PATCH") return false;
       req.socket.destroy();
       return true;
@@ -129,7 +129,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   test.each(Object.entries(lies))(
     "a server that claims to have %s is refused",
     async (_, headers) => {
-      await using server = await startUploadServer((req, res) => {
+      await using server = await startScriptedServer((req, res) => {
         if (req.method === "PATCH") return cut(req);
         if (req.method !== "HEAD") return false;
         res.writeHead(204, headers).end();
@@ -145,7 +145,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   );
 
   test("a server that has less than it said before is refused", async () => {
-    await using server = await startUploadServer((req, res, { uploads }) => {
+    await using server = await startScriptedServer((req, res, { uploads }) => {
       const held = uploads.get(req.url ?? "");
       if (req.method === "PATCH" && held) {
         if (req.headers["upload-offset"] !== "0") return cut(req);
@@ -164,7 +164,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   test("a server that names another size or digest has another file", async () => {
     for (const json of [{ size: 5 }, { sha256: "0".repeat(64) }])
       for (const wire of ["raw", "multipart", "resumable"] as const) {
-        await using server = await startUploadServer((req, res) => {
+        await using server = await startScriptedServer((req, res) => {
           const isLast = req.method === "PATCH" || wire !== "resumable";
           if (!isLast) return false;
           req.resume().on("end", () => {
@@ -180,7 +180,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a server that says 2xx and never that it is complete is given up", async () => {
-    await using server = await startUploadServer((req, res, { uploads }) => {
+    await using server = await startScriptedServer((req, res, { uploads }) => {
       const held = uploads.get(req.url ?? "");
       if (!held || (req.method !== "PATCH" && req.method !== "HEAD")) return false;
       req.on("data", (chunk: Buffer) => (held.bytes = Buffer.concat([held.bytes, chunk])));
@@ -197,8 +197,8 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("the rest of a file goes to the same origin only", async () => {
-    await using other = await startUploadServer();
-    await using server = await startUploadServer((req, res) => {
+    await using other = await startScriptedServer();
+    await using server = await startScriptedServer((req, res) => {
       req.resume();
       res.writeHead(201, { location: `${other.origin}/elsewhere` }).end();
       return true;
@@ -212,7 +212,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 });
 
 test("what an earlier run sent is not sent again, and counts for the digest", async () => {
-  await using server = await startUploadServer();
+  await using server = await startScriptedServer();
   server.uploads.set("/up/old", {
     bytes: big.subarray(0, 2_000_000),
     length: big.length,
@@ -228,7 +228,7 @@ test("what an earlier run sent is not sent again, and counts for the digest", as
 });
 
 test("what is to be kept stays at the server when an upload ends early", async () => {
-  await using server = await startUploadServer((req) => {
+  await using server = await startScriptedServer((req) => {
     if (req.method !== "PATCH") return false;
     req.socket.destroy();
     return true;

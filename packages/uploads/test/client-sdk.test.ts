@@ -10,7 +10,7 @@ import { createFileSender, type PickedPath } from "../src/client-node.ts";
 import type { FileSenderOptions } from "../src/lib/client/file-sender.ts";
 import type { NamedBlob } from "../src/lib/client/file-source.ts";
 import { createPlainSluice, createToolServer } from "./asking.ts";
-import { startUploadServer } from "./upload-server.ts";
+import { startScriptedServer } from "./scripted-server.ts";
 
 type Options = FileSenderOptions<string | PickedPath | NamedBlob>;
 const image = { blob: new Blob(["an image"]), name: "sunset.png" };
@@ -59,7 +59,7 @@ async function ask(mcp: McpServer, ctx: ServerContext, params: object) {
 
 /** A server with one tool that asks, and where the files go. */
 async function setUp(asked: (origin: string) => object) {
-  const uploads = await startUploadServer();
+  const uploads = await startScriptedServer();
   onTestFinished(() => uploads[Symbol.asyncDispose]());
   const progress = vi.fn();
   const fetch = createToolServer(

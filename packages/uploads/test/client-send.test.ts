@@ -1,15 +1,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { bearer, bytesSource, send, senders } from "./sending.ts";
-import { startUploadServer } from "./upload-server.ts";
+import { startScriptedServer } from "./scripted-server.ts";
 
-const big = randomBytes(3 * 2 ** 20 + 17);
+const big = randomBytes(1.25 * 2 ** 20 + 17);
 const small = Buffer.from("small file");
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
 describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   test("a large file goes in steps, arrives byte for byte, and its SHA-256 is known", async () => {
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     const counts: number[] = [];
     const [sent] = await send(server.origin, [bytesSource(big)], {
       sender,
@@ -25,7 +25,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a small file goes at once, with its digest in the header", async () => {
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     for (const bytes of [small, Buffer.alloc(0)]) {
       const [sent] = await send(server.origin, [bytesSource(bytes, "ä b.bin")], { sender });
       expect(sent?.sha256).toBe(sha256(bytes));
@@ -41,7 +41,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("files for servers of others are one form: field `file`, name, type, credentials", async () => {
-    await using server = await startUploadServer();
+    await using server = await startScriptedServer();
     const files = [bytesSource(big, 'quo"te.bin'), bytesSource(small, "ö.txt")];
     const sent = await send(server.origin, files, { sender, wire: "multipart" });
     expect(sent.map((file) => file.sha256)).toEqual([sha256(big), sha256(small)]);
@@ -60,10 +60,10 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a redirect is not followed, whatever its code", async () => {
-    await using other = await startUploadServer();
+    await using other = await startScriptedServer();
     for (const wire of ["multipart", "raw", "resumable"] as const)
       for (const code of [301, 302, 303, 307, 308]) {
-        await using server = await startUploadServer((req, res) => {
+        await using server = await startScriptedServer((req, res) => {
           req.resume();
           res.writeHead(code, { location: `${other.origin}/up` }).end();
           return true;
@@ -80,7 +80,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("an abort ends an upload that hangs with its own reason, and tells the server", async () => {
-    await using server = await startUploadServer((req) => {
+    await using server = await startScriptedServer((req) => {
       if (req.method !== "PATCH") return false;
       req.resume();
       stop.abort(reason);
@@ -96,7 +96,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 
   test("a server that does not answer is given up", async () => {
-    await using server = await startUploadServer((req) => {
+    await using server = await startScriptedServer((req) => {
       req.resume();
       return true;
     });
@@ -121,7 +121,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     [507, "no_space"],
     [418, "protocol"],
   ])("HTTP %i is %s, without a word of the server", async (status, code) => {
-    await using server = await startUploadServer((req, res) => {
+    await using server = await startScriptedServer((req, res) => {
       req.resume();
       res.writeHead(status, { "content-type": "application/problem+json" });
       res.end('{"title":"secret words","detail":"secret words"}');
