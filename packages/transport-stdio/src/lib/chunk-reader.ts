@@ -7,7 +7,7 @@ const readAt = promisify(read);
 /** Reads a source in chunks, exactly as many bytes as it promised. */
 export interface ChunkReader {
   /**
-   * The next chunk; `undefined` at the end. It may be overwritten when the one after the next is
+   * The next chunk; `undefined` at the end. It may be overwritten when the third one after it is
    * asked for, and not before. Rejects with `interrupted` when the source has less or more.
    */
   next(): Promise<Uint8Array | undefined>;
@@ -77,8 +77,8 @@ function split({ next, close }: ChunkReader, chunkBytes: number): ChunkReader {
 }
 
 function readFile(file: FileRegion, chunkBytes: number): ChunkReader {
-  // one is being sent while the other is filled
-  const buffers = Array.from({ length: 2 }, () =>
+  // two are being sent while another is filled
+  const buffers = Array.from({ length: 3 }, () =>
     Buffer.allocUnsafeSlow(Math.min(chunkBytes, file.end - file.start)),
   );
   let at = file.start;

@@ -16,7 +16,7 @@ export interface FrameWriterOptions {
 }
 
 /** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
-const largestChunkBytes = 2 ** 18;
+const largestChunkBytes = 2 ** 19;
 
 interface Entry {
   readonly text: string;
@@ -28,7 +28,7 @@ interface Entry {
 
 /**
  * Writes messages and streams to a pipe. Messages go first, then whole transfers right behind theirs,
- * else chunks of the interleaved streams in turn; of each stream at most one chunk is in the pipe's buffer.
+ * else chunks of the interleaved streams in turn, of which at most two wait in the pipe's buffer.
  */
 export class FrameWriter {
   readonly #output: Writable;
@@ -40,6 +40,8 @@ export class FrameWriter {
   /** Something may have become due since the last look. */
   #hasNews = false;
   #wake: (() => void) | undefined;
+  /** The chunk before the last one is in the pipe when this resolves. */
+  #earlier: Promise<void> = Promise.resolve();
 
   constructor(output: Writable, options: FrameWriterOptions) {
     this.#output = output;
@@ -176,8 +178,12 @@ export class FrameWriter {
       if (due === "chunk") {
         this.#transfers.set(streamId, transfer);
         const chunk = transfer.take();
-        await this.#write(formatFrame({ streamId, count: chunk.length }, "data"), chunk);
+        const written = this.#write(formatFrame({ streamId, count: chunk.length }, "data"), chunk);
+        await this.#earlier;
+        this.#earlier = written;
       } else {
+        // only then is every byte on its way
+        await this.#earlier;
         await this.#write(formatFrame({ streamId, count: 0 }, due));
         transfer.end(due === "end" ? "complete" : "failed");
       }

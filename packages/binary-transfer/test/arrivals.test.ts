@@ -1,0 +1,247 @@
+import { createHash } from "node:crypto";
+import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import {
+  createBinaryPeer,
+  openBinary,
+  type Arrival,
+  type BinaryPeerOptions,
+  type Inbox,
+  type OpenedBinary,
+} from "@sluice/binary-transfer";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+
+const bytes = Uint8Array.from({ length: 500 }, (_, i) => i % 251);
+const sha256 = createHash("sha256").update(bytes).digest("hex");
+
+interface Receiving {
+  readonly inbox: Inbox;
+  readonly ended: ReturnType<typeof vi.fn>;
+  /** A message that announces a stream, as the application gets it. */
+  announce(ref?: object): { readonly content: object; readonly streamId: string };
+  /** The same, opened and begun. */
+  begin(ref?: object): { readonly opened: OpenedBinary; readonly arrival: Arrival };
+}
+
+function receive(options: Partial<BinaryPeerOptions> = {}): Receiving {
+  const ended = vi.fn<(streamId: string, error?: unknown) => void>();
+  const peer = createBinaryPeer({
+    role: "server",
+    mode: "stream",
+    maxBinarySize: 1_000,
+    onEnd: ended,
+    declared: { binaryTransfer: { supported: true } },
+    ...options,
+  });
+  onTestFinished(() => peer.close(new Error("over")));
+  function announce(ref: object = {}) {
+    const streamId = crypto.randomUUID();
+    const binaryRef = { streamId, size: 500, ...ref };
+    const { message } = peer.received({
+      method: "x",
+      params: { content: { type: "image", binaryRef } },
+    });
+    return { content: message.params.content, streamId: binaryRef.streamId };
+  }
+  return {
+    inbox: peer.inbox,
+    ended,
+    announce,
+    begin(ref) {
+      const { content, streamId } = announce(ref);
+      return { opened: openBinary(content)!, arrival: peer.inbox.begin(streamId) };
+    },
+  };
+}
+
+async function outcome(body: ReadableStream<Uint8Array>): Promise<unknown> {
+  try {
+    return Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)
+      ? "the bytes"
+      : "other";
+  } catch (error) {
+    return (error as { code?: string }).code;
+  }
+}
+
+describe("a transfer", () => {
+  test("is what was sent, in order, whatever the chunks are [BINARY/security/may-verify]", async () => {
+    const { begin, ended } = receive();
+    const { opened, arrival } = begin({ checksum: sha256.toUpperCase() });
+    for (let at = 0; at < bytes.length; at += 7) void arrival.write(bytes.subarray(at, at + 7));
+    arrival.end();
+    expect(await outcome(opened.body)).toBe("the bytes");
+    expect(ended.mock.calls).toEqual([[arrival.ref.streamId, undefined]]);
+  });
+
+  test("of no bytes is complete", async () => {
+    const { begin, inbox } = receive();
+    const { opened, arrival } = begin({ size: 0 });
+    arrival.end();
+    expect((await new Response(opened.body).arrayBuffer()).byteLength).toBe(0);
+    expect(inbox.size).toBe(0);
+  });
+
+  test.each([
+    ["too short", "interrupted", {}, [bytes.subarray(0, 499)]],
+    ["too long", "protocol", {}, [bytes, bytes.subarray(0, 1)]],
+    ["other bytes", "corrupt", { checksum: sha256 }, [bytes.toReversed()]],
+  ] as const)("with %s is %s, never a success", async (_what, code, ref, chunks) => {
+    const { begin, inbox, ended } = receive();
+    const { opened, arrival } = begin(ref);
+    for (const chunk of chunks) void arrival.write(chunk.slice());
+    arrival.end();
+    expect(await outcome(opened.body)).toBe(code);
+    expect(inbox.size).toBe(0);
+    expect(ended).toHaveBeenCalledWith(arrival.ref.streamId, expect.objectContaining({ code }));
+  });
+
+  test("whose checksum is wrong does not end cleanly, also when its bytes were read before", async () => {
+    const { begin } = receive();
+    const { opened, arrival } = begin({ checksum: "0".repeat(64) });
+    const reader = opened.body.getReader();
+    void arrival.write(bytes);
+    expect((await reader.read()).value?.length).toBe(500);
+    arrival.end();
+    await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
+  });
+
+  test("waits for a reader with a window of bytes, and then holds its writer up", async () => {
+    const { begin } = receive({ windowBytes: 300 });
+    const { opened, arrival } = begin();
+    expect(arrival.write(bytes.subarray(0, 200))).toBeUndefined();
+    const held = arrival.write(bytes.subarray(200, 400))!;
+    let isFree = false;
+    void held.then(() => (isFree = true));
+    await new Promise(setImmediate);
+    expect([isFree, arrival.queuedBytes]).toEqual([false, 400]);
+    await opened.body.getReader().read();
+    await held;
+    expect(isFree).toBe(true);
+  });
+
+  test("that nobody reads is given up, and its writer goes free", async () => {
+    const { announce, inbox, ended } = receive({ windowBytes: 100, idleMs: 10 });
+    const { streamId, content } = announce();
+    const arrival = inbox.begin(streamId);
+    await arrival.write(bytes.subarray(0, 400));
+    expect(ended).toHaveBeenCalledWith(streamId, expect.objectContaining({ code: "timeout" }));
+    expect(arrival.queuedBytes).toBe(0);
+    expect(arrival.write(bytes)).toBeUndefined();
+    // who comes late learns why
+    expect(await outcome(openBinary(content)!.body)).toBe("timeout");
+  });
+
+  test("that does not come is given up", async () => {
+    const { announce } = receive({ idleMs: 10 });
+    expect(await outcome(openBinary(announce().content)!.body)).toBe("timeout");
+  });
+
+  test("whose reader cancels needs no more bytes", async () => {
+    const { begin, ended, inbox } = receive();
+    const { opened, arrival } = begin();
+    await opened.body.cancel();
+    expect(ended).toHaveBeenCalledWith(arrival.ref.streamId, expect.anything());
+    expect([inbox.size, arrival.isOver]).toEqual([0, true]);
+  });
+
+  test("ends with the reason of an abort itself", async () => {
+    const { announce, inbox } = receive();
+    const { content, streamId } = announce();
+    const stop = new AbortController();
+    const { body } = openBinary(content, { signal: stop.signal })!;
+    inbox.begin(streamId);
+    const reason = new Error("enough");
+    stop.abort(reason);
+    await expect(body.getReader().read()).rejects.toBe(reason);
+  });
+
+  test("fails with its connection, unless all of it is here", async () => {
+    const { begin, inbox } = receive();
+    const half = begin();
+    void half.arrival.write(bytes.subarray(1));
+    const whole = begin();
+    void whole.arrival.write(bytes);
+    whole.arrival.end();
+    inbox.close(new Error("gone"));
+    await expect(half.opened.body.getReader().read()).rejects.toThrow("gone");
+    expect(await outcome(whole.opened.body)).toBe("the bytes");
+  });
+
+  test("of many tiny chunks keeps none of the buffers that they are views of", async () => {
+    const { begin } = receive({ maxBinarySize: 2 ** 20 });
+    const { opened, arrival } = begin({ size: 2 ** 13 });
+    for (let i = 0; i < 2 ** 10; i += 1) void arrival.write(new Uint8Array(2 ** 16).subarray(0, 8));
+    arrival.end();
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of opened.body) chunks.push(chunk);
+    expect(chunks.map(({ buffer }) => buffer.byteLength)).toEqual([2 ** 14]);
+    expect(chunks[0]!.length).toBe(2 ** 13);
+  });
+});
+
+describe("an inbox", () => {
+  test("takes an id once", () => {
+    const { announce, inbox } = receive();
+    const { streamId } = announce();
+    expect(() => openBinary(announce({ streamId }).content)).toThrow(
+      expect.objectContaining({ code: "protocol" }),
+    );
+    inbox.begin(streamId);
+    expect(() => inbox.begin(streamId)).toThrow(expect.objectContaining({ code: "protocol" }));
+  });
+
+  test("knows no id that was not announced", () => {
+    const { inbox } = receive();
+    expect(() => inbox.begin(crypto.randomUUID())).toThrow(
+      expect.objectContaining({ code: "not_found" }),
+    );
+  });
+
+  test("a transfer of another size than announced fails", async () => {
+    const { announce, inbox } = receive();
+    const { content, streamId } = announce();
+    expect(() => inbox.begin(streamId, 499)).toThrow(/announced with 500 bytes, came with 499/);
+    expect(await outcome(openBinary(content)!.body)).toBe("protocol");
+  });
+
+  test("what is over the limit is refused when it is opened, and the rest goes on [BINARY/security/size-limits]", () => {
+    const { announce } = receive();
+    const { content } = announce({ size: 1_001 });
+    expect(() => openBinary(content)).toThrow(expect.objectContaining({ code: "too_large" }));
+    expect(openBinary(announce({ size: 1_000 }).content)).toBeDefined();
+  });
+
+  test("takes a bounded number at a time", () => {
+    const { announce, begin, inbox } = receive({ maxStreams: 2 });
+    const { arrival } = begin();
+    announce();
+    expect(() => openBinary(announce().content)).toThrow(
+      expect.objectContaining({ code: "throttled" }),
+    );
+    arrival.fail(new Error("over"));
+    expect(openBinary(announce().content)).toBeDefined();
+    expect(inbox.size).toBe(2);
+  });
+
+  test("a reference that cannot be one is an error of the message", () => {
+    const { announce } = receive();
+    expect(() => announce({ streamId: "x" })).toThrow(
+      expect.objectContaining({ code: "protocol" }),
+    );
+    expect(() => announce({ size: -1 })).toThrow(expect.objectContaining({ code: "protocol" }));
+  });
+
+  test("a peer that declared nothing announces nothing: its text is only text", () => {
+    const peer = createBinaryPeer({ role: "client", mode: "stream", maxBinarySize: 9 });
+    onTestFinished(() => peer.close(new Error("over")));
+    const message = { id: 1, result: { binaryRef: { streamId: crypto.randomUUID(), size: 1 } } };
+    const { refs, message: same } = peer.received(structuredClone(message));
+    expect([refs, same]).toEqual([[], message]);
+  });
+
+  test("copies in _meta announce nothing by themselves", () => {
+    const { announce } = receive();
+    const _meta = { [BINARY_EXTENSION_ID]: { binaryRef: { streamId: "x", size: 1 } } };
+    expect(() => announce({ _meta })).not.toThrow();
+  });
+});
