@@ -269,6 +269,7 @@ test("docs/telemetry.md names every span, metric and attribute that there is, an
   const house = createMeasuredHouse();
   const talk = talkTo(house.sluice);
   await talk("modern", "resources/list");
+  await talk("modern", "resources/templates/list");
   for (const name of ["a.bin", "hidden"])
     await talk("modern", "resources/read", { params: { uri: `files://demo/${name}` } });
   const { slot } = await talk("modern", "resources/stream", {
