@@ -18,7 +18,7 @@ const sender = createHttpSender();
  */
 export function createFileSender(
   options: FileSenderOptions<string | PickedPath | NamedBlob>,
-): FileSender {
+): FileSender<string | PickedPath | NamedBlob> {
   return assembleFileSender(options, {
     sender,
     async sourceOf(picked) {

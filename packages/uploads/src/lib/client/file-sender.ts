@@ -18,6 +18,12 @@ import { blobSource, type FileSource, type NamedBlob } from "./file-source.ts";
 import { typeOfName } from "./file-type.ts";
 import { sendTimeouts, type Sender, type SendTimeouts } from "./sender.ts";
 import { createSession } from "./session.ts";
+import {
+  uploadFile,
+  type RequestingClient,
+  type UploadedReference,
+  type UploadOptions,
+} from "./upload-file.ts";
 
 /** Options of {@link createFileSender}. */
 export interface FileSenderOptions<Picked> {
@@ -46,7 +52,7 @@ export interface FileSenderOptions<Picked> {
 }
 
 /** Sends files to the MCP server of one connection. */
-export interface FileSender {
+export interface FileSender<Picked> {
   /**
    * A fetch for the `fetch` option of the connection's transport: requests go to `fetch` as they are,
    * by default the platform's own, and uploads use the credentials they carried.
@@ -59,6 +65,15 @@ export interface FileSender {
    * `fallbackRequestHandler` it has; a handler of its own for `elicitation/create` would shut files out.
    */
   attach(client: FallbackClient): void;
+  /**
+   * Sends a file nobody asked for and gives the URI by which tools take it (`files/authorizeUpload` of
+   * SEP-2631, experimental). Rejects with what the SDK threw where the server has no such method.
+   */
+  upload(
+    client: RequestingClient,
+    file: Picked,
+    options?: UploadOptions,
+  ): Promise<UploadedReference>;
 }
 
 /** A sender over what the platform gives: how requests go out, and how picked files are read. */
@@ -68,7 +83,7 @@ export function assembleFileSender<Picked>(
     readonly sender: Sender;
     readonly sourceOf: (picked: Picked) => Promise<FileSource>;
   },
-): FileSender {
+): FileSender<Picked> {
   const { onFilesRequested, onProgress, supportedMimeTypes, trustedOrigins = [] } = options;
   const { maxFileSize = 2 ** 30, authorization } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
@@ -93,6 +108,8 @@ export function assembleFileSender<Picked>(
     fetch: (fetch = globalThis.fetch) => session.watch(fetch),
     extend: (Base) => extendClient(Base, binary, answer),
     attach: (client) => attachFallback(client, binary, answer),
+    upload: async (client, file, uploadOptions = {}) =>
+      uploadFile(client, await platform.sourceOf(file), answering, uploadOptions),
   };
 }
 

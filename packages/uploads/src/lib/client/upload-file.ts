@@ -1,0 +1,168 @@
+import { SluiceError } from "@sluice/core";
+import {
+  AUTHORIZE_UPLOAD_METHOD,
+  UPLOADS_EXTENSION_ID,
+  type UploadEndpointMeta,
+} from "@sluice/core/wire";
+import * as z from "zod/mini";
+import type { UploadCount } from "./answer-request.ts";
+import type { FileSource } from "./file-source.ts";
+import { sendFiles, type Shipment } from "./send-files.ts";
+import type { SendSettings, SentFile } from "./transfer.ts";
+import { untilAborted } from "./until-aborted.ts";
+import { acceptTarget, type TargetClaim } from "./upload-target.ts";
+
+/** What both versions of the SDK's `Client` have. */
+export interface RequestingClient {
+  // the two SDKs agree on the call and differ in its types
+  // oxlint-disable-next-line typescript/no-explicit-any
+  request(request: any, resultSchema: any, options?: any): Promise<any>;
+}
+
+/** An upload that was begun, for going on with it in another process. Whoever has it may go on with it. */
+export interface BegunFile {
+  /** URI that the file will have. */
+  readonly uri: string;
+  /** Where the rest of it goes. */
+  readonly location: string;
+  readonly auth: "bound" | "self";
+}
+
+/** Options of {@link FileSender.upload}. */
+export interface UploadOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (count: UploadCount) => void;
+  /** Goes on with an upload that an earlier call began, where the server still has it. */
+  readonly begun?: BegunFile;
+  /** Told how to go on with the upload later; what was sent then stays at the server when the call fails. */
+  readonly onBegun?: (begun: BegunFile) => void | Promise<void>;
+}
+
+/** A file that the server has. */
+export interface UploadedReference extends SentFile {
+  /** Names it in the arguments of a tool, for as long as the server keeps it (SEP-2631 §4). */
+  readonly uri: string;
+}
+
+const meta = z.looseObject({
+  wire: z.optional(z.enum(["raw", "resumable"])),
+  auth: z.optional(z.enum(["bound", "self"])),
+});
+const authorizedSchema = z.looseObject({
+  file: z.looseObject({ uri: z.string().check(z.maxLength(8_192)) }),
+  upload: z.looseObject({
+    transport: z.literal("https"),
+    method: z.enum(["POST", "PUT"]),
+    url: z.string(),
+    headers: z.optional(z.record(z.string(), z.string())),
+    multipart: z.optional(
+      z.looseObject({
+        fileField: z.string(),
+        fields: z.optional(z.record(z.string(), z.string())),
+      }),
+    ),
+    _meta: z.optional(z.looseObject({ [UPLOADS_EXTENSION_ID]: z.optional(meta) })),
+  }),
+});
+
+type Authorized = z.infer<typeof authorizedSchema>;
+
+/** Sends one file to where `files/authorizeUpload` says (SEP-2631 §6). */
+export async function uploadFile(
+  client: RequestingClient,
+  source: FileSource,
+  settings: SendSettings,
+  options: UploadOptions,
+): Promise<UploadedReference> {
+  const { signal = new AbortController().signal, onProgress, begun, onBegun } = options;
+  const { name, size } = source;
+  const shipment = {
+    sources: [source],
+    signal,
+    onSent: (sentBytes: number) => onProgress?.({ sentBytes, totalBytes: size, name }),
+  };
+  if (begun) {
+    const sent = await goOn(begun, shipment, settings);
+    if (sent) return { ...sent, uri: begun.uri };
+  }
+  const authorized = await authorize(client, source, signal);
+  const { uri } = authorized.file;
+  const claim = claimOf(authorized);
+  const target = acceptTarget(claim, settings.trust);
+  const { auth } = claim;
+  const [sent] = await sendFiles(
+    {
+      ...shipment,
+      target,
+      ...(onBegun && {
+        begun: { keep: true, onLocation: (location) => onBegun({ uri, location, auth }) },
+      }),
+    },
+    settings,
+  );
+  return { ...(sent as SentFile), uri };
+}
+
+/** Goes on with an upload; `undefined` when the server does not have it any more. */
+async function goOn(
+  { location, auth }: BegunFile,
+  shipment: Omit<Shipment, "target">,
+  settings: SendSettings,
+): Promise<SentFile | undefined> {
+  const claim = {
+    url: location,
+    method: "POST",
+    wire: "resumable",
+    auth,
+    sessionBound: false,
+  } as const;
+  const target = acceptTarget(claim, settings.trust);
+  try {
+    const begun = { location, keep: true };
+    const [sent] = await sendFiles({ ...shipment, target, begun }, settings);
+    return sent;
+  } catch (error) {
+    if (SluiceError.is(error) && goneCodes.has(error.code)) return undefined;
+    throw error;
+  }
+}
+
+const goneCodes: ReadonlySet<string> = new Set(["not_found", "expired"]);
+
+async function authorize(
+  client: RequestingClient,
+  { name, size, mimeType }: FileSource,
+  signal: AbortSignal,
+): Promise<Authorized> {
+  const params = { name, size, mimeType };
+  const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
+  const result = await untilAborted(
+    () => client.request(request, authorizedSchema, { signal }),
+    signal,
+  );
+  const parsed = authorizedSchema.safeParse(result);
+  if (parsed.success) return parsed.data;
+  throw new SluiceError("protocol", `uploads: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
+}
+
+/** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */
+function claimOf({ upload }: Authorized): TargetClaim {
+  const { url, method, headers, multipart, _meta } = upload;
+  const { wire, auth = "self" }: UploadEndpointMeta = withoutUndefined(
+    _meta?.[UPLOADS_EXTENSION_ID] ?? {},
+  );
+  const form = multipart && { fileField: multipart.fileField, fields: multipart.fields ?? {} };
+  return {
+    url,
+    method,
+    wire: wire ?? (multipart ? "multipart" : "raw"),
+    auth,
+    sessionBound: false,
+    ...(headers && { headers }),
+    ...(form && { form }),
+  };
+}
+
+function withoutUndefined(data: object): object {
+  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
+}
