@@ -3,7 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities } from "@sluice/client";
 import { streamResource, withStreaming } from "@sluice/client/node";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode, Era } from "@sluice/core/wire";
+import { createFileSender } from "@sluice/uploads/client/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
@@ -22,7 +23,20 @@ export interface Fetched {
   readonly durationMs: number;
 }
 
-answerQuestions({ list, stream, read });
+/** What a tool is to be told about, and in which protocol era. */
+export interface Showing {
+  readonly url: string;
+  readonly era: Era;
+  readonly path: string;
+}
+
+/** What the tool found, and how long that took. */
+export interface Shown {
+  readonly facts: { readonly width: number; readonly height: number; readonly sha256: string };
+  readonly durationMs: number;
+}
+
+answerQuestions({ list, stream, read, showPicture });
 
 async function list({ url }: { url: string }): Promise<unknown> {
   const client = await connect(url);
@@ -60,6 +74,27 @@ async function read({ url, uri, path }: Errand): Promise<Fetched> {
   const durationMs = performance.now() - startedAt;
   await client.close();
   return { mode: "base64", durationMs };
+}
+
+/** Calls a tool that asks for a picture, and sends it one. */
+async function showPicture({ url, era, path }: Showing): Promise<Shown> {
+  const sender = createFileSender({
+    endpoint: url,
+    onFilesRequested: () => ({ action: "accept", files: { picture: [path] } }),
+  });
+  const FileClient = sender.extend(Client);
+  const client = new FileClient(
+    { name: "demo", version: "1.0.0" },
+    { versionNegotiation: { mode: era === "modern" ? "auto" : "legacy" } },
+  );
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: sender.fetch() }));
+  markIdle();
+  const startedAt = performance.now();
+  const { structuredContent, content } = await client.callTool({ name: "describe_picture" });
+  const durationMs = performance.now() - startedAt;
+  await client.close();
+  if (!structuredContent) throw new Error(JSON.stringify(content));
+  return { facts: structuredContent as unknown as Shown["facts"], durationMs };
 }
 
 const modern = { versionNegotiation: { mode: "auto" } } as const;

@@ -8,6 +8,7 @@ import { readAuditStory } from "./lib/audit-story.ts";
 import { createCuttingProxy } from "./lib/cutting-proxy.ts";
 import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";
 import { digestOf } from "./lib/digest.ts";
+import { createPicture, runPictureTrials } from "./lib/picture-trial.ts";
 import { formatComparison, formatResults } from "./lib/results.ts";
 import { createStorageOrigin } from "./lib/storage-origin.ts";
 import { listFiles, runTrial, type DemoFile, type Result, type Trial } from "./lib/trial.ts";
@@ -58,6 +59,8 @@ async function tell(): Promise<void> {
   heading("Once more, over a line that breaks in the middle");
   await showBreak(file);
 
+  await showPictures();
+
   heading("Without Sluice: resources/read, base64 inside one JSON message");
   if (file.size > mostBase64Bytes) {
     say("  cannot be done: base64 of this file fits into no JavaScript string");
@@ -67,6 +70,28 @@ async function tell(): Promise<void> {
   const base64 = await show(file, { ...place, way: "base64" });
   showCosts([direct, redirect, downloadUrl, base64]);
   say(`  ${formatComparison(direct, base64)}`);
+}
+
+/** The other way: a tool asks for a file, and the client sends it. */
+async function showPictures(): Promise<void> {
+  heading("The way in: a tool asks the user for a picture, and says what came");
+  const studio = createWorkFolder();
+  try {
+    const picture = await createPicture(studio.path);
+    for (const { era, durationMs } of await runPictureTrials(picture, {
+      folder: studio.path,
+      trail,
+    })) {
+      const time = formatDuration(durationMs).padStart(6);
+      const verdict = `${styleText("green", "✓")} ${picture.width} × ${picture.height}, SHA-256 is that of the file`;
+      say(`  ${era.padEnd(12)} ${time}  ${verdict}`);
+    }
+    say(
+      `    the question has a URL, ${formatBytes(picture.bytes)} go there by HTTP, and the answer names them`,
+    );
+  } finally {
+    studio.remove();
+  }
 }
 
 /** Lists the folder through a server, and takes the largest file that fits the demo. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import type { Delivery } from "@sluice/server";
 import { createAuditFile, type AuditFile } from "@sluice/server/node";
+import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { startSocketServer } from "./lib/socket-server.ts";
 import { withSignedUrls } from "./lib/storage-origin.ts";
@@ -16,6 +17,8 @@ export interface ServerSettings {
   readonly delivery: Delivery;
   /** File of the audit trail. */
   readonly trail: string;
+  /** Folder for the files that users send. Default: memory. */
+  readonly received?: string;
   /** Origin of the address that clients use, when it is not the server's own. */
   readonly origin?: string;
   /** A storage origin that redirects may lead to. */
@@ -25,7 +28,7 @@ export interface ServerSettings {
 let audit: AuditFile | undefined;
 
 answerQuestions({
-  async start({ folder, delivery, trail, origin, storage }: ServerSettings) {
+  async start({ folder, delivery, trail, received, origin, storage }: ServerSettings) {
     audit = await createAuditFile({ path: trail });
     const files = createFsBackend({ root: folder });
     const server = createServer();
@@ -33,6 +36,10 @@ answerQuestions({
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     const app = createApp({
+      received:
+        received === undefined
+          ? createMemoryBackend()
+          : createFsBackend({ root: received, writable: true }),
       storage: storage ? withSignedUrls(files, storage.origin, storage.secret) : files,
       endpoint: `${origin ?? `http://127.0.0.1:${port}`}/mcp`,
       delivery,

@@ -1,27 +1,44 @@
 // The example server: an MCP server in Express whose resources are files of a folder, a bucket, a
 // container or a drive, and leave it as plain bytes. One setting says which: see ../README.md
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createAuditFile } from "@sluice/server/node";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
+import type { StorageBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { createUploads, withUploads } from "@sluice/uploads";
 import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
+import { registerPictureTool } from "./lib/picture-tool.ts";
+import { createSessionfulHandler } from "./lib/sessions.ts";
 
-/** An Express app with an MCP endpoint that streams its resources. */
-export function createApp(options: Omit<SluiceOptions, "baseUri" | "keys">): Express {
+/** What the app serves, and where it puts the files that users send. */
+export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys"> {
+  readonly received: StorageBackend;
+}
+
+/** An Express app with an MCP endpoint that streams its resources, and asks for files. */
+export function createApp({ received, ...options }: AppOptions): Express {
   const sluice = createSluice({
     baseUri: "files://demo/",
     keys: "ephemeral", // one process; several need the same keys
     onWarning() {},
     ...options,
   });
-  const mcp = createMcpHandler(() =>
-    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
-  );
-  return createMcpExpressApp().use(toNodeHandler(withSluice(mcp, sluice)));
+  const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
+  const mcp = createSessionfulHandler(() => {
+    const server = new McpServer({ name: "demo", version: "1.0.0" });
+    registerPictureTool(server, uploads);
+    return sluice.attach(server);
+  });
+  const handler = withUploads(withSluice(mcp, sluice), uploads);
+  return createMcpExpressApp().use(toNodeHandler(handler));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -30,7 +47,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     const storage = await openStorage(SLUICE_STORAGE, process.env);
     const audit = await createAuditFile({ name: `demo-server_${PORT}` });
-    createApp({ storage, endpoint, audit }).listen(Number(PORT), "127.0.0.1", (error) => {
+    const received = createFsBackend({
+      root: mkdtempSync(join(tmpdir(), "sluice-received-")),
+      writable: true,
+    });
+    createApp({ storage, received, endpoint, audit }).listen(Number(PORT), "127.0.0.1", (error) => {
       if (error) throw error;
       console.log(`${SLUICE_STORAGE} is served at ${endpoint}; who got what is in ${audit.path}`);
     });

@@ -23,7 +23,7 @@ async function demo(folder: string): Promise<{ status: number; output: string; l
   return { status, output, left };
 }
 
-test("the demo downloads in every mode, mends a broken line, and cleans up", async () => {
+test("the demo downloads in every mode, mends a broken line, takes a picture, and cleans up", async () => {
   const files = mkdtempSync(join(root, "files-"));
   writeFileSync(join(files, "report (final).pdf"), Buffer.alloc(2 ** 20, "report"));
   const { status, output, left } = await demo(files);
@@ -31,6 +31,10 @@ test("the demo downloads in every mode, mends a broken line, and cleans up", asy
   for (const way of ["direct", "redirect", "downloadUrl", "websocket", "base64"])
     expect(output).toMatch(new RegExp(`^  ${way} .*✓ SHA-256 is that of the file$`, "m"));
   expect(output).toMatch(/cut after .*\n.*goes on with Range: bytes=\d{5,}-\n/);
+  for (const era of ["legacy", "modern"])
+    expect(output).toMatch(
+      new RegExp(`^  ${era} .*✓ 5120 × 3840, SHA-256 is that of the file$`, "m"),
+    );
   expect(output).toMatch(/base64 takes [\d.]+ times as long/);
   expect(output).toMatch(/^ +\d+ {2}read +complete +1\.0 MiB {2}[0-9a-f]{12}… {2}files:\S+pdf$/m);
   expect(output).toMatch(/✓ \d+ lines, none changed/);
