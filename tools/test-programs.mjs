@@ -24,6 +24,7 @@ const sources = [
   "packages/storage-graph/test/transfer-process.ts",
   "packages/storage-s3/test/memory-process.ts",
   "packages/storage-azure-blob/test/memory-process.ts",
+  "packages/state-redis/test/claiming-process.ts",
   "packages/transport-ws/test/serving-process.ts",
 ];
 

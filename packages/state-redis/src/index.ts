@@ -1,3 +1,4 @@
 export type { RedisClient, RedisOptions } from "./lib/redis-client.ts";
 export { createRedisEventStore } from "./lib/redis-event-store.ts";
 export { createRedisStateStore } from "./lib/redis-state-store.ts";
+export { shareChanges, type ShareChangesOptions } from "./lib/share-changes.ts";

@@ -170,12 +170,15 @@ export const stateStoreCases: readonly StateStoreCase[] = [
     equal((await store.get("a", start + 2))?.[0], 1, "the record");
   }),
   rule("put-expires", "A record is gone at its end, and its id is free again.", async (store) => {
-    await store.put("a", bytes(1), { now: start, expiresAt: start + 1_000 });
+    for (const id of ["a", "b"])
+      await store.put(id, bytes(1), { now: start, expiresAt: start + 1_000 });
     equal((await store.get("a", start + 999))?.[0], 1, "the record before its end");
     equal(await store.get("a", start + 1_000), undefined, "the record at its end");
     equal(await store.take("a", start + 1_000), undefined, "the record taken at its end");
-    await store.put("a", bytes(2), { now: start + 1_000, expiresAt: start + 2_000 });
-    equal((await store.get("a", start + 1_001))?.[0], 2, "the new record");
+    for (const id of ["a", "b"]) {
+      await store.put(id, bytes(2), { now: start + 1_000, expiresAt: start + 2_000 });
+      equal((await store.get(id, start + 1_001))?.[0], 2, "the new record");
+    }
   }),
   rule(
     "take-once",

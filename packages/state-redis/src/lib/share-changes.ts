@@ -1,0 +1,179 @@
+import { SluiceError } from "@sluice/core";
+import {
+  sleep,
+  systemClock,
+  wrap,
+  type ChangeBatch,
+  type StorageBackend,
+  type WatchOptions,
+} from "@sluice/storage";
+import {
+  createCommander,
+  defaultPrefix,
+  type Commander,
+  type RedisOptions,
+} from "./redis-client.ts";
+
+/** Options of {@link shareChanges}. */
+export interface ShareChangesOptions extends RedisOptions {
+  /** Name of what is shared: backends of the same name in all processes hear of the same changes. */
+  readonly name: string;
+  /** Pause between two looks at what others told, in milliseconds. Default 250. */
+  readonly pollMs?: number;
+}
+
+/**
+ * A backend whose `watch` hears what the watch of any process hears: a queue of change events gives each
+ * of them to one process only. Changes go through a Redis stream of about 10,000 batches, which is
+ * forgotten an hour after the last one. A watch ends with `unavailable` while Redis is down, and one
+ * that was away for too long begins with `reset`.
+ */
+export function shareChanges(
+  backend: StorageBackend,
+  options: ShareChangesOptions,
+): StorageBackend {
+  const { name, prefix = defaultPrefix, pollMs = 250 } = options;
+  const redis = createCommander(`${backend.name}: watch`, options);
+  const shared = createSharedLog(redis, `${prefix}changes:${name}`);
+
+  return wrap(backend, {
+    watch: (inner) => (watchOptions) => watchShared({ inner, shared, pollMs }, watchOptions),
+  });
+}
+
+interface Watching {
+  readonly inner: NonNullable<StorageBackend["watch"]>;
+  readonly shared: SharedLog;
+  readonly pollMs: number;
+}
+
+async function* watchShared(
+  { inner, shared, pollMs }: Watching,
+  { prefix = "", cursor, signal }: WatchOptions,
+): AsyncGenerator<ChangeBatch> {
+  const from = cursor === undefined ? undefined : placeIn(cursor);
+  const over = new AbortController();
+  const both = AbortSignal.any([signal, over.signal]);
+  // others may look at other prefixes: everything is told
+  const own = inner({ signal: both, ...(from?.own && { cursor: from.own }) })[
+    Symbol.asyncIterator
+  ]();
+  const place: Place = { at: "0-0" };
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    const first = await own.next();
+    if (first.done || signal.aborted) return;
+    place.own = first.value.cursor;
+    const missed = from !== undefined && (await shared.hasForgotten(from.at));
+    place.at = missed || !from ? await shared.newest() : from.at;
+    yield { cursor: cursorOf(place) };
+    if (missed) yield { reset: true, cursor: cursorOf(place) };
+    const telling = tellAll(own, shared, place).catch((error: unknown) => (failure = { error }));
+    try {
+      while (!signal.aborted) {
+        if (failure) throw failure.error;
+        const news = await shared.after(place.at);
+        for (const { id, batch } of news) {
+          place.at = id;
+          const wanted = below(prefix, batch);
+          if (wanted) yield { ...wanted, cursor: cursorOf(place) };
+        }
+        if (news.length === 0) await sleep(systemClock, pollMs, both).catch(() => {});
+      }
+    } finally {
+      over.abort();
+      await telling;
+    }
+  } finally {
+    over.abort();
+    await own.return?.();
+  }
+}
+
+/** How far a watch has come: in what all tell, and in what its own storage told this process. */
+interface Place {
+  at: string;
+  own?: string | undefined;
+}
+
+/** Tells everybody what this process hears, until its own watch ends. */
+async function tellAll(
+  own: AsyncIterator<ChangeBatch>,
+  shared: SharedLog,
+  place: Place,
+): Promise<void> {
+  for (;;) {
+    const { done, value } = await own.next();
+    if (done) return;
+    const { changed = [], removed = [], reset } = value;
+    if (reset || changed.length > 0 || removed.length > 0)
+      await shared.tell({ changed, removed, ...(reset && { reset }) });
+    // only now: what comes again after a restart does no harm, what is left out does
+    place.own = value.cursor;
+  }
+}
+
+/** What of a batch concerns keys with this prefix. */
+function below(prefix: string, { changed = [], removed = [], reset }: ChangeBatch) {
+  if (reset) return { reset } as const;
+  const mine = (key: string): boolean => key.startsWith(prefix);
+  const wanted = { changed: changed.filter(mine), removed: removed.filter(mine) };
+  return wanted.changed.length + wanted.removed.length > 0 ? wanted : undefined;
+}
+
+/** A Redis stream of batches. Ids are Redis' own: `milliseconds-number`, in order. */
+interface SharedLog {
+  tell(batch: ChangeBatch): Promise<void>;
+  newest(): Promise<string>;
+  /** What came after `id`, at most 100 batches. */
+  after(id: string): Promise<readonly { readonly id: string; readonly batch: ChangeBatch }[]>;
+  /** True when something that came after `id` may be gone. */
+  hasForgotten(id: string): Promise<boolean>;
+}
+
+type Entry = [id: string, fields: string[]];
+
+function createSharedLog(redis: Commander, key: string): SharedLog {
+  const oldest = async (): Promise<string | undefined> =>
+    ((await redis.send("XRANGE", key, "-", "+", "COUNT", "1")) as Entry[])[0]?.[0];
+
+  return {
+    async tell(batch) {
+      await redis.send("XADD", key, "MAXLEN", "~", "10000", "*", "batch", JSON.stringify(batch));
+      await redis.send("PEXPIRE", key, "3600000");
+    },
+    async newest() {
+      const [entry] = (await redis.send("XREVRANGE", key, "+", "-", "COUNT", "1")) as Entry[];
+      return entry?.[0] ?? "0-0";
+    },
+    async after(id) {
+      const entries = (await redis.send("XRANGE", key, `(${id}`, "+", "COUNT", "100")) as Entry[];
+      return entries.map(([entryId, [, text = "{}"]]) => ({
+        id: entryId,
+        batch: JSON.parse(text) as ChangeBatch,
+      }));
+    },
+    async hasForgotten(id) {
+      const first = await oldest();
+      return first === undefined ? id !== "0-0" : isBefore(id, first);
+    },
+  };
+}
+
+function isBefore(a: string, b: string): boolean {
+  const [[aTime = 0, aNumber = 0], [bTime = 0, bNumber = 0]] = [a, b].map((id) =>
+    id.split("-").map(Number),
+  ) as [number[], number[]];
+  return aTime < bTime || (aTime === bTime && aNumber < bNumber);
+}
+
+function cursorOf({ at, own }: Place): string {
+  return `redis.${at}.${Buffer.from(own ?? "").toString("base64url")}`;
+}
+
+function placeIn(cursor: string): Place {
+  const [, at, own = ""] = /^redis\.(\d{1,15}-\d{1,15})\.([\w-]*)$/.exec(cursor) ?? [];
+  if (at === undefined)
+    throw new SluiceError("invalid_argument", "redis: watch: the cursor is not one of this store");
+  return { at, own: Buffer.from(own, "base64url").toString() };
+}

@@ -1,0 +1,76 @@
+import { eventStoreCases, stateStoreCases } from "@sluice/core/conformance";
+import {
+  createRedisEventStore,
+  createRedisStateStore,
+  type RedisClient,
+} from "@sluice/state-redis";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+
+/** A flaw to put into a script, and the rule that must notice it. */
+const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
+  ["claim-once", "requests = 1 end", "requests = 2 end"],
+  ["claim-expired", "if now >= overAt then return 'expired' end", ""],
+  ["claim-window", "if use == 'window' then return 'granted' end", ""],
+  ["lease-continues", "redis.call('HINCRBY', KEYS[1], 'left', -1)", ""],
+  ["lease-ends", "or now >= tonumber(endsAt)", ""],
+  ["settle-lease", "redis.call('HSET', KEYS[1], 'left', 0)", "return 0"],
+  ["revoke-principal", "for n = 2, 4", "for n = 4, 4"],
+  ["revoke-later", "tonumber(revokedAt) >= issuedAt", "true"],
+  ["revoke-lasts", "math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))", "now"],
+  ["put-exists", "then return 0 end\nredis.call('SET'", "then end\nredis.call('SET'"],
+  ["put-expires", "> tonumber(ARGV[1])", "> 0"],
+  ["open-exists", "if isLive() then return 'already_exists' end", "forget(id)"],
+  ["open-expires", "and tonumber(expiresAt) > now", ""],
+  ["last-ends", "if isOver() then return 'over' end", ""],
+  ["answers-first", "if before and before ~= answer then return 'refused' end", ""],
+  ["answers-whole", "if seen[ask] or", "if"],
+  ["answers-end", "if isOver() then return 'refused' end", ""],
+  ["bound-events", "if redis.call('LLEN', keyOf('events')) >= maxEvents", "if false"],
+  ["bound-bytes", "if redis.call('HGET', sizes, id) + #text > maxBytes", "if false"],
+  ["bound-streams", "redis.call('ZADD', over, redis.call('INCR', order), id)", ""],
+  ["bound-expired", "do forget(ended) end", "do end"],
+  ["bound-total", "redis.call('DECRBY', total, bytes)", "redis.call('GET', total)"],
+];
+
+describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let spaces = 0;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis({ path: server.path });
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  test.each(flaws)("%s", async (id, from, to) => {
+    let found = false;
+    const broken: RedisClient = {
+      async call(command, ...args) {
+        if (command === "EVALSHA") throw new Error("NOSCRIPT");
+        const [lua = "", ...rest] = args;
+        found ||= lua.includes(from);
+        if (command !== "EVAL") return redis.call(command, ...args);
+        return redis.call(
+          "EVAL",
+          lua.replace(from, () => to),
+          ...rest,
+        );
+      },
+    };
+    const prefix = `{flaw ${(spaces += 1)}}:`;
+    const state = stateStoreCases.find((rule) => rule.id === id);
+    const outcome = state
+      ? state.run(() => createRedisStateStore({ redis: broken, prefix }))
+      : eventStoreCases
+          .find((rule) => rule.id === id)!
+          .run((limits) => createRedisEventStore({ redis: broken, prefix, ...limits }));
+    await expect(outcome).rejects.toThrow(/(state|event) store: /);
+    expect(found).toBe(true);
+  });
+});

@@ -1,0 +1,33 @@
+import { createKeyRing, formatKey, generateKey } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import { createRedisStateStore, shareChanges } from "@sluice/state-redis";
+import { createMemoryBackend } from "@sluice/storage";
+import { Redis } from "ioredis";
+import { describe, expect, test } from "vitest";
+import { hasRedis, startRedis } from "../../../e2e/bed/redis.ts";
+
+const storage = createMemoryBackend({ "a.txt": "ten bytes." });
+const keysOfAllProcesses = createKeyRing(formatKey(generateKey()));
+const principal = () => ({ issuer: "https://id.example.com", subject: "alice", clientId: "" });
+
+describe.runIf(hasRedis)("the example of the README", () => {
+  test("makes a Sluice whose state is in Redis", async () => {
+    await using server = await startRedis();
+    const { path } = server;
+    // #region use
+    const redis = new Redis({ path, enableOfflineQueue: false });
+    const sluice = createSluice({
+      storage: shareChanges(storage, { redis, name: "files" }),
+      baseUri: "files://demo/",
+      endpoint: "https://files.example.com/mcp",
+      keys: keysOfAllProcesses,
+      state: createRedisStateStore({ redis }),
+      principal,
+    });
+    // #endregion
+    await new Promise((resolve) => redis.once("ready", resolve));
+    await sluice.endSession("a session");
+    expect(await redis.keys("{sluice}:record:*")).toHaveLength(1);
+    redis.disconnect();
+  });
+});

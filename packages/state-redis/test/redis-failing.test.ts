@@ -1,0 +1,153 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import type { GrantTerms } from "@sluice/core";
+import {
+  createRedisEventStore,
+  createRedisStateStore,
+  type RedisClient,
+} from "@sluice/state-redis";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+const now = 1_800_000_000_000;
+
+function onceGrant(id: string): GrantTerms {
+  const times = { issuedAt: now, expiresAt: now + 60_000 };
+  return { id, principal: "alice", resource: "a", use: "once", ...times };
+}
+
+describe.runIf(hasRedis)("a Redis of several processes", () => {
+  let server: RedisServer;
+  let redis: Redis;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis({ path: server.path });
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  test("every key has the prefix, and is forgotten some day", async () => {
+    const prefix = "{forgotten}:";
+    const state = createRedisStateStore({ redis, prefix });
+    await state.claim(onceGrant("a"), now);
+    await state.claim({ ...onceGrant("b"), use: "lease" }, now);
+    await state.put("r", new Uint8Array(3), { now, expiresAt: now + 1_000 });
+    await state.revoke({ principal: "bob" }, { now, ttlMs: 1_000 });
+    const events = createRedisEventStore({ redis, prefix });
+    const stream = { record: "r", now, expiresAt: now + 1_000, heldUntil: now };
+    for (const id of ["s", "t"]) {
+      await events.open(id, stream);
+      await events.append(id, { epoch: 1, text: "x", now, ask: "q" });
+      await events.answer(id, [{ ask: "q", answer: "1" }], now);
+    }
+    const last = { keepUntil: now + 500 };
+    await events.append("s", { epoch: 1, text: "end", now, last });
+    const keys = await redis.keys("*");
+    expect(keys.length).toBeGreaterThan(12);
+    for (const key of keys) {
+      expect(key).toMatch(/^\{forgotten\}:/);
+      expect([key, await redis.pttl(key)]).toEqual([key, expect.toSatisfy(isOneHourAtMost)]);
+    }
+  });
+
+  test("a server that was restarted is given its scripts again", async () => {
+    const state = createRedisStateStore({ redis, prefix: "{restarted}:" });
+    await state.claim(onceGrant("a"), now);
+    await redis.script("FLUSH");
+    expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
+  });
+
+  test("while Redis hangs nothing is redeemed, and afterwards one redemption at most was", async () => {
+    const state = createRedisStateStore({ redis, prefix: "{hangs}:", timeoutMs: 100 });
+    server.freeze();
+    const during = await Promise.allSettled(
+      Array.from({ length: 20 }, () => state.claim(onceGrant("a"), now)),
+    );
+    server.thaw();
+    for (const claim of during)
+      expect(claim).toMatchObject({
+        status: "rejected",
+        reason: { code: "unavailable", retryAfterMs: 1_000 },
+      });
+    const patient = createRedisStateStore({ redis, prefix: "{hangs}:" });
+    const after = await Promise.all([1, 2, 3].map(() => patient.claim(onceGrant("b"), now)));
+    expect(after.filter(({ outcome }) => outcome === "granted")).toHaveLength(1);
+    // those that nobody waited for were carried out: one redeemed the grant, and got no bytes
+    expect(await patient.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
+  });
+
+  test("what is no client is refused", () => {
+    const nobody = {} as RedisClient;
+    expect(() => createRedisStateStore({ redis: nobody })).toThrow(TypeError);
+    expect(() => createRedisEventStore({ redis, maxBytes: 0 })).toThrow(RangeError);
+  });
+
+  const rounds = deep ? 100 : 4;
+  const claims = deep ? 1_000 : 99;
+  test(`of ${claims} redemptions in three processes one is granted, in each of ${rounds} rounds`, async () => {
+    const children = await Promise.all([1, 2, 3].map(() => startClaiming(server)));
+    try {
+      for (let round = 0; round < rounds; round++) {
+        const order = { id: `round ${round}`, claims: Math.ceil(claims / 3), now };
+        const granted = await Promise.all(children.map((child) => grantsOf(child, order)));
+        expect(granted.reduce((sum, count) => sum + count, 0)).toBe(1);
+      }
+    } finally {
+      await Promise.all(children.map(stop));
+    }
+  });
+
+  test("a process that dies in the middle of its claims leaves one redemption at most", async () => {
+    const children = await Promise.all([1, 2].map(() => startClaiming(server)));
+    try {
+      const order = { id: "dying", claims: 300, now };
+      const granted = Promise.all(children.map((child) => grantsOf(child, order)));
+      children[1]?.kill("SIGKILL");
+      expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
+      const state = createRedisStateStore({ redis });
+      expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
+    } finally {
+      await Promise.all(children.map(stop));
+    }
+  });
+});
+
+interface Order {
+  readonly id: string;
+  readonly claims: number;
+  readonly now: number;
+}
+
+async function startClaiming(server: RedisServer): Promise<ChildProcess> {
+  const program = inject("programs")["packages/state-redis/test/claiming-process.ts"]!;
+  const child = fork(program, [server.path]);
+  await once(child, "message");
+  return child;
+}
+
+/** How many claims of an order a process was granted; 0 when it died before it could say. */
+function grantsOf(child: ChildProcess, order: Order): Promise<number> {
+  return new Promise((resolve) => {
+    const settle = (answer: unknown): void => {
+      child.off("message", settle).off("exit", settle);
+      resolve((answer as { granted?: number } | null)?.granted ?? 0);
+    };
+    child.on("message", settle).on("exit", settle);
+    child.send(order);
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
+
+function isOneHourAtMost(ms: number): boolean {
+  return ms > 0 && ms <= 3_600_000;
+}

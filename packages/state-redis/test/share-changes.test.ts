@@ -1,0 +1,108 @@
+import { shareChanges } from "@sluice/state-redis";
+import { createMemoryBackend, wrap, type ChangeBatch, type StorageBackend } from "@sluice/storage";
+import { checkRule, rules, type Fixture } from "@sluice/storage/conformance";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+
+describe.runIf(hasRedis)("changes that processes share", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let names = 0;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis({ path: server.path });
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const share = (backend: StorageBackend, name: string): StorageBackend =>
+    shareChanges(backend, { redis, name, pollMs: 10, timeoutMs: 500 });
+
+  function createFixture(): Fixture {
+    const store = createMemoryBackend();
+    const name = `rule ${(names += 1)}`;
+    return {
+      backend: share(store, name),
+      put: async (key, content) => void store.put(key, content),
+      remove: (key) => store.remove(key),
+      reopen: async () => share(store, name),
+    };
+  }
+
+  test.each(rules.filter(({ id }) => id.startsWith("watch-")))("$id: $sentence", async (rule) => {
+    const { outcome, reason } = await checkRule(rule, createFixture, { deadlineMs: 50_000 });
+    expect(`${outcome} ${reason ?? ""}`).toMatch(/^(kept|absent)/);
+  });
+
+  /** Two processes of one queue: what one of them hears, the other does not. */
+  function createQueue(): { backends: [StorageBackend, StorageBackend]; send: Send } {
+    const heard: ((batch: ChangeBatch) => void)[] = [];
+    const backends = [0, 1].map((n) =>
+      wrap(createMemoryBackend(), {
+        watch: () =>
+          async function* ({ signal }) {
+            const batches: ChangeBatch[] = [{}];
+            let wake = (): void => {};
+            heard[n] = (batch) => (batches.push(batch), wake());
+            signal.addEventListener("abort", () => wake());
+            while (!signal.aborted) {
+              const batch = batches.shift();
+              if (batch) yield batch;
+              else await new Promise<void>((resolve) => (wake = resolve));
+            }
+          },
+      }),
+    ) as [StorageBackend, StorageBackend];
+    return { backends, send: (to, key) => heard[to]!({ changed: [key] }) };
+  }
+  type Send = (to: number, key: string) => void;
+
+  /** Watches, armed, and gives what it hears, key by key. */
+  async function watch(backend: StorageBackend, signal: AbortSignal) {
+    const batches = backend.watch!({ signal })[Symbol.asyncIterator]();
+    await batches.next();
+    return async (): Promise<readonly string[]> => (await batches.next()).value?.changed ?? [];
+  }
+
+  test("what one process hears is heard by all of them, once each", async () => {
+    const { backends, send } = createQueue();
+    const over = new AbortController();
+    const [one, two] = await Promise.all(
+      backends.map((backend) => watch(share(backend, "queue"), over.signal)),
+    );
+    send(0, "a");
+    expect([await one!(), await two!()]).toEqual([["a"], ["a"]]);
+    send(1, "b");
+    expect([await one!(), await two!()]).toEqual([["b"], ["b"]]);
+    over.abort();
+    expect([await one!(), await two!()]).toEqual([[], []]);
+  });
+
+  test("the twin: backends of other names hear nothing of each other", async () => {
+    const { backends, send } = createQueue();
+    const over = new AbortController();
+    const one = await watch(share(backends[0], "one name"), over.signal);
+    const two = await watch(share(backends[1], "another"), over.signal);
+    send(0, "a");
+    expect(await one()).toEqual(["a"]);
+    const nothing = two();
+    over.abort();
+    expect(await nothing).toEqual([]);
+  });
+
+  test("a watch ends with unavailable while Redis does not answer", async () => {
+    const { backends } = createQueue();
+    const over = new AbortController();
+    const next = await watch(share(backends[0], "frozen"), over.signal);
+    server.freeze();
+    try {
+      await expect(next()).rejects.toMatchObject({ code: "unavailable", retryable: true });
+    } finally {
+      server.thaw();
+    }
+  });
+});
