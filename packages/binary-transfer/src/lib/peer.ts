@@ -173,10 +173,12 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     },
     received(received) {
       const message = received as Message;
-      const holders = refsOf(received, "receive").filter(isMeant);
+      const found = refsOf(received, "receive");
       if (role === "server" && message.method !== undefined) noteRequest(message);
       if (role === "client" && message.method === undefined && openings.delete(message.id))
         declared = readDeclaration(message.result?.["capabilities"]);
+      // after what the message itself declares
+      const holders = found.filter(isMeant);
       return { message: received, refs: holders.map((each) => hand(inbox, each)) };
     },
     sending(message) {
