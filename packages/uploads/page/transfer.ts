@@ -1,0 +1,176 @@
+import { type Answer, Interrupted, send } from "./http.ts";
+
+/** The file cannot be sent to this place, whatever is tried. */
+export class Refused extends Error {
+  readonly status: number;
+  /** The server's word for why, see its `reason`. */
+  readonly reason: string;
+  constructor({ status, json }: Pick<Answer, "status" | "json">) {
+    super(`refused with ${status}`);
+    this.status = status;
+    this.reason = String((json as { readonly reason?: unknown } | undefined)?.reason);
+  }
+}
+
+/** A file that is there, as the answer names it. */
+export interface Receipt {
+  readonly name: string;
+  readonly size: number;
+  readonly mimeType: string;
+  readonly sha256?: string;
+}
+
+/** One file on its way. What it knows survives pauses and broken connections. */
+export interface Transfer {
+  /** Where the server keeps it, once it does. */
+  location?: string;
+  /** Bytes that the server has for certain. */
+  offset: number;
+  /** Most bytes of one request. */
+  stepBytes: number;
+}
+
+/** Nothing has happened yet. */
+export function newTransfer(): Transfer {
+  // proxies limit what one request may carry, and what was sent in it can be lost with it
+  return { offset: 0, stepBytes: 16 * 1024 * 1024 };
+}
+
+/**
+ * Sends a file, or what is left of it (draft-ietf-httpbis-resumable-upload): it is created empty, so that its address is
+ * known before the first byte, and goes in steps. Rejects with {@link Interrupted} when it is worth another try.
+ */
+export async function sendFile(
+  file: File,
+  slotUrl: string,
+  transfer: Transfer,
+  { signal, onOffset }: { signal: AbortSignal; onOffset: (bytes: number) => void },
+): Promise<Receipt> {
+  let answer =
+    transfer.location === undefined
+      ? await create(file, slotUrl, transfer, signal)
+      : await ask(transfer, signal);
+  onOffset(transfer.offset);
+  while (!isComplete(answer)) {
+    const start = transfer.offset;
+    const end = Math.min(file.size, start + transfer.stepBytes);
+    answer = await send({
+      method: "PATCH",
+      url: transfer.location!,
+      headers: {
+        "content-type": "application/partial-upload",
+        "upload-offset": `${start}`,
+        "upload-complete": end === file.size ? "?1" : "?0",
+      },
+      body: file.slice(start, end),
+      signal,
+      onSent: (bytes) => onOffset(start + Math.min(bytes, end - start)),
+    });
+    // it is elsewhere, for example because of a request of ours that seemed lost: the next try asks
+    if (answer.status === 409 && offsetOf(answer) !== undefined)
+      throw new Interrupted("The server was busy.");
+    note(answer, transfer, end);
+    onOffset(transfer.offset);
+  }
+  return receiptOf(answer, file);
+}
+
+/** Takes back what was sent. Whether it works matters to nobody here: what is not confirmed is removed in time. */
+export async function removeSent({ location }: Transfer): Promise<void> {
+  if (location === undefined) return;
+  const signal = AbortSignal.timeout(10_000);
+  await send({ method: "DELETE", url: location, signal }).catch(() => {});
+}
+
+async function create(
+  file: File,
+  slotUrl: string,
+  transfer: Transfer,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const answer = await send({
+    method: "POST",
+    url: slotUrl,
+    headers: {
+      "content-type": typeOf(file),
+      "content-disposition": `attachment; filename*=UTF-8''${encode(file.name)}`,
+      "upload-complete": "?0",
+      "upload-length": `${file.size}`,
+    },
+    signal,
+  });
+  note(answer, transfer, 0);
+  const location = answer.header("location");
+  if (location === undefined) throw new Refused({ status: 502, json: undefined });
+  transfer.location = new URL(location, slotUrl).href;
+  return answer;
+}
+
+/** How far the server is. */
+async function ask(transfer: Transfer, signal: AbortSignal): Promise<Answer> {
+  const answer = await send({ method: "HEAD", url: transfer.location!, signal });
+  if (answer.status === 404) {
+    // nothing of it is left, which is no reason not to begin anew
+    delete transfer.location;
+    transfer.offset = 0;
+    throw new Interrupted("The server lost what was sent.");
+  }
+  note(answer, transfer, 0);
+  return answer;
+}
+
+/** Statuses of servers that are busy, restarting or behind a proxy that lost them. */
+const passing = new Set([408, 423, 425, 429, 500, 502, 503, 504]);
+
+function ensureTaken(answer: Answer): void {
+  const { status } = answer;
+  if (status >= 200 && status < 300) return;
+  if (passing.has(status)) throw new Interrupted("The server is busy.", waitMsOf(answer));
+  throw new Refused(answer);
+}
+
+function waitMsOf(answer: Answer): number | undefined {
+  const seconds = Number(answer.header("retry-after") ?? Number.NaN);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined;
+}
+
+function isComplete(answer: Answer): boolean {
+  return answer.header("upload-complete") === "?1";
+}
+
+function offsetOf(answer: Answer): number | undefined {
+  const text = answer.header("upload-offset");
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Keeps what an answer says of the upload; where it says nothing, the server took what it was sent. */
+function note(answer: Answer, transfer: Transfer, otherwise: number): void {
+  ensureTaken(answer);
+  transfer.offset = offsetOf(answer) ?? otherwise;
+  const [, limit] = /max-append-size=(\d{1,15})/.exec(answer.header("upload-limit") ?? "") ?? [];
+  if (limit !== undefined)
+    transfer.stepBytes = Math.max(1, Math.min(transfer.stepBytes, Number(limit)));
+}
+
+/** In the server's words, where its answer was not lost. */
+function receiptOf({ json }: Answer, file: File): Receipt {
+  const { name, mimeType, sha256 } = (json ?? {}) as Partial<Receipt>;
+  return {
+    name: name ?? file.name,
+    size: file.size,
+    mimeType: mimeType ?? typeOf(file),
+    ...(sha256 !== undefined && { sha256 }),
+  };
+}
+
+function typeOf({ type }: File): string {
+  return type === "" ? "application/octet-stream" : type;
+}
+
+/** RFC 8187. */
+function encode(name: string): string {
+  return encodeURIComponent(name.replace(/\p{Surrogate}/gu, "\ufffd")).replace(
+    /['()*]/g,
+    (sign) => `%${sign.codePointAt(0)!.toString(16).toUpperCase()}`,
+  );
+}

@@ -1,0 +1,84 @@
+import { sizeText } from "../src/lib/page/size-text.ts";
+import { Refused } from "./transfer.ts";
+import type { UploadState } from "./upload.ts";
+
+/** What a field takes. */
+export interface Terms {
+  readonly title: string;
+  readonly accept: readonly string[];
+  /** For people; empty when everything is accepted. */
+  readonly acceptText: string;
+  readonly maxBytes: number;
+  readonly maxFiles: number;
+}
+
+/** What is wrong with a file before it is sent, or `undefined`. */
+export function findingOf(file: File, terms: Terms): string | undefined {
+  if (file.size > terms.maxBytes) return tooBig(file, terms);
+  return isAccepted(file, terms.accept) ? undefined : wrongType(terms);
+}
+
+function tooBig({ size }: File, { maxBytes }: Terms): string {
+  if (size <= maxBytes) return "Too big: the server takes no file of that size.";
+  return `Too big: it has ${sizeText(size)}, and at most ${sizeText(maxBytes)} can be sent here.`;
+}
+
+function wrongType({ acceptText }: Terms): string {
+  return acceptText === ""
+    ? "The server does not take this type of file."
+    : `Not a type that can be sent here. Possible: ${acceptText}.`;
+}
+
+function isAccepted({ name, type }: File, accept: readonly string[]): boolean {
+  if (accept.length === 0) return true;
+  return accept.some((entry) => {
+    const wanted = entry.trim().toLowerCase();
+    if (wanted.startsWith(".")) return name.toLowerCase().endsWith(wanted);
+    if (wanted === "*/*") return true;
+    // where the browser knows no type, the server looks into the file
+    if (type === "") return true;
+    return wanted.endsWith("/*") ? type.startsWith(wanted.slice(0, -1)) : type === wanted;
+  });
+}
+
+/** Why it failed, and what one can do. */
+export function failureText(error: unknown, file: File, terms: Terms): string {
+  if (!(error instanceof Refused))
+    return "This file could not be read. It may have been changed or moved, or it is a folder. Remove it and choose it again.";
+  switch (error.status) {
+    case 401:
+    case 404:
+    case 410:
+      return "This link has expired. Go back to where you got it and ask for a new one.";
+    case 403:
+      return "The server looked at this file and does not take it.";
+    case 409:
+      return "There are as many files already as can be sent here. Remove one, then try again.";
+    case 413:
+      return tooBig(file, terms);
+    case 415:
+      return wrongType(terms);
+    case 422:
+      return "The file did not arrive as it was sent. Try again.";
+    case 507:
+      return "There is no room left for your files on the server. Remove one, or try again later.";
+    default:
+      return "The server did not take this file. Try again, or remove it.";
+  }
+}
+
+/** One short line on how far a file is. */
+export function stateText({ size }: File, state: UploadState): string {
+  const done = size === 0 ? 100 : Math.floor((state.sent / size) * 100);
+  const share = `${sizeText(Math.min(state.sent, size))} of ${sizeText(size)}`;
+  const whole = sizeText(size);
+  const words = {
+    waiting: `${whole} · waiting`,
+    sending: state.sent >= size ? `${whole} · checking` : `${share} · ${done} %`,
+    paused: `${share} · paused`,
+    retrying: `${share} · ${state.phase === "retrying" ? state.why : ""} Trying again…`,
+    done: `${whole} · sent`,
+    failed: whole,
+  } satisfies Record<UploadState["phase"], string>;
+  return words[state.phase];
+}

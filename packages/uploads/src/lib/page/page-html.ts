@@ -1,0 +1,111 @@
+import { SluiceError } from "@sluice/core";
+import { fieldHtml } from "./field-html.ts";
+import { html, type Html } from "./html.ts";
+import type { PageAssets } from "./page-assets.ts";
+import type { OpenPage } from "./upload-pages.ts";
+
+/** The page of a question. `host` is where the files go. */
+export function questionPage(
+  { question, expiresAt, isAnswered }: OpenPage,
+  host: string,
+  assets: PageAssets,
+): string {
+  if (isAnswered)
+    return noticePage(
+      "Already answered",
+      "This request was answered. You can close this page.",
+      assets,
+    );
+  const { message, requestedSchema } = question;
+  const required = new Set(requestedSchema.required);
+  const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
+    fieldHtml({
+      id: `field-${n}`,
+      name,
+      schema,
+      isRequired: required.has(name),
+      endpoint: question.uploadEndpoints[name],
+    }),
+  );
+  return documentOf(
+    `Send files to ${host}`,
+    assets,
+    html`<form id="question" novalidate data-expires-at="${expiresAt}">
+        <header>
+          <p class="host"><span class="dot" aria-hidden="true"></span>${host}</p>
+          <h1>Send files</h1>
+          <p class="message" id="message"><bdi>${message}</bdi></p>
+        </header>
+        <noscript
+          ><p class="notice">
+            This page needs JavaScript to send files. Please switch it on and load the page again.
+          </p></noscript
+        >
+        ${fields}
+        <div class="banner" id="banner" role="alert" tabindex="-1" hidden></div>
+        <footer>
+          <p class="fine" id="fine">
+            Only go on if you asked for this yourself. <span id="expiry"></span>
+          </p>
+          <div class="actions">
+            <button type="button" class="quiet" id="decline">Don’t send</button>
+            <button type="submit" class="primary" id="done">Done</button>
+          </div>
+        </footer>
+      </form>
+      <p class="unseen" id="status" role="status"></p>`,
+  );
+}
+
+/** What stands in place of a page that cannot be shown. */
+export function failurePage(error: unknown, assets: PageAssets): { status: number; text: string } {
+  const code = SluiceError.is(error) ? error.code : "internal";
+  const [status, heading, sentence] = failures[code] ?? [
+    503,
+    "Not available right now",
+    "The server could not show this page. Please wait a moment and load it again.",
+  ];
+  return { status, text: noticePage(heading, sentence, assets) };
+}
+
+const failures: Readonly<Record<string, readonly [number, string, string]>> = {
+  not_found: [
+    404,
+    "This link does not work",
+    "Check that you opened the whole link, or go back to where you got it and ask for a new one.",
+  ],
+  expired: [
+    410,
+    "This link has expired",
+    "Links to send files are good for a short time. Go back to where you got it and ask for a new one.",
+  ],
+};
+
+function noticePage(heading: string, sentence: string, assets: PageAssets): string {
+  return documentOf(
+    heading,
+    assets,
+    html`<div class="notice-page">
+      <h1>${heading}</h1>
+      <p>${sentence}</p>
+    </div>`,
+  );
+}
+
+function documentOf(title: string, { script, style }: PageAssets, content: Html): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex, nofollow" />
+        <title>${title}</title>
+        <link rel="stylesheet" href="${style.path}" />
+        <script type="module" src="${script.path}"></script>
+      </head>
+      <body>
+        <main>${content}</main>
+      </body>
+    </html> `.text;
+}

@@ -1,0 +1,139 @@
+import { SluiceError } from "@sluice/core";
+import { problem, type OriginGate, type Reply } from "@sluice/server";
+import type { PlainRequest, PlainRoute } from "@sluice/transport-http";
+import { z } from "zod";
+import { pageAssets } from "./page-assets.ts";
+import { pageHeaders } from "./page-headers.ts";
+import { failurePage, questionPage } from "./page-html.ts";
+import { pagesPath, type PageDesk } from "./upload-pages.ts";
+
+/** Options of {@link createPageRoute}. */
+export interface PageRouteOptions {
+  readonly pages: PageDesk;
+  readonly gate: OriginGate;
+  /** Public URL of the endpoint. */
+  readonly endpoint: string;
+  /** Path of the endpoint as this process sees it. */
+  readonly path: string;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Makes the route that answers requests below `<endpoint>/upload-page/`. */
+export function createPageRoute(options: PageRouteOptions): PlainRoute {
+  const { pages, gate, onError } = options;
+  const { host, origin } = new URL(options.endpoint);
+  const prefix = `${options.path}${pagesPath}`;
+
+  async function show(request: PlainRequest, token: string): Promise<Reply> {
+    try {
+      const page = await pages.open(token);
+      return htmlReply(request, 200, questionPage(page, host, pageAssets));
+    } catch (error) {
+      const { status, text } = failurePage(error, pageAssets);
+      if (status >= 500) onError(error);
+      return htmlReply(request, status, text);
+    }
+  }
+
+  async function takeAnswer(request: PlainRequest, token: string): Promise<Reply> {
+    if (!isOwnPage(request, origin)) return problem(403);
+    const type = request.header("content-type") ?? "";
+    if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
+    try {
+      const page = await pages.open(token);
+      const given = await readAnswer(request);
+      if (given === undefined) return problem(400, { headers: closing });
+      await pages.answer(page, given);
+      return { status: 204, headers: ["Cache-Control", "no-store"] };
+    } catch (error) {
+      const code = SluiceError.is(error) ? error.code : "internal";
+      const status = refusals[code];
+      if (status !== undefined) return problem(status, { headers: closing });
+      onError(error);
+      return problem(503, { headers: closing });
+    }
+  }
+
+  async function answer(request: PlainRequest, rest: string): Promise<Reply> {
+    const refused = gate.refuse(request);
+    if (refused) return refused;
+    const { method } = request;
+    const asset = Object.values(pageAssets).find(({ path }) => path === rest);
+    if (asset && isRead(method))
+      return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
+    if (method === "POST" && !asset) return takeAnswer(request, rest);
+    if (isRead(method)) return show(request, rest);
+    return problem(405, { headers: ["Allow", asset ? "GET, HEAD" : "GET, HEAD, POST"] });
+  }
+
+  return (request) => {
+    if (!request.target.startsWith(prefix)) return undefined;
+    const rest = request.target.slice(prefix.length).replace(/[?#].*$/s, "");
+    return answer(request, rest);
+  };
+}
+
+const closing = ["Connection", "close"] as const;
+
+const refusals: Readonly<Record<string, number>> = {
+  not_found: 404,
+  expired: 410,
+  already_exists: 409,
+  too_large: 413,
+  interrupted: 400,
+};
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+/** Only the page itself answers: browsers say where a request comes from, and pages cannot change that. */
+function isOwnPage(request: PlainRequest, origin: string): boolean {
+  const site = request.header("sec-fetch-site");
+  return site === undefined ? request.header("origin") === origin : site === "same-origin";
+}
+
+function htmlReply({ method }: PlainRequest, status: number, text: string): Reply {
+  const bytes = new TextEncoder().encode(text).length;
+  return {
+    status,
+    headers: [...pageHeaders, "Content-Length", String(bytes)],
+    ...(method === "GET" && { text }),
+  };
+}
+
+/** Answers name files and hold short values. */
+const maxAnswerBytes = 64 * 1024;
+const answerMs = 30_000;
+
+const answerSchema = z.looseObject({
+  action: z.enum(["accept", "decline", "cancel"]),
+  content: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** The answer in the body; `undefined` when it is none. What it says is checked by whoever asked. */
+async function readAnswer({ body, signal }: PlainRequest): Promise<object | undefined> {
+  const decoder = new TextDecoder();
+  const deadline = AbortSignal.timeout(answerMs);
+  let bytes = 0;
+  let text = "";
+  await body?.read(
+    (chunk) => {
+      bytes += chunk.byteLength;
+      if (bytes > maxAnswerBytes)
+        throw new SluiceError(
+          "too_large",
+          `upload page: an answer has at most ${maxAnswerBytes} bytes`,
+        );
+      text += decoder.decode(chunk, { stream: true });
+      return undefined;
+    },
+    signal ? AbortSignal.any([signal, deadline]) : deadline,
+  );
+  try {
+    const parsed = answerSchema.safeParse(JSON.parse(text + decoder.decode()));
+    return parsed.data;
+  } catch {
+    return undefined;
+  }
+}
