@@ -25,6 +25,8 @@ const sources = [
   "packages/storage-s3/test/memory-process.ts",
   "packages/storage-azure-blob/test/memory-process.ts",
   "packages/state-redis/test/claiming-process.ts",
+  "packages/transport-stdio/test/official-process.ts",
+  "packages/transport-stdio/test/serving-process.ts",
   "packages/transport-ws/test/serving-process.ts",
 ];
 
