@@ -40,7 +40,10 @@ function splice(text: string, at: number, removed: number, added: string): strin
 }
 
 /** What came of a message: its parts by their id, as far as they ended; how it failed, if it did. */
-async function outcomeOf(text: string, random: Random): Promise<{ whole: string[]; error?: unknown }> {
+async function outcomeOf(
+  text: string,
+  random: Random,
+): Promise<{ whole: string[]; error?: unknown }> {
   const bytes = Buffer.from(text, "latin1");
   const most = 1 + random(80);
   let at = 0;

@@ -1,4 +1,5 @@
 export { createSidecar } from "./lib/sidecar.ts";
+export { withBinary, type WithBinaryOptions } from "./lib/with-binary.ts";
 export {
   withSluice,
   type McpFetchHandler,

@@ -1,9 +1,21 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
+import {
+  createSluice,
+  type AttachOptions,
+  type AuditRecord,
+  type Sluice,
+  type SluiceOptions,
+} from "@sluice/server";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
-import { withSluice, type SluiceHandler, type WithSluiceOptions } from "@sluice/transport-http";
+import {
+  withBinary,
+  withSluice,
+  type SluiceHandler,
+  type WithBinaryOptions,
+  type WithSluiceOptions,
+} from "@sluice/transport-http";
 import { onTestFinished } from "vitest";
 
 /** A server on a loopback port with Sluice attached. */
@@ -20,6 +32,9 @@ export interface ServeOptions {
   readonly sluice: Omit<SluiceOptions, "endpoint" | "keys" | "baseUri"> & {
     readonly baseUri?: string;
   };
+  readonly attach?: AttachOptions;
+  /** Takes and gives bytes beside JSON. */
+  readonly binary?: WithBinaryOptions;
   readonly http?: WithSluiceOptions;
   readonly node?: NodeHandlerOptions;
   readonly register?: (mcp: McpServer) => void;
@@ -46,9 +61,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const mcp = createMcpHandler(() => {
     const mcpServer = new McpServer({ name: "test", version: "1.0.0" });
     options.register?.(mcpServer);
-    return sluice.attach(mcpServer);
+    return sluice.attach(mcpServer, options.attach);
   });
-  const handler = withSluice(mcp, sluice, options.http);
+  const plain = withSluice(mcp, sluice, options.http);
+  const handler = options.binary ? withBinary(plain, options.binary) : plain;
   const nodeHandler = toNodeHandler(handler, {
     onError: (error) => void errors.push(error),
     ...options.node,

@@ -10,6 +10,7 @@ import type { OutflowOptions } from "./outflow.ts";
 import type { PlainRoute } from "./plain-route.ts";
 import { sendReply } from "./send-reply.ts";
 import { sendResponse } from "./send-response.ts";
+import { toStreamingRequest } from "./streaming-request.ts";
 import { replyOf } from "./web-response.ts";
 import type { McpFetchHandler } from "./with-sluice.ts";
 
@@ -75,10 +76,13 @@ export function toNodeHandler(
     });
     const { signal } = gone;
     const parsedBody = parsedBodyOf(req);
-    const request = await toWebRequest(unmounted(req), parsedBody, {
-      signal,
-      ...(maxRequestBodySize !== undefined && { maxRequestBodySize }),
-    });
+    const like = unmounted(req);
+    const request = isMultipart(req)
+      ? await toStreamingRequest(req, res, { like, signal })
+      : await toWebRequest(like, parsedBody, {
+          signal,
+          ...(maxRequestBodySize !== undefined && { maxRequestBodySize }),
+        });
     const response = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
       ...(parsedBody !== undefined && { parsedBody }),
@@ -158,6 +162,11 @@ function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** A body with bytes beside its JSON: nobody collects that. */
+function isMultipart({ method, headers }: IncomingMessage): boolean {
+  return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
 }
 
 function statusOf(error: unknown): number {

@@ -1,13 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-
-/** Most bytes of a body that nobody wants which are still taken, so that the answer is read. */
-const maxUnwantedBytes = 2 ** 20;
-const maxUnwantedMs = 2_000;
+import { drainBody, nodeBody } from "./node-body.ts";
+import type { RequestBody } from "./plain-route.ts";
 
 /**
- * A web request whose body is not read before its reader asks. What is left of it when the answer is out is
- * drained within bounds, and then the connection is closed: it could not be used for another request.
+ * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the answer is out
+ * ends with the connection, which could not be used for another request.
  */
 export async function toStreamingRequest(
   req: IncomingMessage,
@@ -18,35 +16,34 @@ export async function toStreamingRequest(
   // the SDK's limit is for bodies that are collected
   const maxRequestBodySize = Number.MAX_SAFE_INTEGER;
   const request = await toWebRequest(headless, undefined, { signal, maxRequestBodySize });
-  res.once("finish", () => drain(req));
-  return new Request(request, { body: bodyOf(req), duplex: "half" } as RequestInit);
+  const body = nodeBody(req, res);
+  if (!body) return request;
+  res.once("finish", () => void letGo(req));
+  return new Request(request, { method: "POST", body: streamOf(body), duplex: "half" });
 }
 
-function bodyOf(req: IncomingMessage): ReadableStream<Uint8Array> {
-  const chunks = req.iterator({ destroyOnReturn: false });
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = (await chunks.next()) as IteratorResult<Uint8Array>;
-        if (done) controller.close();
-        else controller.enqueue(value);
-      },
-      cancel() {
-        // what is under way is drained when the answer is out
-      },
+/** A body as a stream that is one chunk ahead of its reader. */
+function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
+  const stopped = new AbortController();
+  let goOn: (() => void) | undefined;
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      body
+        .read((chunk) => {
+          controller.enqueue(chunk);
+          return new Promise<void>((resolve) => (goOn = resolve));
+        }, stopped.signal)
+        .then(
+          () => controller.close(),
+          (error: unknown) => controller.error(error),
+        );
     },
-    { highWaterMark: 0 },
-  );
+    pull: () => goOn?.(),
+    cancel: (reason) => stopped.abort(reason),
+  });
 }
 
-function drain(req: IncomingMessage): void {
-  if (req.complete && req.readableEnded) return;
-  let left = maxUnwantedBytes;
-  const late = setTimeout(() => req.destroy(), maxUnwantedMs);
-  req.on("data", (chunk: Uint8Array) => {
-    left -= chunk.length;
-    if (left < 0) req.destroy();
-  });
-  req.once("close", () => clearTimeout(late));
-  req.resume();
+async function letGo(req: IncomingMessage): Promise<void> {
+  await drainBody(req);
+  if (!req.complete) req.destroy();
 }

@@ -53,7 +53,10 @@ export function withSluice(
   const gate = createOriginGate(sluice.endpoint.url, options);
   const path = options.path ?? new URL(sluice.endpoint.url).pathname;
   const plain = createDownloadRoute(sluice, gate, path.replace(/\/+$/, ""));
-  const sessions = createSessionCapabilities();
+  const sessions = createSessionCapabilities(({ resourceStreaming }) =>
+    // the SDK drops the literal field of SEP-2532
+    resourceStreaming === undefined ? undefined : { resourceStreaming },
+  );
 
   async function stream(
     request: Request,

@@ -16,6 +16,8 @@ export interface OutgoingMultipart {
   readonly contentType: string;
   /** Of the whole message. */
   readonly contentLength: number;
+  /** Where in the message the bytes of each part begin. */
+  readonly offsets: readonly number[];
   /**
    * The message. Errors with `corrupt` or `interrupted` when a part has another size than it said or
    * holds the boundary, and with what its body errors with. Cancelling it cancels what was not sent.
@@ -40,7 +42,13 @@ export function writeMultipart(json: string, parts: readonly OutgoingPart[]): Ou
     ),
   );
   const end = encoder.encode(`\r\n--${boundary}--\r\n`);
-  const fixed = [lead, text, ...heads, end].reduce((sum, { length }) => sum + length, 0);
+  const offsets: number[] = [];
+  let length = lead.length + text.length;
+  for (const [at, { size }] of parts.entries()) {
+    length += heads[at]!.length;
+    offsets.push(length);
+    length += size;
+  }
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let started = 0;
 
@@ -59,7 +67,8 @@ export function writeMultipart(json: string, parts: readonly OutgoingPart[]): Ou
   const iterator = chunks();
   return {
     contentType: `multipart/mixed; boundary=${boundary}`,
-    contentLength: parts.reduce((sum, { size }) => sum + size, fixed),
+    contentLength: length + end.length,
+    offsets,
     body: new ReadableStream<Uint8Array>(
       {
         async pull(controller) {

@@ -1,0 +1,60 @@
+import { SluiceError } from "@sluice/core";
+import {
+  callOf,
+  readJsonPart,
+  readMultipart,
+  receiveParts,
+  type RpcCall,
+} from "@sluice/binary-transfer/multipart";
+import type { BinaryPeer } from "@sluice/binary-transfer";
+
+/** A request of several parts, as far as its JSON was read. */
+export interface MultipartRequest {
+  readonly call: RpcCall;
+  /** Gives the parts to the transfers that the call announced. */
+  receive(peer: BinaryPeer, refs: Parameters<typeof receiveParts>[1]["refs"]): void;
+  /** Reads no more of it. */
+  stop(): void;
+}
+
+/** How long the JSON part may take. */
+const headMs = 30_000;
+
+/** Reads the beginning of a request. Rejects with `protocol`, `too_large`, `timeout` or `interrupted`. */
+export async function readMultipartRequest(
+  body: ReadableStream<Uint8Array>,
+  boundary: string,
+  maxJsonBytes: number,
+): Promise<MultipartRequest> {
+  const source = body.getReader();
+  const stop = (): void => void source.cancel().catch(() => {});
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop();
+  }, headMs);
+  try {
+    const reader = readMultipart(async () => {
+      const { value } = await source.read().catch((cause: unknown) => {
+        throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
+      });
+      return value;
+    }, boundary);
+    const call = callOf(await readJsonPart(reader, maxJsonBytes));
+    if (!call) throw new SluiceError("protocol", "http: the first part is no JSON-RPC request");
+    return {
+      call,
+      receive(peer, refs) {
+        void receiveParts(reader, { inbox: peer.inbox, refs }).then(
+          (isThrough) => isThrough || stop(),
+        );
+      },
+      stop,
+    };
+  } catch (error) {
+    stop();
+    throw isLate ? new SluiceError("timeout", "http: the JSON did not come in time") : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

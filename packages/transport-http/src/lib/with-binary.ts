@@ -1,0 +1,188 @@
+import {
+  isJsonContentType,
+  readRequestBody,
+  type McpHandlerRequestOptions,
+} from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
+import {
+  boundaryOf,
+  callOf,
+  isCall,
+  opensExchange,
+  type RpcCall,
+} from "@sluice/binary-transfer/multipart";
+import { problem } from "@sluice/server";
+import { answerWithBytes } from "./multipart-answer.ts";
+import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
+import { createSessionCapabilities } from "./session-capabilities.ts";
+import { toResponse } from "./web-response.ts";
+import type { McpFetchHandler } from "./with-sluice.ts";
+
+/** Options of {@link withBinary}. */
+export interface WithBinaryOptions {
+  /** Largest transfer in bytes, either way. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers beside one message. Default 16. */
+  readonly maxStreams?: number;
+  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
+  readonly windowBytes?: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  readonly idleMs?: number;
+  /** Largest JSON in bytes, alone or as the first part of a request. Default 4 MiB, as in the SDK. */
+  readonly maxRequestBodySize?: number;
+  /**
+   * Most bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
+   */
+  readonly maxBase64Bytes?: number;
+}
+
+interface Exchange {
+  readonly request: Request;
+  readonly call: RpcCall;
+  readonly mcpOptions: McpHandlerRequestOptions | undefined;
+  /** The parts behind the call, where it came as multipart. */
+  readonly parts?: MultipartRequest;
+}
+
+/**
+ * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
+ * declare it on the request or, in the legacy era, on its session. Handlers find them with `openBinary` and
+ * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
+ */
+export function withBinary<Handler extends McpFetchHandler>(
+  handler: Handler,
+  options: WithBinaryOptions = {},
+): Handler {
+  const {
+    maxBinarySize = 2 ** 30,
+    maxRequestBodySize = 2 ** 22,
+    maxBase64Bytes = 2 ** 23,
+    ...limits
+  } = options;
+  const sessions = createSessionCapabilities(pickDeclaration);
+
+  /** The call in a JSON body, if it can matter here. */
+  async function callIn(request: Request, parsedBody: unknown): Promise<RpcCall | undefined> {
+    if (!isJsonContentType(request.headers.get("content-type"))) return undefined;
+    if (parsedBody !== undefined) return isCall(parsedBody) ? parsedBody : undefined;
+    if (request.bodyUsed) return undefined;
+    const read = await readRequestBody(request.clone(), maxRequestBodySize);
+    const isKnown = sessions.of(request.headers.get("mcp-session-id")) !== undefined;
+    if (read.tooLarge || !(isKnown || mayMatter.test(read.text))) return undefined;
+    return callOf(read.text);
+  }
+
+  async function exchange({ request, call, mcpOptions, parts }: Exchange): Promise<Response> {
+    const peer = createBinaryPeer({
+      ...limits,
+      role: "server",
+      mode: "multipart",
+      maxBinarySize,
+      declared: sessions.of(request.headers.get("mcp-session-id")),
+    });
+    const done = (): void => {
+      parts?.stop();
+      peer.close(new SluiceError("interrupted", "http: the exchange is over"));
+    };
+    try {
+      const received = receivedBy(peer, call);
+      if (!received) {
+        done();
+        return Response.json(malformedReference(call), { status: 400 });
+      }
+      if (!peer.terms && !opensExchange(call)) {
+        done();
+        // bytes from somebody who never said that there would be any
+        return parts ? toResponse(problem(415)) : await handler.fetch(request, mcpOptions);
+      }
+      parts?.receive(peer, received.refs);
+      const { message } = received;
+      const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: message });
+      if (call.method === "initialize")
+        sessions.remember(call, inner.headers.get("mcp-session-id"));
+      return await answerWithBytes(inner, { call, peer, maxBase64Bytes, done });
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  /** A request of several parts, with a plain one in its place for the SDK. */
+  async function receive(
+    request: Request,
+    boundary: string,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    let parts: MultipartRequest;
+    try {
+      parts = await readMultipartRequest(request.body!, boundary, maxRequestBodySize);
+    } catch (error) {
+      const refused = refusal(error);
+      if (refused === undefined) throw error;
+      return toResponse(problem(refused));
+    }
+    const { url, method, signal } = request;
+    const { call } = parts;
+    const headers = new Headers(request.headers);
+    headers.set("content-type", "application/json");
+    headers.delete("content-length");
+    const plain = new Request(url, { method, headers, signal, body: JSON.stringify(call) });
+    return exchange({ request: plain, call, mcpOptions, parts });
+  }
+
+  return {
+    ...handler,
+    async fetch(request, mcpOptions) {
+      if (request.method === "POST") {
+        const boundary = boundaryOf(request.headers.get("content-type"));
+        if (boundary !== undefined && request.body) return receive(request, boundary, mcpOptions);
+        const call = await callIn(request, mcpOptions?.parsedBody);
+        if (call) return exchange({ request, call, mcpOptions });
+      }
+      const response = await handler.fetch(request, mcpOptions);
+      const sessionId = request.headers.get("mcp-session-id");
+      if (request.method === "DELETE" && sessionId !== null && response.ok)
+        sessions.forget(sessionId);
+      return response;
+    },
+  };
+}
+
+/** What makes a JSON text worth parsing: a declaration, a reference, or a request for capabilities. */
+const mayMatter = /binary|initialize|discover/;
+
+/** What a legacy client declares once for its session. */
+function pickDeclaration({
+  binaryTransfer,
+  extensions,
+}: Readonly<Record<string, unknown>>): object | undefined {
+  const ours = (extensions as Record<string, unknown> | undefined)?.[BINARY_EXTENSION_ID];
+  if (ours !== undefined) return { extensions: { [BINARY_EXTENSION_ID]: ours } };
+  return binaryTransfer === undefined ? undefined : { binaryTransfer };
+}
+
+/** A call as handlers get it; `undefined` for one whose references nobody can read. */
+function receivedBy(peer: BinaryPeer, call: RpcCall): Received<RpcCall> | undefined {
+  try {
+    return peer.received(call);
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "protocol") return undefined;
+    throw error;
+  }
+}
+
+function malformedReference({ id }: RpcCall): object {
+  const message = "Invalid params: a reference to bytes is malformed";
+  return { jsonrpc: "2.0", id, error: { code: -32_602, message, data: { reason: "invalid" } } };
+}
+
+/** The status for a request that could not be read; `undefined` for a fault that is not the sender's. */
+function refusal(error: unknown): 400 | 408 | 413 | undefined {
+  if (!SluiceError.is(error)) return undefined;
+  if (error.code === "too_large") return 413;
+  if (error.code === "timeout") return 408;
+  return error.code === "protocol" || error.code === "interrupted" ? 400 : undefined;
+}
