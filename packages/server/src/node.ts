@@ -7,3 +7,4 @@ export {
   type AuditVerdict,
   type VerifyOptions,
 } from "./lib/verify-audit.ts";
+export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./lib/key-file.ts";
