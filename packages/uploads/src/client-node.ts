@@ -8,6 +8,8 @@ import type { NamedBlob } from "./lib/client/file-source.ts";
 import { createHttpSender } from "./lib/client/http-sender.ts";
 import { pathSource, type PickedPath } from "./lib/client/path-source.ts";
 
+export type { FileSender, FileSenderOptions } from "./lib/client/file-sender.ts";
+export type { NamedBlob } from "./lib/client/file-source.ts";
 export type { PickedPath } from "./lib/client/path-source.ts";
 
 const sender = createHttpSender();
