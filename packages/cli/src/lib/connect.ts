@@ -6,6 +6,7 @@ import {
 import { streamingCapabilities } from "@sluice/client";
 import { withStreaming } from "@sluice/client/node";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { FileSender } from "@sluice/uploads/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -18,12 +19,16 @@ export interface ConnectOptions {
   readonly signal: AbortSignal;
 }
 
-/** Connects to the MCP server at `address`; close the client when done. */
-export async function connect(address: string, options: ConnectOptions): Promise<Client> {
+/** Connects to the MCP server at `address`; close the client when done. `files` answers requests for files. */
+export async function connect(
+  address: string,
+  options: ConnectOptions,
+  files?: Pick<FileSender<never>, "extend">,
+): Promise<Client> {
   const { token, signal } = options;
   const url = parseAddress(address, token);
   const transport = transportTo(url, token);
-  const client = new Client(
+  const client = new (files?.extend(Client) ?? Client)(
     { name: "sluice", version },
     { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
   );

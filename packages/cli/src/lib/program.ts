@@ -3,6 +3,7 @@ import { formatExitCodes } from "./exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListOptions } from "./list-command.ts";
+import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "./quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
 import { readToken } from "./token.ts";
@@ -14,7 +15,9 @@ import { version } from "./version.ts";
  */
 export function createProgram(signal: AbortSignal): Command {
   const program = new Command("sluice")
-    .description("Large MCP resources as plain bytes: serve a folder, list a server, download.")
+    .description(
+      "Large MCP resources as plain bytes: serve a folder, list a server, download, upload.",
+    )
     .version(version)
     .addHelpText("after", `\n${examples}\n\nExit codes:\n${formatExitCodes()}`);
 
@@ -33,7 +36,10 @@ export function createProgram(signal: AbortSignal): Command {
       "keep the record of everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
     )
     .option("--no-audit", "keep no record")
+    .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
     .option("--ws", "take WebSockets at the same address, too")
+    .option("--uploads <folder>", "let clients put files into this folder")
+    .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await import("./serve-command.ts");
       await serveCommand(folder, { ...options, token: readToken(options.token), signal });
@@ -73,6 +79,20 @@ export function createProgram(signal: AbortSignal): Command {
     });
 
   program
+    .command("put")
+    .description("send files to a tool; run it again to go on with an interrupted upload")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("[files...]", "files to send; without any, the tool may ask for them")
+    .option("--tool <name>", "tool that gets them; by default the only one that takes files")
+    .option("--trust <origin>", "origin that files may go to besides the server's own", collect)
+    .option("--json", "print the results as JSON objects, one a line")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
+      const { putCommand } = await import("./put-command.ts");
+      await putCommand(server, files, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
     .command("audit")
     .description("work with the audit files of `sluice serve`")
     .command("verify")
@@ -86,13 +106,42 @@ export function createProgram(signal: AbortSignal): Command {
       await auditVerifyCommand(files, { ...options, signal });
     });
 
+  const keys = program
+    .command("keys")
+    .description("make and rotate the keys that seal download URLs: `sluice serve --keys`");
+  keys
+    .command("new")
+    .description("make a file with a new key, readable to its owner only")
+    .argument("<file>", "file to make")
+    .action(async (file: string) => (await import("./keys-command.ts")).newKeysCommand(file));
+  keys
+    .command("list")
+    .description("print the name and state of each key, never a key")
+    .argument("<file>", "file of keys")
+    .action(async (file: string) => (await import("./keys-command.ts")).listKeysCommand(file));
+  keys
+    .command("rotate")
+    .description("go one step on: publish a new key, seal with it, retire the old one")
+    .argument("<file>", "file of keys")
+    .action(async (file: string) => (await import("./keys-command.ts")).rotateKeysCommand(file));
+  keys
+    .command("drop")
+    .description("refuse everything that a key sealed, at once")
+    .argument("<file>", "file of keys")
+    .argument("<name>", "name of the key, as `sluice keys list` prints it")
+    .action(async (file: string, name: string) => {
+      const { dropKeyCommand } = await import("./keys-command.ts");
+      await dropKeyCommand(file, name);
+    });
+
   return program;
 }
 
 const examples = `Examples:
   sluice serve ./files
   sluice ls http://127.0.0.1:2532/mcp
-  sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/`;
+  sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
+  sluice put http://127.0.0.1:2532/mcp report.pdf`;
 
 /** Other users of the machine see command lines, not the environment: hence the variable. */
 function tokenOption(description: string): Option {

@@ -15,7 +15,7 @@ import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/no
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
-import { createAuditFile, type AuditFile } from "@sluice/server/node";
+import { createAuditFile, openKeyFile, type AuditFile, type KeyFile } from "@sluice/server/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
@@ -27,6 +27,7 @@ import { note, print } from "./print.ts";
 import { printable } from "./printable.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
 import { createSockets } from "./serve-sockets.ts";
+import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
 import { version } from "./version.ts";
 
 /** Options of `sluice serve`. */
@@ -42,10 +43,16 @@ export interface ServeOptions {
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
+  /** File of keys that seal URLs. Default: keys that end with this process. */
+  readonly keys?: string;
   /** File for audit records; `false` for none. Default: one in the user's state folder for each address. */
   readonly audit?: string | false;
   /** Take WebSockets at the endpoint, too. */
   readonly ws?: boolean;
+  /** Folder that clients may put files into. */
+  readonly uploads?: string;
+  /** Largest such file, in bytes. */
+  readonly maxUpload: number;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
@@ -58,6 +65,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   const { host, port, signal, token } = options;
   ensureGuarded(options);
   await ensureFolder(folder);
+  if (options.uploads !== undefined) await ensureFolder(options.uploads);
   const storage = createFsBackend({ root: folder });
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }));
   server.listen(port, host);
@@ -66,14 +74,17 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     throw fault("unavailable", message, "pass another --host or --port");
   });
   let sockets: WebSocketHandler | undefined;
+  let uploads: ServedUploads | undefined;
   let trail: AuditFile | undefined;
+  let keys: KeyFile | undefined;
   try {
     server.on("request", answerNotYet);
     // not before: who has the address is the only one that writes its trail
     trail = await openTrail(options, server);
+    keys = await openKeys(options);
     const endpoint = options.publicUrl ?? endpointOf(host, server);
-    const served = createHandlers(storage, endpoint, { ...options, trail });
-    ({ sockets } = served);
+    const served = await createHandlers(storage, endpoint, { ...options, trail, keys });
+    ({ sockets, uploads } = served);
     server.off("request", answerNotYet);
     server.on("request", served.requests);
     if (sockets) server.on("upgrade", takeUpgrades(sockets));
@@ -81,7 +92,9 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     note(`Serving ${printable(resolve(folder))}${token === undefined ? "" : ", token needed"}`);
     if (trail && options.audit === undefined)
       note(`  audit trail: ${printable(trail.path)}; --no-audit keeps none`);
-    note(`  sluice ls ${endpoint}\n  sluice get ${endpoint} ${options.uri}NAME\nCtrl-C ends it.`);
+    note(`  sluice ls ${endpoint}\n  sluice get ${endpoint} ${options.uri}NAME`);
+    if (uploads) note(`  sluice put ${endpoint} FILE`);
+    note("Ctrl-C ends it.");
     if (!signal.aborted) await once(signal, "abort");
     note("Ending …");
   } catch (error) {
@@ -91,7 +104,9 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     throw error;
   } finally {
     await Promise.all([drain(server), sockets?.close({ deadlineMs: drainMs })]);
+    await uploads?.close();
     await storage.close?.();
+    keys?.close();
     await trail?.close();
   }
 }
@@ -151,9 +166,10 @@ function takeUpgrades(sockets: WebSocketHandler) {
 interface Handlers {
   readonly requests: RequestListener;
   readonly sockets?: WebSocketHandler;
+  readonly uploads?: ServedUploads;
 }
 
-function createHandlers(
+async function createHandlers(
   storage: StorageBackend,
   endpoint: string,
   {
@@ -161,22 +177,34 @@ function createHandlers(
     token,
     allowAnonymous = false,
     trail,
+    keys,
     ws = false,
-  }: ServeOptions & { trail: AuditFile | undefined },
-): Handlers {
+    uploads: uploadFolder,
+    maxUpload,
+  }: Omit<ServeOptions, "keys"> & { trail: AuditFile | undefined; keys: KeyFile | undefined },
+): Promise<Handlers> {
+  const isToken = token === undefined ? undefined : tokenCheck(token);
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
   const anonymous = allowAnonymous || isLoopbackHost(new URL(endpoint).hostname);
   const sluice = createSluice({
     storage,
     baseUri: uri,
     endpoint,
-    keys: "ephemeral",
+    keys: keys?.keys ?? "ephemeral",
     onWarning() {}, // about the ephemeral keys: one process whose URLs may die with it is the point
-    ...(token === undefined ? { anonymous } : { principal: () => holder }),
+    ...(isToken ? { principal: () => holder } : { anonymous }),
     audit: auditOf(trail),
   });
-  const create = (): McpServer => sluice.attach(new McpServer({ name: "sluice", version }));
-  const handle = toNodeHandler(withSluice(createMcpHandler(create), sluice));
+  const uploads =
+    uploadFolder === undefined
+      ? undefined
+      : await createServedUploads(sluice, uploadFolder, maxUpload);
+  function create(): McpServer {
+    const mcp = sluice.attach(new McpServer({ name: "sluice", version }));
+    return uploads?.attach(mcp) ?? mcp;
+  }
+  const served = withSluice(createMcpHandler(create), sluice);
+  const handle = toNodeHandler(uploads?.wrap(served) ?? served);
   const { hostname } = new URL(endpoint);
   const names = isLoopbackHost(hostname)
     ? [hostname, "localhost", "127.0.0.1", "[::1]"]
@@ -184,19 +212,27 @@ function createHandlers(
   // a web page on this machine's browser must not reach the folder by DNS rebinding
   const isRightHost = hostHeaderValidation(names);
   const isRightOrigin = originValidation(names);
-  const isToken = token === undefined ? undefined : tokenCheck(token);
   return {
     requests(request, response) {
       if (!isRightHost(request, response) || !isRightOrigin(request, response)) return;
-      if (!isToken || isToken(bearerIn(request))) handle(request, response);
+      const { authorization } = request.headers;
+      const isOpen = !isToken || (uploads && isSlot(endpoint, request.url));
+      if (isOpen || isToken(bearerIn(authorization))) handle(request, response);
       else response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
     },
     ...(ws && { sockets: createSockets(create, endpoint, { isToken, anonymous }) }),
+    ...(uploads && { uploads }),
   };
 }
 
-function bearerIn(request: IncomingMessage): string {
-  return /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
+/** True for an address that files go to: it is a credential itself (SEP-2631 §6), and there are no others here. */
+function isSlot(endpoint: string, url = ""): boolean {
+  const slots = `${new URL(endpoint).pathname}/uploads/`;
+  return url.startsWith(slots) && /^\w[\w.-]*(?:\/\w[\w-]*)?$/.test(url.slice(slots.length));
+}
+
+function bearerIn(authorization: string | undefined): string {
+  return /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "";
 }
 
 function tokenCheck(token: string): (given: string) => boolean {
@@ -206,6 +242,19 @@ function tokenCheck(token: string): (given: string) => boolean {
 /** Of equal length whatever the text, as `timingSafeEqual` wants it. */
 function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
+}
+
+async function openKeys({ keys: path }: ServeOptions): Promise<KeyFile | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return await openKeyFile({ path, onError: (error) => note(`sluice: ${messageOf(error)}`) });
+  } catch (error) {
+    throw fault("invalid_argument", messageOf(error), "make one with `sluice keys new`");
+  }
+}
+
+function messageOf(error: unknown): string {
+  return printable(error instanceof Error ? error.message : String(error));
 }
 
 /** The trail that was asked for, or the one of this address; none with `--no-audit`. */

@@ -1,0 +1,188 @@
+import { resolve } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import type { UploadedReference } from "@sluice/uploads/client";
+import { createFileSender } from "@sluice/uploads/client/node";
+import { connect, translating, type ConnectOptions } from "./connect.ts";
+import { Advice, fault, isResumableFault } from "./failure.ts";
+import { answerFileRequest, ensureFiles } from "./file-prompts.ts";
+import { note, print } from "./print.ts";
+import { printable, printableJson } from "./printable.ts";
+import { createProgressBar, type ProgressBar } from "./progress-bar.ts";
+import { openPutRecord } from "./put-record.ts";
+import { formatBytes, formatDuration } from "./quantity.ts";
+import { chooseTool, type FileTool } from "./file-tool.ts";
+
+/** Options of `sluice put`. */
+export interface PutOptions extends ConnectOptions {
+  /** Tool that gets the files; the only one that takes any when absent. */
+  readonly tool?: string;
+  /** Further origins that files may go to. */
+  readonly trust?: readonly string[];
+  readonly json?: boolean;
+}
+
+type Sender = ReturnType<typeof createFileSender>;
+
+/** How long a tool may take, and a person at its questions. */
+const toolMs = 3_600_000;
+
+/**
+ * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes
+ * several; or calls a tool that asks for files itself, and answers it. What an interrupted run sent
+ * is not sent again when the same file goes to the same server.
+ */
+export async function putCommand(
+  server: string,
+  files: readonly string[],
+  options: PutOptions,
+): Promise<void> {
+  const { signal, token, trust, tool } = options;
+  await ensureFiles(files);
+  const bar = createProgressBar(process.stderr);
+  let refusal: unknown;
+  const sender = createFileSender({
+    endpoint: endpointOf(server),
+    maxFileSize: Number.MAX_SAFE_INTEGER,
+    ...(trust && { trustedOrigins: trust }),
+    ...(token !== undefined && { authorization: () => `Bearer ${token}` }),
+    onProgress: ({ sentBytes, totalBytes }) => bar.update(sentBytes, totalBytes),
+    async onFilesRequested(request, context) {
+      try {
+        const either = AbortSignal.any([signal, context.signal]);
+        return await answerFileRequest(request, { files, signal: either });
+      } catch (error) {
+        // the server hears less about it than the user
+        refusal = error;
+        throw new SluiceError("interrupted", "uploads: the user sent nothing", { cause: error });
+      }
+    },
+  });
+  const client = await connect(server, options, sender);
+  try {
+    const chosen = await chooseTool(client, server, { tool, signal });
+    if (chosen.argument === undefined) {
+      const result = await call(client, server, chosen, {}, options).catch((error: unknown) => {
+        throw refusal ?? error;
+      });
+      if (refusal !== undefined) throw refusal;
+      bar.clear();
+      return await report(result, options);
+    }
+    if (files.length === 0)
+      throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
+    const sent: UploadedReference[] = [];
+    for (const file of files) {
+      const reference = await upload(sender, client, server, file, { signal, bar });
+      sent.push(reference);
+      if (!chosen.isList) await hand([reference], client, server, chosen, options);
+    }
+    if (chosen.isList) await hand(sent, client, server, chosen, options);
+  } finally {
+    bar.clear();
+    await client.close();
+  }
+}
+
+/** WebSockets carry messages only: files go to the HTTP side of the same server. */
+function endpointOf(server: string): string {
+  return server.replace(/^ws/i, "http");
+}
+
+async function upload(
+  sender: Sender,
+  client: Client,
+  server: string,
+  file: string,
+  { signal, bar }: { readonly signal: AbortSignal; readonly bar: ProgressBar },
+): Promise<UploadedReference> {
+  const record = await openPutRecord(server, file);
+  const { begun } = record;
+  let sentBytes = 0;
+  let isKept = begun !== undefined;
+  const startedAt = performance.now();
+  try {
+    const sent = await translating(server, signal, () =>
+      sender.upload(client, resolve(file), {
+        signal,
+        ...(begun && { begun }),
+        onProgress(count) {
+          ({ sentBytes } = count);
+          bar.update(sentBytes, count.totalBytes);
+        },
+        async onBegun(now) {
+          isKept = true;
+          await record.remember(now);
+        },
+      }),
+    );
+    bar.clear();
+    await record.forget();
+    const durationMs = performance.now() - startedAt;
+    note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
+    return sent;
+  } catch (error) {
+    if (!isResumableFault(error)) {
+      await record.forget();
+      throw error;
+    }
+    throw new Advice(
+      error,
+      isKept && sentBytes > 0
+        ? `${formatBytes(sentBytes)} are sent: run the same command again to go on from there`
+        : "run the same command again",
+    );
+  }
+}
+
+/** Gives files to a tool and prints what it says. */
+async function hand(
+  files: readonly UploadedReference[],
+  client: Client,
+  server: string,
+  tool: FileTool,
+  options: PutOptions,
+): Promise<void> {
+  const uris = files.map(({ uri }) => uri);
+  const argument = tool.isList ? uris : uris[0];
+  const result = await call(client, server, tool, { [tool.argument!]: argument }, options);
+  await report(result, options, files);
+}
+
+type Result = Awaited<ReturnType<Client["callTool"]>>;
+
+async function call(
+  client: Client,
+  server: string,
+  { name }: FileTool,
+  args: Record<string, unknown>,
+  { signal }: PutOptions,
+): Promise<Result> {
+  const result = await translating(server, signal, () =>
+    client.callTool({ name, arguments: args }, { signal, timeout: toolMs }),
+  );
+  if (!result.isError) return result;
+  throw fault("internal", `${name} failed: ${textOf(result)}`, "see what the tool needs");
+}
+
+async function report(
+  result: Result,
+  { json }: PutOptions,
+  files?: readonly UploadedReference[],
+): Promise<void> {
+  if (json) {
+    const { content, structuredContent } = result;
+    return print(
+      printableJson({
+        ...(files && { files }),
+        content,
+        ...(structuredContent !== undefined && { structuredContent }),
+      }),
+    );
+  }
+  for (const line of textOf(result).split("\n")) await print(printable(line));
+}
+
+function textOf({ content }: Result): string {
+  return content.map((part) => (part.type === "text" ? part.text : `(${part.type})`)).join("\n");
+}

@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto";
+import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { BegunFile } from "@sluice/uploads/client";
+
+/** What is remembered of an upload that did not come to its end, for the same command later. */
+export interface PutRecord {
+  /** How to go on, when the file and the server are the same. */
+  readonly begun: BegunFile | undefined;
+  /** Keeps it. Failing to is no reason to stop. */
+  remember(begun: BegunFile): Promise<void>;
+  forget(): Promise<void>;
+}
+
+/** Servers keep unfinished uploads for minutes; this is for those that are more patient. */
+const longestMs = 24 * 3_600_000;
+
+/** Opens the record for one file and server. It lies where other users of this machine cannot read it. */
+export async function openPutRecord(server: string, file: string): Promise<PutRecord> {
+  const folder = join(
+    process.env["XDG_STATE_HOME"] || join(homedir(), ".local", "state"),
+    "sluice",
+    "uploads",
+  );
+  await removeOld(folder);
+  const identity = await identify(server, resolve(file));
+  const name = createHash("sha256").update(identity).digest("hex").slice(0, 32);
+  const path = join(folder, `${name}.json`);
+  return {
+    begun: await read(path),
+    async remember(begun) {
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        const fresh = `${path}.${process.pid}`;
+        await writeFile(fresh, JSON.stringify(begun), { mode: 0o600 });
+        await rename(fresh, path);
+      } catch {
+        // the upload does not need it
+      }
+    },
+    forget: () => rm(path, { force: true }),
+  };
+}
+
+/** What must all be the same for an upload to go on: a file that changed is another one. */
+async function identify(server: string, file: string): Promise<string> {
+  const { dev, ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
+  return JSON.stringify([server, file, ...[dev, ino, size, mtimeNs, ctimeNs].map(String)]);
+}
+
+async function read(path: string): Promise<BegunFile | undefined> {
+  try {
+    const { uri, location, auth } = JSON.parse(await readFile(path, "utf8")) as BegunFile;
+    return typeof uri === "string" && typeof location === "string"
+      ? { uri, location, auth: auth === "self" ? "self" : "bound" }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function removeOld(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names) {
+    const path = join(folder, name);
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }));
+    if (Date.now() - mtimeMs > longestMs) await rm(path, { force: true });
+  }
+}

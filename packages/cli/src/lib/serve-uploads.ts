@@ -1,0 +1,109 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { McpServer } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import type { Sluice } from "@sluice/server";
+import { createFsBackend } from "@sluice/storage-fs";
+import type { SluiceHandler } from "@sluice/transport-http";
+import {
+  createFileTransfer,
+  createUploads,
+  fileInput,
+  withUploads,
+  type UploadedFile,
+} from "@sluice/uploads";
+import { z } from "zod";
+
+/** Takes files from clients. */
+export interface ServedUploads {
+  /** Adds the tool that saves a file, and the methods that bring one. */
+  attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
+  /** Adds the endpoint that takes the bytes. */
+  wrap(handler: SluiceHandler): SluiceHandler;
+  /** Ends what is under way, and removes what nobody saved. */
+  close(): Promise<void>;
+}
+
+/** Name of the tool that saves a file. */
+const toolName = "save_file";
+/** Names that are tried for one file. */
+const mostNames = 100;
+
+/** Lets clients save files into `folder`, each of at most `maxBytes`. Nothing that is there is replaced. */
+export async function createServedUploads(
+  sluice: Sluice,
+  folder: string,
+  maxBytes: number,
+): Promise<ServedUploads> {
+  // names that begin like this are never listed or opened, also where the folder is served
+  const waiting = await mkdtemp(join(folder, ".sluice-uploads-"));
+  const uploads = createUploads(sluice, {
+    storage: createFsBackend({ root: waiting, writable: true }),
+    unscanned: "allow",
+    maxBytes,
+  });
+  const transfer = createFileTransfer(sluice, uploads);
+  const target = createFsBackend({ root: folder, writable: true });
+  const terms = { maxBytes } as const;
+
+  return {
+    attach(mcp) {
+      mcp.registerTool(
+        toolName,
+        {
+          description: "Saves a file in the folder of this server, under its own name",
+          inputSchema: z.object({ file: fileInput(terms) }),
+        },
+        async ({ file: argument }, ctx) => {
+          const file = await transfer.open(argument, terms, { mcp, ctx });
+          const name = await saveAs(target, file);
+          const { size, sha256 } = file;
+          await file.remove();
+          return {
+            content: [{ type: "text", text: name }],
+            structuredContent: { name, size, sha256 },
+          };
+        },
+      );
+      return transfer.attach(mcp);
+    },
+    wrap: (handler) => withUploads(handler, uploads),
+    async close() {
+      await uploads.close();
+      await rm(waiting, { recursive: true, force: true });
+    },
+  };
+}
+
+type Target = ReturnType<typeof createFsBackend>;
+
+/** Saves a file under its name, with a number when that is taken. */
+async function saveAs(target: Target, file: UploadedFile): Promise<string> {
+  for (let number = 0; number < mostNames; number++) {
+    const name = numbered(file.name, number);
+    try {
+      await save(target, name, file);
+      return name;
+    } catch (error) {
+      const isTaken = SluiceError.is(error) && error.code === "precondition_failed";
+      if (!isTaken) throw error;
+    }
+  }
+  throw new SluiceError("already_exists", `uploads: too many files are called ${file.name}`);
+}
+
+async function save(target: Target, name: string, file: UploadedFile): Promise<void> {
+  const { size } = file;
+  await using writer = await target.write!(name, { ifAbsent: true, size });
+  const { body } = await file.open();
+  for await (const chunk of body) await writer.write(chunk);
+  await writer.commit();
+}
+
+/** `report.pdf`, `report (1).pdf`, … */
+function numbered(name: string, number: number): string {
+  if (number === 0) return name;
+  const dot = name.lastIndexOf(".");
+  const at = dot > 0 ? dot : name.length;
+  return `${name.slice(0, at)} (${number})${name.slice(at)}`;
+}

@@ -1,0 +1,86 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { exitCodes } from "../src/lib/exit-code.ts";
+import { runHere } from "./run-here.ts";
+import { serve, type Run, type Served } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const big = randomBytes(3 * 2 ** 20 + 3);
+const token = "correct-horse-battery-staple";
+let root = "";
+let inbox = "";
+let served: Served;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "sluice-put-"));
+  inbox = join(root, "inbox");
+  await mkdir(join(root, "files"));
+  await mkdir(inbox);
+  await writeFile(join(root, "big.bin"), big);
+  await writeFile(join(root, "note.txt"), "a note");
+  served = await serve(join(root, "files"), ["--uploads", inbox], {
+    env: { SLUICE_TOKEN: token },
+  });
+});
+afterAll(async () => {
+  await served?.end();
+  await rm(root, { recursive: true });
+});
+
+/** Runs `sluice put` with the server's token and a state folder of its own. */
+function put(args: readonly string[], more: Record<string, string> = {}): Promise<Run> {
+  const env = { SLUICE_TOKEN: token, XDG_STATE_HOME: join(root, "state"), ...more };
+  return runHere(["put", ...args], { cwd: root, env });
+}
+
+test("files arrive byte for byte under their names, and nothing is replaced", async () => {
+  const { status, stdout, stderr } = await put([served.url, "big.bin", "note.txt"]);
+  expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
+  expect([status, stdout]).toEqual([0, "big.bin\nnote.txt\n"]);
+  expect(big.equals(await readFile(join(inbox, "big.bin")))).toBe(true);
+  const again = await put([served.url, "note.txt", "--json"]);
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    files: [{ name: "note.txt", size: 6, mimeType: "text/plain" }],
+    structuredContent: { name: "note (1).txt", size: 6 },
+  });
+  const names = (await readdir(inbox)).filter((name) => !name.startsWith("."));
+  expect(names.toSorted()).toEqual(["big.bin", "note (1).txt", "note.txt"]);
+  // nothing is left to go on with
+  expect(await readdir(join(root, "state", "sluice", "uploads"))).toEqual([]);
+});
+
+test.each([
+  ["a file that is not there", ["nothing.bin"], exitCodes.usage, "nothing.bin is no file"],
+  ["a folder", ["inbox"], exitCodes.usage, "is no file"],
+  ["a tool that is not there", ["note.txt", "--tool", "x"], exitCodes.notFound, "no tool x"],
+  ["no file at all", [], exitCodes.usage, "save_file takes files"],
+])("%s is refused with one line", async (_, args, { status }, text) => {
+  const run = await put([served.url, ...args]);
+  expect(run.stderr).toContain(text);
+  expect([run.status, run.stdout]).toEqual([status, ""]);
+});
+
+test("without the token nothing is taken", async () => {
+  const { status } = await put([served.url, "note.txt"], { SLUICE_TOKEN: "wrong" });
+  expect(status).toBe(exitCodes.denied.status);
+});
+
+test("a server that takes no files says so", async () => {
+  const plain = await serve(join(root, "files"));
+  const { status, stderr } = await put([plain.url, "note.txt"], { SLUICE_TOKEN: "" });
+  expect(stderr).toContain("has no tool that takes a file");
+  expect(status).toBe(exitCodes.refused.status);
+  await plain.end();
+});
+
+test("a file over the server's limit is refused before it is sent", async () => {
+  const small = await serve(join(root, "files"), ["--uploads", inbox, "--max-upload", "1M"]);
+  const { status, stderr } = await put([small.url, "big.bin"], { SLUICE_TOKEN: "" });
+  expect(stderr).toMatch(/1048576|1\.0 MiB|larger/);
+  expect(status).toBe(exitCodes.refused.status);
+  await small.end();
+});
