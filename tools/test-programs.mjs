@@ -12,7 +12,9 @@ const sources = [
   "apps/demo-server/src/demo.ts",
   "apps/demo-server/src/server-process.ts",
   "e2e/bed/programs/download.ts",
+  "e2e/bed/programs/move-binary.ts",
   "e2e/bed/programs/serve.ts",
+  "e2e/bed/programs/serve-binary.ts",
   "e2e/bed/programs/serve-storage.ts",
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
@@ -26,6 +28,7 @@ const sources = [
   "packages/storage-azure-blob/test/memory-process.ts",
   "packages/state-redis/test/claiming-process.ts",
   "packages/transport-stdio/test/official-process.ts",
+  "packages/transport-stdio/test/reading-process.ts",
   "packages/transport-stdio/test/serving-process.ts",
   "packages/transport-ws/test/serving-process.ts",
 ];
