@@ -11,7 +11,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostileText } from "./hostile-text.ts";
 
-const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 10_000;
+const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 3_000;
 
 test("no name, type, URI or etag can break a header or add one", () => {
   const hostile = fc.integer().map(hostileText);
