@@ -7,6 +7,7 @@
  */
 import { binaryRequirements } from "./binary-requirements.ts";
 import { resourceRequirements } from "./resource-requirements.ts";
+import { uploadRequirements } from "./upload-requirements.ts";
 
 /** Key words of BCP 14, plus `STATED` for tables and sentences that bind without one. */
 export type Level = "MUST" | "MUST NOT" | "SHOULD" | "SHOULD NOT" | "MAY" | "STATED";
@@ -305,5 +306,6 @@ const streaming: readonly Requirement[] = [
 export const requirements: readonly Requirement[] = [
   ...streaming,
   ...resourceRequirements,
+  ...uploadRequirements,
   ...binaryRequirements,
 ];

@@ -12,10 +12,11 @@ import {
   type Sluice,
   type SluiceOptions,
 } from "@sluice/server";
-import type { StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
+import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
 import { createSessionfulHandler } from "./sessions.ts";
@@ -42,6 +43,10 @@ export interface SiteOptions {
   readonly storage?: (files: StorageBackend) => StorageBackend | Promise<StorageBackend>;
   /** What the author of the server registers beside Sluice. */
   readonly author?: (mcp: McpServer, sluice: Sluice) => void;
+  /** Registers tools that ask for files; the site then has an upload endpoint. */
+  readonly asking?: (mcp: McpServer, uploads: Uploads, sluice: Sluice) => void;
+  /** What is different from unscanned files in memory. */
+  readonly uploads?: Partial<UploadsOptions>;
   readonly attach?: AttachOptions;
   /** Legacy clients get a session. */
   readonly sessions?: boolean;
@@ -59,6 +64,8 @@ export interface Site extends AsyncDisposable {
   readonly root: string;
   /** A second folder, for downloads. */
   readonly target: string;
+  /** Where files of users are kept. */
+  readonly received: StorageBackend;
 }
 
 export const baseUri = "files://site/";
@@ -104,13 +111,19 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     ...(options.accounts && { principal: principalOf }),
     ...(typeof options.sluice === "function" ? options.sluice() : options.sluice),
   });
+  const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
+  const uploads =
+    options.asking &&
+    createUploads(sluice, { storage: received, unscanned: "allow", ...uploadsOptions });
   const factory = () => {
     const mcp = new McpServer({ name: "site", version: "1.0.0" });
     options.author?.(mcp, sluice);
+    if (uploads) options.asking?.(mcp, uploads, sluice);
     return sluice.attach(mcp, options.attach);
   };
   const mcp = options.sessions ? createSessionfulHandler(factory) : createMcpHandler(factory);
-  const handle = toNodeHandler(withSluice(mcp, sluice));
+  const handler = withSluice(mcp, sluice);
+  const handle = toNodeHandler(uploads ? withUploads(handler, uploads) : handler);
   server.on("request", (request, response) => {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     const account = token === undefined ? undefined : options.accounts?.[token];
@@ -132,7 +145,9 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     origin,
     root,
     target,
+    received,
     async [Symbol.asyncDispose]() {
+      await uploads?.close();
       await listening.close();
       await front?.close();
       await rm(folder, { recursive: true, force: true });

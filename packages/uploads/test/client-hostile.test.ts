@@ -46,17 +46,20 @@ describe("addresses and credentials", () => {
     "http://169.254.169.254/latest",
     "/up",
     "",
-  ])("an upload to %j is refused before anything is sent", async (url) => {
-    const { acceptTarget } = await import("../src/lib/client/upload-target.ts");
-    const { createSession } = await import("../src/lib/client/session.ts");
-    const session = createSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
-    const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
-    expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
-      expect.objectContaining({ code: "untrusted" }),
-    );
-  });
+  ])(
+    "an upload to %j is refused before anything is sent [SEP-1306/privacy/must-use-tls]",
+    async (url) => {
+      const { acceptTarget } = await import("../src/lib/client/upload-target.ts");
+      const { createSession } = await import("../src/lib/client/session.ts");
+      const session = createSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
+      const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
+      expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
+        expect.objectContaining({ code: "untrusted" }),
+      );
+    },
+  );
 
-  test("credentials go to the endpoint's own origin only, and nowhere when the URL is enough", async () => {
+  test("credentials go to the endpoint's own origin only, and nowhere when the URL is enough [SEP-1306/5.upload/must-authorize]", async () => {
     await using own = await startScriptedServer();
     await using other = await startScriptedServer();
     for (const wire of ["raw", "multipart", "resumable"] as const)

@@ -133,7 +133,7 @@ async function look(client: Connected): Promise<any> {
 }
 
 describe.each(Object.entries(clients))("%s", (name, connect) => {
-  test("a picked file is sent with the session's credentials, and the answer names it", async () => {
+  test("a picked file is sent with the session's credentials, and the answer names it [SEP-1306/5.upload/must-exact-url]", async () => {
     const served = await setUp((origin) => question(origin));
     const onFilesRequested = vi.fn<Options["onFilesRequested"]>(() => ({
       action: "accept",
@@ -172,6 +172,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
       form: { description: { type: "string" } },
     });
     const [sent] = served.uploads.seen;
+    expect(sent?.path).toBe("/up");
     expect(sent?.headers.authorization).toBe("Bearer secret");
     expect(sent?.body.toString()).toBe("an image");
   });

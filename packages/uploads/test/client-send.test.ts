@@ -40,7 +40,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     }
   });
 
-  test("files for servers of others are one form: field `file`, name, type, credentials", async () => {
+  test("files for servers of others are one form: field `file`, name, type, credentials [SEP-1306/5.upload/must-multipart] [SEP-1306/5.upload/must-field-name] [SEP-1306/5.upload/must-file-name] [SEP-1306/5.upload/must-content-type]", async () => {
     await using server = await startScriptedServer();
     const files = [bytesSource(big, 'quo"te.bin'), bytesSource(small, "ö.txt")];
     const sent = await send(server.origin, files, { sender, wire: "multipart" });

@@ -35,7 +35,11 @@ type FileNames<F extends Fields> = {
 }[keyof F];
 
 /** The files of an accepted answer: an array with `multiple`, `undefined` for what was left out. */
-export type AnsweredFiles<F extends Fields> = {
+export type AnsweredFiles<F extends Fields> = string extends keyof F
+  ? Readonly<Record<string, UploadedFile | readonly UploadedFile[] | undefined>>
+  : NamedFiles<F>;
+
+type NamedFiles<F extends Fields> = {
   readonly [Name in FileNames<F>]: F[Name] extends { readonly multiple: true }
     ? readonly UploadedFile[]
     : F[Name] extends { readonly required: false }
