@@ -31,6 +31,7 @@ const sources = [
   "packages/transport-stdio/test/reading-process.ts",
   "packages/transport-stdio/test/serving-process.ts",
   "packages/transport-ws/test/serving-process.ts",
+  "packages/uploads/test/serving-process.ts",
 ];
 
 /** Called by vitest before the first test; `inject("programs")` gives the path of each program by its source. */

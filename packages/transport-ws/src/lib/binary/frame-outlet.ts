@@ -1,8 +1,11 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
 
-/** Bytes of a stream in one frame. A message never waits for more than one such frame. */
-export const chunkBytes = 65_536;
+/**
+ * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
+ * Node reads at once are copied together by the receiver, which took 10 times the memory.
+ */
+export const chunkBytes = 32_768;
 
 /** Where frames go. */
 export interface FrameSink {
