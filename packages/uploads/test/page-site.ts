@@ -27,7 +27,7 @@ export const ann = {
 } satisfies Principal;
 
 /** What a test does instead of the server. `true`: the request is done with. */
-export type Meddle = (request: IncomingMessage, response: ServerResponse) => boolean | void;
+type Meddle = (request: IncomingMessage, response: ServerResponse) => boolean | void;
 
 /** A page that was asked for. */
 export interface AskedPage {

@@ -3,7 +3,7 @@ import { script, style } from "./browser-files.ts";
 import { assetHeaders } from "./page-headers.ts";
 
 /** A file that the page loads. */
-export interface Asset {
+interface Asset {
   /** Relative to the page. It holds the hash of the content. */
   readonly path: string;
   readonly text: string;
@@ -17,7 +17,7 @@ export interface PageAssets {
 }
 
 /** Below it, relative to a page, lie the files that it loads. */
-export const assetsPath = "assets/";
+const assetsPath = "assets/";
 
 export const pageAssets: PageAssets = {
   script: assetOf("page", "js", "text/javascript", script),

@@ -1,0 +1,362 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import type { Browser, BrowserContextOptions, FileChooser, Page } from "playwright-core";
+import type { ClaimedFile } from "@sluice/uploads";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hasBrowser, startBrowser } from "../../../e2e/bed/browser.ts";
+import type { Fields } from "../src/lib/elicit-fields.ts";
+import {
+  chooseGenerated,
+  dropFiles,
+  findings,
+  generate,
+  nameOfFocus,
+  reportViolations,
+  spoil,
+} from "./in-page.mjs";
+import { ann, type AskedPage, type PageSite, startPageSite } from "./page-site.ts";
+
+if (!hasBrowser)
+  console.log("no Chromium: the upload page is not tried in a browser (apt-get install chromium)");
+
+const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+const photo = { type: "file", title: "Photo", accept: ["image/png"], maxBytes: 5_000_000 } as const;
+const papers = { type: "file", title: "Papers", multiple: true, maxFiles: 3 } as const;
+
+/** The beginning of a PNG, and noise. */
+function png(size: number): Buffer {
+  const head = "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154";
+  return Buffer.concat([Buffer.from(head, "hex"), randomBytes(size)]).subarray(0, size);
+}
+
+function named(name: string, buffer: Buffer, mimeType = "application/octet-stream") {
+  return { name, mimeType, buffer };
+}
+
+describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
+  let browser: Browser;
+  let site: PageSite;
+  let page: Page;
+  /** What the page complained of: errors, and what its policy refused. */
+  let complaints: string[];
+
+  beforeAll(async () => {
+    [browser, site] = await Promise.all([startBrowser(), startPageSite()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.[Symbol.asyncDispose]();
+  });
+  beforeEach(() => {
+    complaints = [];
+    site.requests.length = 0;
+  });
+  afterEach(async () => {
+    site.meddle = undefined;
+    await page.close();
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(site.errors, []);
+  });
+
+  /** Opens the page of a question as somebody would who got its link. */
+  async function open(
+    fields: Fields,
+    { message, ...options }: BrowserContextOptions & { message?: string } = {},
+  ): Promise<AskedPage> {
+    const asked = await site.ask(fields, message);
+    page = await browser.newPage(options);
+    page.on("pageerror", ({ message: text }) => complaints.push(text));
+    page.on("console", (line) => {
+      // the browser's own word on a request that was refused or broken on purpose
+      if (line.type() === "error" && !line.text().startsWith("Failed to load resource"))
+        complaints.push(line.text());
+    });
+    await page.addInitScript(reportViolations);
+    await page.addInitScript(`globalThis.generate = ${generate.toString()}`);
+    await page.goto(asked.url);
+    return asked;
+  }
+
+  const row = (name: string) => page.getByRole("listitem").filter({ hasText: name });
+  const meta = (name: string) => row(name).locator(".meta");
+  const until = (name: string, text: string) =>
+    meta(name).filter({ hasText: text }).waitFor({ timeout: 8_000 });
+  const picker = (label: string) => page.getByRole("button", { name: `for ${label}` });
+  const choose = (label: string, files: ReturnType<typeof named>[]) =>
+    picker(label).setInputFiles(files);
+
+  /** What the page answered. */
+  async function answerOf({ pageId }: AskedPage): Promise<Record<string, unknown>> {
+    await page.getByRole("heading", { name: "All done" }).waitFor();
+    const { content } = (await site.pages.answerOf(pageId)) as { content: object };
+    return { ...content };
+  }
+
+  /** SHA-256 of the files of a field, as the tool that asked reads them. */
+  async function received({ slots }: AskedPage, name: string, claims: unknown): Promise<string[]> {
+    const { uploadId } = slots.get(name)!;
+    const files = await site.uploads.confirm(ann, uploadId, claims as ClaimedFile[]);
+    const digests: string[] = [];
+    for (const file of files) {
+      const hash = createHash("sha256");
+      for await (const chunk of (await file.open()).body) hash.update(chunk);
+      digests.push(hash.digest("hex"));
+      await file.remove();
+    }
+    return digests;
+  }
+
+  function sha256(...buffers: Buffer[]): string[] {
+    return buffers.map((buffer) => createHash("sha256").update(buffer).digest("hex"));
+  }
+
+  test("sends what was picked, byte for byte, and says Done to the tool that waits", async () => {
+    const asked = await open({ photo, papers, note: { type: "string", title: "Note" } });
+    const [a, b, c] = [png(300_000), randomBytes(70_000), Buffer.alloc(0)];
+    await page.getByLabel("Note").fill("for May");
+    await choose("Photo", [named("a.png", a, "image/png")]);
+    await choose("Papers", [named("b ü 日本.bin", b), named("empty.txt", c, "text/plain")]);
+    for (const name of ["a.png", "b ü", "empty"]) await until(name, "sent");
+    await page.getByRole("button", { name: "Done" }).click();
+    const content = await answerOf(asked);
+    expect(content).toMatchObject({
+      photo: { name: "a.png", size: a.length, mimeType: "image/png", sha256: sha256(a)[0] },
+      papers: [{ name: "b ü 日本.bin" }, { name: "empty.txt", size: 0 }],
+      note: "for May",
+    });
+    expect(await received(asked, "photo", [content["photo"]])).toEqual(sha256(a));
+    expect(await received(asked, "papers", content["papers"])).toEqual(sha256(b, c));
+    expect(await page.evaluate(nameOfFocus)).toBe("All done");
+  });
+
+  test("goes on by itself after a connection was cut, without sending again what is there", async () => {
+    const size = isDeep ? 200_000_000 : 4_000_000;
+    const asked = await open({ disk: { type: "file", title: "Disk", maxBytes: size } });
+    const cut = { after: size * 0.6, bytes: 0, cuts: 0 };
+    site.meddle = (request) => {
+      if (request.method !== "PATCH") return;
+      // a listener would set the body flowing before the endpoint reads it
+      const emit = request.emit.bind(request);
+      request.emit = ((event: string, ...args: unknown[]) => {
+        if (event === "data") cut.bytes += (args[0] as Buffer).length;
+        const isDue = cut.bytes >= cut.after && cut.cuts === 0;
+        if (isDue) cut.cuts += 1;
+        if (isDue) request.socket.destroy();
+        return emit(event, ...args);
+      }) as typeof request.emit;
+    };
+    await picker("Disk").evaluate(chooseGenerated, { name: "disk.img", size });
+    await until("disk.img", "sent");
+    expect(cut.cuts).toBe(1);
+    // what was on its way may come twice, what was kept may not
+    expect(cut.bytes).toBeLessThan(size + 16_000_000);
+    await page.getByRole("button", { name: "Done" }).click();
+    const { disk } = await answerOf(asked);
+    expect(await received(asked, "disk", [disk])).toEqual(sha256(Buffer.from(generate(size))));
+  });
+
+  test("pauses and goes on by button, and a file can be taken back", async () => {
+    const asked = await open({ papers });
+    const [a, b] = [randomBytes(2_000_000), randomBytes(1_000)];
+    let held = 0;
+    site.meddle = (request) => {
+      if (request.method !== "PATCH" || held > 0) return false;
+      // takes the request and never answers: whoever wants to go on has to pause first
+      held += 1;
+      request.resume();
+      return true;
+    };
+    await choose("Papers", [named("a.bin", a)]);
+    await expect.poll(() => held).toBe(1);
+    await row("a.bin").getByRole("button", { name: "Pause" }).click();
+    await until("a.bin", "paused");
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("A file is paused. Resume or remove it first.").waitFor();
+    await row("a.bin").getByRole("button", { name: "Resume" }).click();
+    await until("a.bin", "sent");
+    await choose("Papers", [named("b.bin", b)]);
+    await until("b.bin", "sent");
+    await row("a.bin").getByRole("button", { name: "Remove" }).click();
+    await expect
+      .poll(() => site.requests.filter((line) => line.startsWith("DELETE")).length)
+      .toBe(1);
+    await page.getByRole("button", { name: "Done" }).click();
+    const { papers: files } = await answerOf(asked);
+    expect(files).toMatchObject([{ name: "b.bin" }]);
+    expect(await received(asked, "papers", files)).toEqual(sha256(b));
+  });
+
+  test("another file takes the place of the one before where one is wanted", async () => {
+    const asked = await open({ photo });
+    const [a, b] = [png(1_000), png(2_000)];
+    await choose("Photo", [named("a.png", a, "image/png")]);
+    await until("a.png", "sent");
+    await choose("Photo", [named("b.png", b, "image/png")]);
+    await until("b.png", "sent");
+    expect(await page.getByRole("listitem").count()).toBe(1);
+    await page.getByRole("button", { name: "Done" }).click();
+    const { photo: file } = await answerOf(asked);
+    expect(await received(asked, "photo", [file])).toEqual(sha256(b));
+  });
+
+  test("says in words what is wrong with a file, before it is sent or after", async () => {
+    await open({ photo, papers });
+    await choose("Photo", [named("big.png", png(5_000_001), "image/png")]);
+    await row("big.png").getByText("Too big: it has 5 MB, and at most 5 MB can be sent").waitFor();
+    await choose("Photo", [named("a.txt", Buffer.from("text"), "text/plain")]);
+    await row("a.txt").getByText("Not a type that can be sent here. Possible: PNG.").waitFor();
+    expect(site.requests.filter((line) => line.startsWith("POST"))).toEqual([]);
+    await choose("Photo", [named("fake.png", randomBytes(9_000), "image/png")]);
+    await row("fake.png").getByText("Not a type that can be sent here.").waitFor();
+    await choose(
+      "Papers",
+      ["1", "2", "3", "4"].map((name) => named(name, Buffer.from(name))),
+    );
+    await page.getByText("At most 3 files can be sent here; 1 more were left out.").waitFor();
+    for (const [status, words] of [
+      [507, "There is no room left for your files"],
+      [410, "This link has expired"],
+      [403, "The server looked at this file and does not take it"],
+    ] as const) {
+      site.meddle = (request, response) => {
+        if (request.method !== "POST") return false;
+        response.writeHead(status, { "content-type": "application/problem+json" }).end("{}");
+        return true;
+      };
+      await choose("Photo", [named(`refused-${status}.png`, png(100), "image/png")]);
+      await row(`refused-${status}`).getByText(words).waitFor();
+    }
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.locator("#field-0-error").getByText("A file could not be sent.").waitFor();
+    // once the server takes it, another try is enough
+    site.meddle = undefined;
+    await row("refused-403").getByRole("button", { name: "Try again" }).click();
+    await until("refused-403", "sent");
+  });
+
+  test("a server that is away is tried again, at once where somebody wants it", async () => {
+    await open({ photo });
+    let refusals = 0;
+    site.meddle = (request, response) => {
+      if (request.method !== "POST") return false;
+      refusals += 1;
+      response.writeHead(503, { "retry-after": "600" }).end();
+      return true;
+    };
+    await choose("Photo", [named("a.png", png(100), "image/png")]);
+    await until("a.png", "Trying again");
+    site.meddle = undefined;
+    await row("a.png").getByRole("button", { name: "Try now" }).click();
+    await until("a.png", "sent");
+    expect(refusals).toBe(1);
+  });
+
+  test("works by keyboard alone, and the focus is never lost", async () => {
+    const asked = await open({ photo, agree: { type: "boolean", title: "I agree" } });
+    const focused = () => page.evaluate(nameOfFocus);
+    // listening from the start: the browser takes a moment to hand its choosers over
+    const choosers: FileChooser[] = [];
+    page.on("filechooser", (chooser) => choosers.push(chooser));
+    const chosen = async (count: number, file: ReturnType<typeof named>) => {
+      await expect.poll(() => choosers.length).toBe(count);
+      await choosers.at(-1)?.setFiles([file]);
+      await until(file.name, "sent");
+    };
+    await page.keyboard.press("Tab");
+    expect(await focused()).toContain("Choose a file for Photo");
+    await page.keyboard.press("Enter");
+    await chosen(1, named("a.png", png(500), "image/png"));
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("Remove a.png");
+    await page.keyboard.press("Enter");
+    expect(await focused()).toContain("Choose a file for Photo");
+    await page.keyboard.press("Space");
+    await chosen(2, named("b.png", png(600), "image/png"));
+    const path: string[] = [];
+    for (let step = 0; step < 4; step++) {
+      await page.keyboard.press("Tab");
+      path.push(await focused());
+    }
+    expect(path).toEqual(["Remove b.png", "I agree", "Don’t send", "Done"]);
+    await page.keyboard.press("Enter");
+    expect(await answerOf(asked)).toMatchObject({ photo: { name: "b.png" }, agree: false });
+  });
+
+  test("a missing file or value is said beside its field, which gets the focus", async () => {
+    const asked = await open({
+      photo,
+      mail: { type: "string", format: "email", title: "Mail", required: true },
+    });
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("Choose a file first.").waitFor();
+    await page.getByText("2 things are missing.").waitFor();
+    expect(await page.evaluate(nameOfFocus)).toContain("Choose a file for Photo");
+    expect(await page.getByLabel("Mail").getAttribute("aria-invalid")).toBe("true");
+    await page.getByRole("button", { name: "Don’t send" }).click();
+    await page.getByRole("heading", { name: "Nothing was sent" }).waitFor();
+    expect(await site.pages.answerOf(asked.pageId)).toEqual({ action: "decline" });
+  });
+
+  test("takes what is dropped, and a file that misses does not take the page away", async () => {
+    const { url } = await open({ papers });
+    expect(await page.evaluate(dropFiles, "dropped.txt")).toEqual({ opensMissed: false });
+    await until("dropped.txt", "sent");
+    expect(page.url()).toBe(url);
+    expect(await page.getByRole("listitem").count()).toBe(1);
+  });
+
+  const hostile = `<img src=x onerror="document.title='owned'">.txt`;
+
+  test("names and words of others are shown as text", async () => {
+    await open(
+      { papers: { ...papers, title: hostile } },
+      { message: `</p><script>${hostile}</script>` },
+    );
+    await choose(hostile, [named(hostile, Buffer.from("x"), "text/plain")]);
+    await until(hostile, "sent");
+    expect(await page.title()).toContain("Send files to");
+    expect(await page.locator("img, p script, iframe").count()).toBe(0);
+    expect(await page.locator("#message").textContent()).toContain(hostile);
+    expect(await row(hostile).locator(".name").textContent()).toBe(hostile);
+  });
+
+  test("these checks see what they look for", async () => {
+    await open({ photo });
+    await page.evaluate(spoil);
+    await expect.poll(() => complaints.length).toBe(2);
+    expect(complaints.toSorted().join()).toMatch(
+      /Content Security Policy.*policy: style-src-attr/s,
+    );
+    complaints = [];
+    expect((await page.evaluate(findings)).map((finding) => finding.split(":")[0])).toEqual([
+      "id done twice",
+      "id done twice",
+      "aria-describedby names no nothing",
+      "1.00",
+    ]);
+  });
+
+  test("what one can use has a name, what one can read has contrast, in light and in dark", async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      if (colorScheme === "dark") await page.close();
+      await open(
+        {
+          photo,
+          papers,
+          kind: { type: "string", enum: ["a", "b"], title: "Kind", required: true },
+        },
+        { colorScheme, reducedMotion: "reduce", viewport: { width: 360, height: 740 } },
+      );
+      await choose("Photo", [named("a.txt", Buffer.from("a"), "text/plain")]);
+      await choose("Papers", [named(`${"long-".repeat(30)}.bin`, Buffer.from("b"))]);
+      await until("long-", "sent");
+      await page.getByRole("button", { name: "Done" }).click();
+      expect(await page.evaluate(findings)).toEqual([]);
+      const tree = await page.locator("main").ariaSnapshot();
+      expect(tree).toMatch(/heading "Send files" \[level=1\]/);
+      expect(tree).toMatch(/heading "Photo" \[level=2\]/);
+      expect(tree).toMatch(/alert: \d things? (?:is|are) missing/);
+      expect(tree).not.toMatch(/- (?:button|textbox|combobox|progressbar|checkbox)(?:$|:)/m);
+    }
+  });
+});
