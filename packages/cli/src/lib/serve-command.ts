@@ -14,8 +14,8 @@ import type { Duplex } from "node:stream";
 import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
-import { createAuditFile, openKeyFile, type AuditFile, type KeyFile } from "@sluice/server/node";
+import { createSluice } from "@sluice/server";
+import { openKeyFile, type AuditFile, type KeyFile } from "@sluice/server/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
@@ -25,8 +25,8 @@ import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { note, print } from "./print.ts";
 import { printable } from "./printable.ts";
-import { formatBytes, formatDuration } from "./quantity.ts";
 import { createSockets } from "./serve-sockets.ts";
+import { auditOf, openTrail } from "./serve-trail.ts";
 import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
 import { version } from "./version.ts";
 
@@ -80,7 +80,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   try {
     server.on("request", answerNotYet);
     // not before: who has the address is the only one that writes its trail
-    trail = await openTrail(options, server);
+    trail = await openTrail({ ...options, port: (server.address() as AddressInfo).port });
     keys = await openKeys(options);
     const endpoint = options.publicUrl ?? endpointOf(host, server);
     const served = await createHandlers(storage, endpoint, { ...options, trail, keys });
@@ -255,57 +255,6 @@ async function openKeys({ keys: path }: ServeOptions): Promise<KeyFile | undefin
 
 function messageOf(error: unknown): string {
   return printable(error instanceof Error ? error.message : String(error));
-}
-
-/** The trail that was asked for, or the one of this address; none with `--no-audit`. */
-async function openTrail(
-  { audit, host }: ServeOptions,
-  server: Server,
-): Promise<AuditFile | undefined> {
-  if (audit === false) return undefined;
-  const { port } = server.address() as AddressInfo;
-  try {
-    return await createAuditFile(
-      audit === undefined ? { name: `${host}_${port}` } : { path: audit },
-    );
-  } catch (error) {
-    const { code = "", path = "" } = error as NodeJS.ErrnoException;
-    const file = audit ?? path;
-    if (code === "corrupt")
-      throw fault(
-        "invalid_argument",
-        audit === undefined
-          ? (error as Error).message
-          : `${audit} is no audit file, or its end was changed`,
-        "check it with `sluice audit verify`, or name another file",
-      );
-    if (!/^E[A-Z]+$/.test(code)) throw error;
-    throw fault(
-      "invalid_argument",
-      `${file} takes no records (${code})`,
-      audit === undefined ? "name a file with --audit, or pass --no-audit" : "name another file",
-    );
-  }
-}
-
-/** Everybody sees the log; what is kept in a file is kept before anything is sent. */
-function auditOf(trail: AuditFile | undefined): NonNullable<SluiceOptions["audit"]> {
-  if (!trail) return logTransfer;
-  return {
-    required: true,
-    sink(record) {
-      logTransfer(record);
-      return trail.sink(record);
-    },
-  };
-}
-
-function logTransfer({ action, outcome, reason, uri, bytes, durationMs }: AuditRecord): void {
-  if (outcome === "begun") return;
-  const what = uri === undefined ? action : `${action} ${printable(uri)}`;
-  const how = reason === undefined ? outcome : `${outcome} (${reason})`;
-  const size = outcome === "issued" || bytes === 0 ? "" : `, ${formatBytes(bytes)}`;
-  note(`${what}: ${how}${size} in ${formatDuration(durationMs)}`);
 }
 
 /** A client that came back at once finds a server that is about to serve. */
