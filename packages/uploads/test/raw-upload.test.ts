@@ -1,29 +1,239 @@
 import { createHash } from "node:crypto";
-import { expect, test } from "vitest";
-import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
+import { tokenLifetimes } from "@sluice/core";
+import { describe, expect, test, vi } from "vitest";
+import {
+  alice,
+  bearer,
+  bob,
+  noise,
+  png,
+  startUploadServer,
+  type UploadServer,
+} from "./upload-server.ts";
 
-const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const reprDigest = (bytes: Uint8Array): string =>
+  `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`;
+const named = (name: string): Record<string, string> => ({
+  "content-disposition": `attachment; filename="${name}"`,
+});
+
+function put(
+  url: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(url, { method: "PUT", headers: { ...bearer("alice"), ...headers }, body });
+}
+
+/** A refusal is a problem, and nothing of the file is on disk. */
+async function expectRefused(
+  server: UploadServer,
+  answer: Response,
+  status: number,
+): Promise<void> {
+  const text = await answer.text();
+  expect([answer.status, text]).toEqual([status, expect.stringContaining('"status":')]);
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  await expect.poll(() => server.files()).toEqual([]);
+}
 
 test("a file that was sent raw and confirmed can be read, byte for byte", async () => {
-  const { slot, uploads } = await startUploadServer();
+  const { slot, uploads, records } = await startUploadServer();
   const { url, uploadId } = slot();
   const bytes = noise(3_000_000);
-  const answer = await fetch(url, {
-    method: "PUT",
-    headers: { ...bearer("alice"), "content-disposition": 'attachment; filename="a.bin"' },
-    body: bytes,
-  });
-  expect(await answer.json()).toMatchObject({
-    uploadId,
-    status: "completed",
-    name: "a.bin",
-    size: 3_000_000,
-    sha256: sha256(bytes),
-  });
+  const sha256 = digestOf(bytes);
+  const answer = await put(url, bytes, { ...named("a.bin"), "repr-digest": reprDigest(bytes) });
   expect(answer.status).toBe(201);
-  const [file] = await uploads.confirm(alice, uploadId, [
-    { name: "a.bin", size: 3_000_000, mimeType: "application/octet-stream", sha256: sha256(bytes) },
-  ]);
+  expect(answer.headers.get("repr-digest")).toBe(reprDigest(bytes));
+  const facts = { name: "a.bin", size: 3_000_000, mimeType: "application/octet-stream", sha256 };
+  expect(await answer.json()).toMatchObject({ uploadId, status: "completed", ...facts });
+  const [file] = await uploads.confirm(alice, uploadId, [facts]);
+  expect(file).toMatchObject({ uploadId, ...facts, scan: "unscanned" });
   const { body } = await file!.open();
   expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+  expect(records).toMatchObject([
+    { action: "upload", step: "reserve", outcome: "issued", grant: uploadId },
+    { action: "upload", step: "receive", outcome: "complete", bytes: 3_000_000, grant: uploadId },
+    { action: "upload", step: "confirm", outcome: "complete", bytes: 3_000_000, grant: uploadId },
+  ]);
+  expect(new Set(records.map(({ principal }) => principal)).size).toBe(1);
+});
+
+test("a file may be empty, and come in chunks without a length", async () => {
+  const { slot, uploads } = await startUploadServer();
+  const empty = slot();
+  expect((await put(empty.url, "")).status).toBe(201);
+  const claim = { name: "n", size: 0, mimeType: "application/octet-stream" };
+  expect(await uploads.confirm(alice, empty.uploadId, [claim])).toMatchObject([
+    { size: 0, name: "n" },
+  ]);
+  const chunked = slot();
+  const body = new Blob([noise(100_000)]).stream();
+  const init = { method: "POST", headers: bearer("alice"), body, duplex: "half" } as RequestInit;
+  expect(await (await fetch(chunked.url, init)).json()).toMatchObject({ size: 100_000 });
+});
+
+test("on a runtime without node:http the endpoint takes web streams", async () => {
+  const { slot, handler, uploads } = await startUploadServer();
+  const { url, uploadId } = slot();
+  const request = new Request(url, {
+    method: "PUT",
+    headers: bearer("alice"),
+    body: noise(70_000),
+  });
+  const answer = await handler.fetch(request);
+  expect([answer.status, await answer.json()]).toMatchObject([201, { size: 70_000 }]);
+  expect(uploads.progress(uploadId)).toEqual({ received: 70_000 });
+});
+
+test("progress is what the endpoint has received, and its file and digest when it is whole", async () => {
+  const { slot, uploads } = await startUploadServer();
+  const { url, uploadId } = slot();
+  expect(uploads.progress(uploadId)).toEqual({ received: 0 });
+  await put(url, noise(1_000), named("p.bin"));
+  expect(uploads.progress(uploadId)).toEqual({ received: 1_000, total: 1_000 });
+  const overview = await fetch(url, { headers: bearer("alice") });
+  expect(await overview.json()).toMatchObject({
+    uploadId,
+    status: "stored",
+    received: 1_000,
+    total: 1_000,
+    files: [{ name: "p.bin", size: 1_000 }],
+  });
+});
+
+describe("refused, and nothing is kept", () => {
+  test("of a file with another digest than it was sent with", async () => {
+    const server = await startUploadServer();
+    const wrong = { "repr-digest": reprDigest(noise(9)) };
+    await expectRefused(server, await put(server.slot().url, noise(100_000), wrong), 422);
+    const malformed = { "repr-digest": "sha-256=:AAAA:" };
+    await expectRefused(server, await put(server.slot().url, noise(100_000), malformed), 400);
+  });
+
+  test("of a file of another type than it is called, or than is accepted", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot({ accept: ["image/*"] });
+    await expectRefused(server, await put(url, noise(9_000), { "content-type": "image/png" }), 415);
+    await expectRefused(server, await put(url, png(9_000), { "content-type": "image/gif" }), 415);
+    await expectRefused(server, await put(url, png(9_000), named("a.pdf")), 415);
+    await expectRefused(server, await put(url, noise(9_000)), 415);
+    expect(
+      (await put(url, png(9_000), { "content-type": "image/png", ...named("a.png") })).status,
+    ).toBe(201);
+  });
+
+  test("of a file that is larger than the slot, announced or not", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot({ maxBytes: 50_000 });
+    const announced = await put(url, noise(50_001));
+    expect(announced.headers.get("upload-limit")).toMatch(/^max-size=50000, max-age=\d+$/);
+    await expectRefused(server, announced, 413);
+    const body = new Blob([noise(3_000_000)]).stream();
+    const init = { method: "PUT", headers: bearer("alice"), body, duplex: "half" } as RequestInit;
+    const counted = await fetch(url, init).catch(() => undefined);
+    // whoever goes on sending may find the connection closed before the answer
+    if (counted) await expectRefused(server, counted, 413);
+    await expect.poll(() => server.files()).toEqual([]);
+    expect(server.slot({ maxBytes: 10 ** 12 }).terms.maxBytes).toBe(100 * 2 ** 20);
+  });
+
+  test("of somebody else, nobody, or a token that is none", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    const as = (headers: Record<string, string>, to = url): Promise<Response> =>
+      fetch(to, { method: "PUT", headers, body: noise(5_000) });
+    await expectRefused(server, await as(bearer("bob")), 404);
+    await expectRefused(server, await as({}), 401);
+    const slash = url.lastIndexOf("/") + 1;
+    const other = `${url.slice(0, -1)}${url.endsWith("A") ? "B" : "A"}`;
+    for (const bad of [other, `${url.slice(0, slash)}x`, url.slice(0, slash)])
+      await expectRefused(server, await as(bearer("alice"), bad), 404);
+    const download = server.url.replace("/mcp", "/mcp/streams/") + url.slice(slash);
+    expect((await fetch(download, { headers: bearer("alice") })).status).toBe(404);
+  });
+
+  test("of a slot whose time is over", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + tokenLifetimes.upload.bound.ttlMs + 120_000);
+    const answer = await put(url, noise(5_000)).finally(() => vi.restoreAllMocks());
+    await expectRefused(server, answer, 410);
+  });
+
+  test("of bodies that are encoded", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    await expectRefused(server, await put(url, noise(500), { "content-encoding": "gzip" }), 415);
+    await expectRefused(server, await put(url, noise(500), { "content-type": "no type" }), 400);
+  });
+
+  test("of other hosts, origins, sites and methods", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    await expectRefused(
+      server,
+      await put(url, noise(500), { origin: "https://evil.example" }),
+      403,
+    );
+    const self = server.uploads.reserve(
+      alice,
+      { accept: [], maxBytes: 1_000, maxFiles: 1 },
+      { selfAuthenticating: true },
+    );
+    const from = (site: string): Promise<Response> =>
+      server.handler.fetch(
+        new Request(self.url, { method: "PUT", headers: { "sec-fetch-site": site }, body: "abc" }),
+      );
+    await expectRefused(server, await from("cross-site"), 403);
+    await expectRefused(server, await from("same-site"), 403);
+    expect((await from("same-origin")).status).toBe(201);
+    const wrongMethod = await fetch(url, { method: "DELETE", headers: bearer("alice") });
+    expect([wrongMethod.status, wrongMethod.headers.get("allow")]).toEqual([
+      405,
+      "POST, PUT, GET, OPTIONS",
+    ]);
+  });
+
+  test("of a file that came a second time to the URL of the first", async () => {
+    const server = await startUploadServer();
+    const { url, uploadId } = server.slot();
+    const bytes = noise(5_000);
+    expect((await put(url, bytes)).status).toBe(201);
+    const before = (await server.files()).length;
+    expect((await put(url, bytes)).status).toBe(409);
+    expect(await server.files()).toHaveLength(before);
+    const claim = { name: "a", size: 5_000, mimeType: "application/octet-stream" };
+    const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
+    expect((await put(url, bytes)).status).toBe(409);
+    await file!.remove();
+    // the marker stays for as long as the slot could be used
+    expect((await put(url, bytes)).status).toBe(409);
+  });
+});
+
+test("what two send at the same time to the place of one is one file", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot();
+  const answers = await Promise.all([put(url, noise(80_000)), put(url, noise(90_000))]);
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409]);
+  expect(await server.uploads.received(alice, uploadId)).toHaveLength(1);
+  // its bytes and its record
+  expect(await server.files()).toHaveLength(2);
+});
+
+test("slots are for terms that can be", async () => {
+  const { uploads } = await startUploadServer();
+  const terms = { accept: [], maxBytes: 1, maxFiles: 1 };
+  for (const wrong of [
+    { maxBytes: 0 },
+    { maxFiles: 0 },
+    { maxFiles: 101 },
+    { accept: Array<string>(99).fill("application/x-a") },
+  ])
+    expect(() => uploads.reserve(alice, { ...terms, ...wrong })).toThrow(RangeError);
+  for (const accept of ["png", "image/", "../x", ".a/b"])
+    expect(() => uploads.reserve(alice, { ...terms, accept: [accept] })).toThrow(TypeError);
+  await expect(uploads.received(bob, "../../etc")).rejects.toMatchObject({ code: "not_found" });
 });

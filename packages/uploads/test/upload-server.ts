@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -115,18 +115,16 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
 }
 
 /** Bytes that no compression shortens and no type is found in. */
-export function noise(size: number): Buffer {
-  return Buffer.concat([Buffer.from([0x01, 0x02]), randomBytes(Math.max(0, size - 2))]).subarray(
-    0,
-    size,
-  );
+export function noise(size: number): Buffer<ArrayBuffer> {
+  const bytes = randomFillSync(Buffer.alloc(size));
+  bytes.set([1, 2].slice(0, size));
+  return bytes;
 }
 
-/** The beginning of a PNG, as far as anybody looks, and `size` bytes in all. */
-export function png(size = 200): Buffer {
-  const head = Buffer.from(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154",
-    "hex",
-  );
-  return Buffer.concat([head, noise(Math.max(0, size - head.length))]);
+/** The beginning of a PNG, as far as anybody looks, and at least `size` bytes in all. */
+export function png(size: number): Buffer<ArrayBuffer> {
+  const head = "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154";
+  const bytes = noise(Math.max(size, head.length / 2));
+  bytes.write(head, "hex");
+  return bytes;
 }

@@ -11,6 +11,7 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
   return {
     read: (take, signal) =>
       new Promise<void>((resolve, reject) => {
+        let taking: Promise<void> | undefined;
         const settle = (): void => {
           req.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose);
           signal.removeEventListener("abort", onAbort);
@@ -25,6 +26,7 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
             const wait = take(chunk);
             if (!wait) return;
             req.pause();
+            taking = wait;
             wait.then(() => void (signal.aborted || req.resume()), fail);
           } catch (error) {
             fail(error);
@@ -32,7 +34,8 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
         };
         const onEnd = (): void => {
           settle();
-          resolve();
+          // the last chunk may still be on its way
+          resolve(taking);
         };
         const onClose = (): void =>
           fail(new SluiceError("interrupted", "http: the connection closed within a body"));

@@ -56,8 +56,9 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     pages: createUploadPages(host),
     closing: closing.signal,
   };
-  const either = (signal: AbortSignal | undefined): AbortSignal =>
-    signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
+  // one of its own for every call: listeners do not pile up at the one that lasts
+  const either = (signal?: AbortSignal): AbortSignal =>
+    AbortSignal.any(signal ? [signal, closing.signal] : [closing.signal]);
 
   let sweeping: Promise<void> | undefined;
   const sweep = async (signal?: AbortSignal): Promise<void> => {
@@ -100,7 +101,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       reopenUpload(parts, principal, uploadId, either(signal)),
     keep: (principal, file, terms, { signal } = {}) =>
       keepBytes(parts, principal, file, terms, either(signal)),
-    discard: (uploadId) => discardUpload(parts, uploadId, closing.signal),
+    discard: (uploadId) => discardUpload(parts, uploadId, either()),
     progress: (uploadId) => parts.board.of(uploadId),
   };
   return {

@@ -1,5 +1,5 @@
 import { createSha256, SluiceError } from "@sluice/core";
-import { detectKind, sniffedBytes } from "./detect-kind.ts";
+import { createKindDetector } from "./detect-kind.ts";
 import type { FileRecord } from "./records.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createWriteQueue } from "./write-queue.ts";
@@ -40,12 +40,9 @@ export async function createFileSink(
   const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
   const queue = createWriteQueue((chunk) => writer.write(chunk));
   const hash = createSha256();
-  let head = new Uint8Array(0);
-  let kind: Promise<string> | undefined;
+  const detector = createKindDetector({ name, declaredType }, accept);
   let received = 0;
   let committed = false;
-
-  const detect = (): Promise<string> => (kind ??= detectKind(head, { name, declaredType }, accept));
 
   return {
     write(chunk) {
@@ -60,13 +57,10 @@ export async function createFileSink(
       onBytes(chunk.byteLength);
       hash.update(chunk);
       const wait = queue.push(chunk);
-      if (kind) return wait;
-      head = join(head, chunk.subarray(0, sniffedBytes - head.length));
-      if (head.length < sniffedBytes) return wait;
-      return detect().then(() => wait);
+      return detector.add(chunk)?.then(() => wait) ?? wait;
     },
     async finish() {
-      const mimeType = await detect();
+      const mimeType = await detector.kind();
       if (size !== undefined && received < size)
         throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
       const sha256 = hash.digest();
@@ -84,17 +78,9 @@ export async function createFileSink(
       };
     },
     async abort() {
-      kind?.catch(() => {});
       await queue.drain().catch(() => {});
       if (committed) await storage.remove(key);
       else await writer.abort();
     },
   };
-}
-
-function join(head: Uint8Array<ArrayBuffer>, more: Uint8Array): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(head.length + more.length);
-  joined.set(head);
-  joined.set(more, head.length);
-  return joined;
 }

@@ -76,24 +76,24 @@ export function driveBusboy(busboy: Writable, onPart: () => PartReceiver): Multi
   });
   busboy.on("file", (_field: string, stream: Readable) => {
     stream.on("error", failToParse);
-    if (failure) return void stream.resume();
+    let part: PartReceiver | undefined;
     try {
-      const part = onPart();
-      stream.on("data", (chunk: Uint8Array) => {
-        try {
-          const busy = failure ? undefined : part.data(chunk);
-          if (!busy) return;
-          stream.pause();
-          busy.then(() => stream.resume(), fail);
-        } catch (error) {
-          fail(error);
-        }
-      });
-      stream.on("end", () => part.end());
+      part = failure ? undefined : onPart();
     } catch (error) {
-      stream.resume();
       fail(error);
     }
+    stream.on("end", () => part?.end());
+    stream.on("data", (chunk: Uint8Array) => {
+      if (failure) return;
+      try {
+        const busy = part?.data(chunk);
+        if (!busy) return;
+        stream.pause();
+        busy.then(() => stream.resume(), fail);
+      } catch (error) {
+        fail(error);
+      }
+    });
   });
 
   return {

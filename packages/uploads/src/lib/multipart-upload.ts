@@ -1,4 +1,5 @@
 import { sanitizeFileName, SluiceError } from "@sluice/core";
+import { systemClock, within } from "@sluice/storage";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "./layout.ts";
@@ -58,7 +59,13 @@ export async function receiveForm(
         return parser.write(chunk);
       });
       fence.end();
-      await parser.end();
+      // all of it is there, so nobody but the parser is waited for
+      await within(parser.end(), {
+        clock: systemClock,
+        timeoutMs: 30_000,
+        expired: () => new SluiceError("timeout", "uploads: the form was not taken apart in time"),
+        signal,
+      });
     } catch (error) {
       parser.destroy();
       throw error;

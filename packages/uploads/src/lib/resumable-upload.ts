@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { createPartAppender } from "./append-parts.ts";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { assembleFile, removeFile } from "./assemble-file.ts";
-import { detectKind, sniffedBytes } from "./detect-kind.ts";
+import { createKindDetector, type KindDetector } from "./detect-kind.ts";
 import { folderOf, planKey, recordKey, uploadPrefix } from "./layout.ts";
 import { newId } from "./random-id.ts";
 import { ensureSize } from "./raw-upload.ts";
@@ -133,7 +133,9 @@ async function appendTo(
     return { fileId, offset: record.size, length: record.size, record };
   } catch (error) {
     if (isFinal(error)) {
-      await removeFile(parts, slot, fileId, parts.closing).catch(parts.host.onError);
+      await removeFile(parts, slot, fileId, AbortSignal.any([parts.closing])).catch(
+        parts.host.onError,
+      );
       parts.board.drop(slot.uploadId, fileId);
     }
     throw error;
@@ -154,7 +156,7 @@ async function receiveStep(
   const most = before.length ?? terms.maxBytes;
   ensureSize(offset + (arrival.facts.contentLength ?? 0), most);
   const appender = createPartAppender(parts.storage, { folder: folderOf(slot), fileId, offset });
-  const looksAtHead = offset === 0 ? await createHeadCheck(parts, arrival, fileId) : undefined;
+  const detector = offset === 0 ? await openDetector(parts, arrival, fileId) : undefined;
   parts.board.begin(uploadId, fileId, { received: offset, total: before.length });
   try {
     await readArrival(parts, arrival, (chunk) => {
@@ -163,8 +165,7 @@ async function receiveStep(
       parts.board.add(uploadId, fileId, chunk.byteLength);
       arrival.onBytes(chunk.byteLength);
       const wait = appender.write(chunk);
-      const look = looksAtHead?.(chunk);
-      return look ? look.then(() => wait) : wait;
+      return detector?.add(chunk)?.then(() => wait) ?? wait;
     });
   } catch (error) {
     await appender.end().catch(parts.host.onError);
@@ -173,20 +174,14 @@ async function receiveStep(
   return appender.end();
 }
 
-/** Looks at the beginning of a file, so that nobody sends gigabytes of the wrong kind. */
-async function createHeadCheck(
+/** Looks at the beginning already as it comes, so that nobody sends gigabytes of the wrong kind. */
+async function openDetector(
   { storage }: UploadsParts,
   { slot, signal }: Arrival,
   fileId: string,
-): Promise<(chunk: Uint8Array) => Promise<unknown> | undefined> {
+): Promise<KindDetector> {
   const plan = await readJson<FilePlan>(storage, planKey(folderOf(slot), fileId), signal);
-  let isDone = false;
-  return (chunk) => {
-    // a short first chunk is looked at with the whole file
-    if (isDone || chunk.length < sniffedBytes) return void (isDone = true);
-    isDone = true;
-    return detectKind(chunk.subarray(0, sniffedBytes), plan, slot.terms.accept);
-  };
+  return createKindDetector(plan, slot.terms.accept);
 }
 
 async function progressOf(

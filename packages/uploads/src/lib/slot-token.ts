@@ -53,8 +53,13 @@ export function createSlotSealer(options: {
       return { token, slot: { uploadId, owner, expiresAt, terms } };
     },
     open(token, now) {
-      const { handle, auth, expiresAt, matchesPrincipal } = sealer.unseal("upload", token, { now });
-      return { ...decodeHandle(handle), auth, expiresAt, matchesPrincipal };
+      const sealed = sealer.unseal("upload", token, { now });
+      return {
+        ...decodeHandle(sealed.handle),
+        auth: sealed.auth,
+        expiresAt: sealed.expiresAt,
+        matchesPrincipal: (principal) => sealed.matchesPrincipal(principal),
+      };
     },
   };
 }
@@ -102,7 +107,7 @@ function boundTerms({ accept, maxBytes, maxFiles }: SlotTerms, most: number): Sl
 const maxFilesOfASlot = 100;
 const token = "[!#$%&'*+.^_`|~0-9a-z-]+";
 const acceptGrammar = new RegExp(
-  String.raw`^(?:\*/\*|${token}/(?:\*|${token})|\.[^\s/\\]{1,31})$`,
+  String.raw`^(?:\*/\*|(?!\.)${token}/(?:\*|${token})|\.[^\s/\\]{1,31})$`,
   "i",
 );
 const maxHandleBytes = 1_024;

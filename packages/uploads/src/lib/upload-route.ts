@@ -92,7 +92,7 @@ export function createUploadRoute(
             slot,
             slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
             fileId,
-            signal: signal ? AbortSignal.any([signal, parts.closing]) : parts.closing,
+            signal: AbortSignal.any(signal ? [signal, parts.closing] : [parts.closing]),
           },
           (count) => void (received += count),
         );

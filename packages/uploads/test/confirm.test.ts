@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test, vi } from "vitest";
+import type { Scan } from "@sluice/uploads";
+import { matchClaims } from "../src/lib/confirm.ts";
+import {
+  alice,
+  bearer,
+  bob,
+  noise,
+  startUploadServer,
+  type UploadServer,
+} from "./upload-server.ts";
+
+const bytes = noise(4_321);
+const claim = {
+  name: "a b.bin",
+  size: bytes.length,
+  mimeType: "application/octet-stream",
+  sha256: createHash("sha256").update(bytes).digest("hex"),
+};
+
+async function sent(server: UploadServer, count = 1): Promise<string> {
+  const { url, uploadId } = server.slot({ maxFiles: count });
+  for (let at = 0; at < count; at++) {
+    const headers = {
+      ...bearer("alice"),
+      "content-disposition": `inline; filename="${claim.name}"`,
+    };
+    expect((await fetch(url, { method: "PUT", headers, body: bytes })).status).toBe(201);
+  }
+  return uploadId;
+}
+
+describe("an answer that disagrees with what came is refused, and nothing is kept", () => {
+  test.for<[string, object[]]>([
+    ["digest", [{ ...claim, sha256: "0".repeat(64) }]],
+    ["size", [{ ...claim, size: 4_322 }]],
+    ["name", [{ ...claim, name: "b.bin" }]],
+    ["type", [{ ...claim, mimeType: "image/png" }]],
+    ["a file that never came", [claim, claim]],
+    ["no file", []],
+  ])("%s", async ([, claims]) => {
+    const server = await startUploadServer();
+    const uploadId = await sent(server);
+    await expect(server.uploads.confirm(alice, uploadId, claims as never)).rejects.toMatchObject({
+      code: "precondition_failed",
+    });
+    expect(await server.files()).toEqual([]);
+  });
+});
+
+test("somebody else's upload does not exist, and stays as it is", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server);
+  for (const principal of [bob, undefined, { ...alice, issuer: "https://other.example" }])
+    for (const work of [
+      () => server.uploads.confirm(principal, uploadId, [claim]),
+      () => server.uploads.received(principal, uploadId),
+      () => server.uploads.reopen(principal, uploadId),
+    ])
+      await expect(work()).rejects.toMatchObject({ code: "not_found" });
+  expect(
+    await server.uploads.confirm({ ...alice, sessionId: "s" }, uploadId, [claim]),
+  ).toHaveLength(1);
+});
+
+test("of many that confirm at once, one does", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server);
+  const tries = await Promise.allSettled(
+    Array.from({ length: 20 }, () => server.uploads.confirm(alice, uploadId, [claim])),
+  );
+  expect(tries.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  for (const tried of tries)
+    if (tried.status === "rejected") expect(tried.reason).toMatchObject({ code: "already_exists" });
+});
+
+test("a confirmed file can be opened again until it is removed, and is then gone for good", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server, 2);
+  await expect(server.uploads.reopen(alice, uploadId)).rejects.toMatchObject({ code: "not_found" });
+  const files = await server.uploads.confirm(alice, uploadId, [claim, claim]);
+  expect(files).toHaveLength(2);
+  await files[0]!.remove();
+  await files[0]!.remove();
+  await expect(files[0]!.open()).rejects.toMatchObject({ code: "not_found" });
+  const again = await server.uploads.reopen(alice, uploadId);
+  expect(again).toMatchObject([{ ...claim, scan: "unscanned" }]);
+  await again[0]!.remove();
+  await expect(server.uploads.reopen(alice, uploadId)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a file that came inside a message is taken like one that was sent", async () => {
+  const server = await startUploadServer({ uploads: { quota: { files: 1 } } });
+  const terms = { accept: ["text/*"], maxBytes: 5, maxFiles: 1 };
+  const text = { mimeType: "text/plain", bytes: new TextEncoder().encode("hello") };
+  const file = await server.uploads.keep(alice, text, terms);
+  expect(await new Response((await file.open()).body).text()).toBe("hello");
+  await expect(server.uploads.keep(alice, text, terms)).rejects.toMatchObject({ code: "no_space" });
+  await file.remove();
+  const long = { ...text, bytes: new Uint8Array(6) };
+  await expect(server.uploads.keep(alice, long, terms)).rejects.toMatchObject({
+    code: "too_large",
+  });
+});
+
+describe("a scanner", () => {
+  const upload = async (scanning: { readonly onScan: Scan }) => {
+    const server = await startUploadServer({
+      uploads: { ...scanning, unscanned: undefined as never },
+    });
+    const { url, uploadId } = server.slot();
+    const headers = {
+      ...bearer("alice"),
+      "content-disposition": `inline; filename="${claim.name}"`,
+    };
+    return { server, uploadId, answer: await fetch(url, { method: "PUT", headers, body: bytes }) };
+  };
+
+  test("sees all bytes before anybody may read them", async () => {
+    let seen = Buffer.alloc(0);
+    const { server, uploadId } = await upload({
+      async onScan(body, facts) {
+        seen = Buffer.from(
+          await new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>).arrayBuffer(),
+        );
+        expect(facts).toMatchObject({ size: 4_321, sha256: claim.sha256 });
+        return "clean" as const;
+      },
+    });
+    expect(seen.equals(bytes)).toBe(true);
+    expect(await server.uploads.confirm(alice, uploadId, [claim])).toMatchObject([
+      { scan: "clean" },
+    ]);
+  });
+
+  test("that rejects a file leaves nothing of it", async () => {
+    const { server, answer } = await upload({ onScan: () => "reject" });
+    expect(answer.status).toBe(403);
+    expect(await server.files()).toEqual([]);
+  });
+
+  test("that has not decided, or fails, is asked again when the file is confirmed", async () => {
+    const onScan = vi.fn<() => "defer" | "clean">(() => "defer");
+    onScan.mockImplementationOnce(() => {
+      throw new Error("scanner down");
+    });
+    const { server, uploadId, answer } = await upload({ onScan });
+    expect(answer.status).toBe(201);
+    expect(server.errors).toMatchObject([{ message: "scanner down" }]);
+    await expect(server.uploads.confirm(alice, uploadId, [claim])).rejects.toMatchObject({
+      code: "unavailable",
+    });
+    onScan.mockReturnValue("clean");
+    expect(await server.uploads.confirm(alice, uploadId, [claim])).toMatchObject([
+      { scan: "clean" },
+    ]);
+  });
+
+  test("is missing only where that was said", async () => {
+    await expect(startUploadServer({ uploads: { unscanned: undefined as never } })).rejects.toThrow(
+      /onScan/,
+    );
+  });
+});
+
+test("claims are matched one to one", () => {
+  const file = { ...claim, declaredType: "application/x-thing; a=b" };
+  expect(matchClaims([file, file], [claim, claim])).toHaveLength(2);
+  expect(matchClaims([file], [{ ...claim, mimeType: "Application/X-Thing" }])).toHaveLength(1);
+  // a broken twin that lets one claim stand for two files would give something here
+  expect(matchClaims([file, file], [claim])).toBeUndefined();
+  expect(matchClaims([file], [claim, claim])).toBeUndefined();
+  const { sha256: _known, ...undigested } = claim;
+  expect(matchClaims([file], [undigested])).toHaveLength(1);
+});

@@ -1,0 +1,71 @@
+import { SluiceError } from "@sluice/core";
+import { boundaryOf, createMultipartFence } from "../src/lib/multipart-fence.ts";
+import type { CreateParser } from "../src/lib/multipart-parser.ts";
+
+/** A part of a form as it is sent; bytes as Latin-1 text. */
+export interface SentPart {
+  readonly name?: string;
+  readonly fileName?: string;
+  readonly type?: string;
+  readonly content: string;
+}
+
+/** A form as browsers write it. */
+export function formOf(boundary: string, parts: readonly SentPart[]): string {
+  const written = parts.map(({ name = "file", fileName = "a.bin", type, content }) => {
+    const headers = [`Content-Disposition: form-data; name="${name}"; filename="${fileName}"`];
+    if (type !== undefined) headers.push(`Content-Type: ${type}`);
+    return `--${boundary}\r\n${headers.join("\r\n")}\r\n\r\n${content}\r\n`;
+  });
+  return `${written.join("")}--${boundary}--\r\n`;
+}
+
+/** What fence and parser make of a form that comes in the given pieces: contents of its files, or the error. */
+export async function takeApart(
+  createParser: CreateParser,
+  contentType: string,
+  pieces: readonly Uint8Array[],
+  maxParts = 3,
+): Promise<string[] | SluiceError> {
+  const contents: string[] = [];
+  let ended = 0;
+  try {
+    const fence = createMultipartFence(boundaryOf(contentType), maxParts);
+    const parser = createParser(contentType, () => {
+      const at = contents.push("") - 1;
+      if (at >= fence.parts.length)
+        throw new SluiceError("invalid_argument", "form: the parser found a part that is none");
+      return {
+        data: (chunk) => void (contents[at] += Buffer.from(chunk).toString("latin1")),
+        end: () => void ended++,
+      };
+    });
+    try {
+      for (const piece of pieces) {
+        fence.check(piece);
+        await parser.write(piece);
+      }
+      fence.end();
+      await parser.end();
+    } catch (error) {
+      parser.destroy();
+      throw error;
+    }
+    if (contents.length !== fence.parts.length || ended !== contents.length)
+      throw new SluiceError("invalid_argument", "form: the parser passed over a part");
+    return contents;
+  } catch (error) {
+    return error as SluiceError;
+  }
+}
+
+/** Text as bytes, cut at the given places or nowhere. */
+export function pieces(text: string, cuts: readonly number[] = []): Uint8Array[] {
+  const bytes = Buffer.from(text, "latin1");
+  const places = [
+    0,
+    ...cuts.filter((at) => at < bytes.length).toSorted((a, b) => a - b),
+    bytes.length,
+  ];
+  return places.slice(1).map((end, at) => bytes.subarray(places[at], end));
+}

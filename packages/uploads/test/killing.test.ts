@@ -1,0 +1,133 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as wait } from "node:timers/promises";
+import { formatKey, generateKey } from "@sluice/core";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { noise } from "./upload-server.ts";
+
+const kills = process.env["SLUICE_DEEP"] ? 200 : 3;
+const bytes = noise(20_000_000);
+const sha256 = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex");
+
+interface Served {
+  readonly child: ChildProcess;
+  readonly urls: readonly string[];
+  /** Where a URL of an earlier process is now. */
+  now(url: string): string;
+  kill(): Promise<void>;
+}
+
+async function serve(root: string, key: string): Promise<Served> {
+  const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
+  const child = spawn(process.execPath, [program, root, key], {
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+  const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+  const { port, urls } = JSON.parse(line.toString()) as { port: number; urls: string[] };
+  const now = (url: string): string => url.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
+  return {
+    child,
+    urls,
+    now,
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+/** Sends bytes in pieces until they are sent or the server is gone; the status, or 0. */
+function send(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body: Uint8Array,
+): Promise<number> {
+  return new Promise((resolve) => {
+    const sending = httpRequest(url, {
+      method,
+      headers: { ...headers, "content-length": String(body.length) },
+    });
+    sending.on("response", (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    pipeline(Readable.from(paced(body)), sending).catch(() => resolve(0));
+  });
+}
+
+async function* paced(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += 1_000_000) {
+    yield body.subarray(at, at + 1_000_000);
+    await wait(2);
+  }
+}
+
+const step = (offset: number, complete: boolean): Record<string, string> => ({
+  "content-type": "application/partial-upload",
+  "upload-offset": String(offset),
+  "upload-complete": complete ? "?1" : "?0",
+});
+
+async function filesOf(url: string): Promise<{ size: number; sha256: string }[]> {
+  const overview = await fetch(url);
+  return ((await overview.json()) as { files: { size: number; sha256: string }[] }).files;
+}
+
+test(
+  "a server killed at any moment of an upload goes on with it or has nothing of it, never a part",
+  { timeout: 1_200_000 },
+  async () => {
+    const root = await mkdtemp(join(tmpdir(), "sluice-kill-"));
+    const key = formatKey(generateKey());
+    let served = await serve(root, key);
+    onTestFinished(async () => {
+      await served.kill();
+      await rm(root, { recursive: true, force: true });
+    });
+    for (let round = 0; round < kills; round++) {
+      const [oneUrl = "", stepsUrl = ""] = served.urls;
+      const begun = await fetch(served.now(stepsUrl), {
+        method: "POST",
+        headers: { "upload-complete": "?0" },
+      });
+      const location = begun.headers.get("location")!;
+      const sent = Promise.all([
+        send(served.now(oneUrl), "PUT", {}, bytes),
+        send(served.now(location), "PATCH", step(0, true), bytes),
+      ]);
+      await wait((round * 37) % 230);
+      await served.kill();
+      const [one, steps] = await sent;
+      served = await serve(root, key);
+
+      const whole = { size: bytes.length, sha256: sha256(bytes) };
+      const files = await filesOf(served.now(oneUrl));
+      // an answer of success was the truth, and without one it is all or nothing
+      if (one === 201 || files.length > 0) expect(files).toMatchObject([whole]);
+      const state = await fetch(served.now(location), { method: "HEAD" });
+      const offset = Number(state.headers.get("upload-offset"));
+      expect(offset).toBeLessThanOrEqual(bytes.length);
+      if (steps === 201) expect(state.headers.get("upload-complete")).toBe("?1");
+      if (state.headers.get("upload-complete") === "?0") {
+        const partial = await filesOf(served.now(stepsUrl));
+        expect(partial).toEqual([]);
+        const rest = bytes.subarray(offset);
+        expect(await send(served.now(location), "PATCH", step(offset, true), rest)).toBe(201);
+      }
+      expect(await filesOf(served.now(stepsUrl))).toMatchObject([whole]);
+    }
+    const left = (await readdir(root, { recursive: true })).filter((name) =>
+      name.includes("part-"),
+    );
+    expect(left).toEqual([]);
+  },
+);

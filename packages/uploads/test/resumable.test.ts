@@ -1,0 +1,298 @@
+import { createHash } from "node:crypto";
+import { request as httpRequest } from "node:http";
+import { describe, expect, test, vi } from "vitest";
+import {
+  alice,
+  bearer,
+  noise,
+  png,
+  startUploadServer,
+  type UploadServer,
+} from "./upload-server.ts";
+
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+type Fields = Record<string, string>;
+
+function ask(
+  url: string,
+  method: string,
+  headers: Fields = {},
+  body?: Uint8Array<ArrayBuffer>,
+): Promise<Response> {
+  return fetch(url, { method, headers: { ...bearer("alice"), ...headers }, ...(body && { body }) });
+}
+
+/** Begins a file without any bytes. */
+async function begin(url: string, headers: Fields = {}): Promise<string> {
+  const answer = await ask(url, "POST", { "upload-complete": "?0", ...headers });
+  expect(answer.status).toBe(201);
+  return answer.headers.get("location")!;
+}
+
+function append(
+  location: string,
+  offset: number,
+  body: Uint8Array<ArrayBuffer>,
+  complete = false,
+): Promise<Response> {
+  const headers = {
+    "content-type": "application/partial-upload",
+    "upload-offset": String(offset),
+    "upload-complete": complete ? "?1" : "?0",
+  };
+  return ask(location, "PATCH", headers, body);
+}
+
+async function offsetOf(location: string): Promise<number> {
+  const { headers } = await ask(location, "HEAD");
+  return Number(headers.get("upload-offset"));
+}
+
+test("a file in three steps is the file, with its digest", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot();
+  const bytes = noise(9_000_000);
+  const location = await begin(url, {
+    "upload-length": String(bytes.length),
+    "content-disposition": "inline; filename=big.bin",
+    "repr-digest": `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`,
+  });
+  expect(location.startsWith(`${url}/`)).toBe(true);
+  const second = await append(location, 0, bytes.subarray(0, 100));
+  expect([
+    second.status,
+    second.headers.get("upload-offset"),
+    second.headers.get("upload-complete"),
+  ]).toEqual([204, "100", "?0"]);
+  expect((await append(location, 100, bytes.subarray(100, 8_500_000))).status).toBe(204);
+  const state = await ask(location, "HEAD");
+  expect(state.status).toBe(204);
+  expect(Object.fromEntries(state.headers)).toMatchObject({
+    "upload-offset": "8500000",
+    "upload-complete": "?0",
+    "upload-length": "9000000",
+    "upload-limit": expect.stringMatching(/^max-size=50000000, max-age=\d+$/),
+    "cache-control": expect.stringContaining("no-store"),
+  });
+  const last = await append(location, 8_500_000, bytes.subarray(8_500_000), true);
+  expect([last.status, last.headers.get("upload-complete")]).toEqual([201, "?1"]);
+  const facts = {
+    name: "big.bin",
+    size: bytes.length,
+    mimeType: "application/octet-stream",
+    sha256: sha256(bytes),
+  };
+  expect(await last.json()).toMatchObject({ uploadId, ...facts });
+  const whole = await ask(location, "HEAD");
+  expect([whole.headers.get("upload-complete"), whole.headers.get("upload-offset")]).toEqual([
+    "?1",
+    "9000000",
+  ]);
+  // its bytes and its record: the parts are gone
+  expect(await server.files()).toHaveLength(2);
+  const [file] = await server.uploads.confirm(alice, uploadId, [facts]);
+  const { body } = await file!.open();
+  expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+});
+
+test("an upload in one request that allows for more is one as well", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot();
+  const answer = await ask(url, "PUT", { "upload-complete": "?1" }, noise(70_000));
+  expect([answer.status, answer.headers.get("upload-complete")]).toEqual([201, "?1"]);
+  expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 70_000 }]);
+  const empty = server.slot();
+  const location = await begin(empty.url);
+  expect((await append(location, 0, new Uint8Array(0), true)).status).toBe(201);
+});
+
+test("several files of one slot have an address each", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const locations = [await begin(url), await begin(url)];
+  await append(locations[1]!, 0, noise(20), true);
+  await append(locations[0]!, 0, noise(10), true);
+  expect((await server.uploads.received(alice, uploadId)).map(({ size }) => size)).toEqual([
+    20, 10,
+  ]);
+  expect((await ask(url, "POST", { "upload-complete": "?0" })).status).toBe(409);
+});
+
+describe("refused", () => {
+  test("a step at another offset, which is told the right one", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot().url);
+    await append(location, 0, noise(1_000));
+    for (const wrong of [0, 999, 1_001]) {
+      const answer = await append(location, wrong, noise(10));
+      expect([answer.status, answer.headers.get("upload-offset")]).toEqual([409, "1000"]);
+      expect(await answer.json()).toMatchObject({
+        type: "https://iana.org/assignments/http-problem-types#mismatching-upload-offset",
+        "expected-offset": 1_000,
+      });
+    }
+    expect(await offsetOf(location)).toBe(1_000);
+  });
+
+  test("the same part a second time, at once or after the other", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot().url);
+    const part = noise(300_000);
+    const answers = await Promise.allSettled([
+      append(location, 0, part),
+      append(location, 0, part),
+    ]);
+    const statuses = answers.map((answer) =>
+      answer.status === "fulfilled" ? answer.value.status : 0,
+    );
+    // the newer ends the older one, and finds what that had kept
+    expect(statuses.filter((status) => status === 204).length).toBeLessThanOrEqual(1);
+    const offset = await offsetOf(location);
+    expect(offset).toBeLessThanOrEqual(300_000);
+    expect((await append(location, 0, part)).status).toBe(offset === 0 ? 204 : 409);
+  });
+
+  test("steps that do not say what they are", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot().url);
+    const type = { "content-type": "application/partial-upload" };
+    for (const [headers, status] of [
+      [{ "upload-offset": "0", "upload-complete": "?0" }, 415],
+      [{ ...type, "upload-complete": "?0" }, 400],
+      [{ ...type, "upload-offset": "0" }, 400],
+      [{ ...type, "upload-offset": "-1", "upload-complete": "?0" }, 400],
+      [{ ...type, "upload-offset": "0", "upload-complete": "1" }, 400],
+    ] as const)
+      expect((await ask(location, "PATCH", headers, noise(5))).status).toBe(status);
+    expect(await offsetOf(location)).toBe(0);
+  });
+
+  test("lengths that do not agree", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot().url, { "upload-length": "100" });
+    expect((await append(location, 0, noise(99), true)).status).toBe(400);
+    expect((await append(location, 0, noise(101))).status).toBe(413);
+    // a file that went over its length is void
+    expect((await ask(location, "HEAD")).status).toBe(404);
+    await expect.poll(() => server.files()).toEqual([]);
+    const large = await ask(server.slot({ maxBytes: 10 }).url, "POST", {
+      "upload-complete": "?0",
+      "upload-length": "11",
+    });
+    expect(large.status).toBe(413);
+  });
+
+  test("a file of another type or digest, and nothing is kept", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot({ accept: ["image/png"] }).url, {
+      "content-type": "image/png",
+    });
+    expect((await append(location, 0, noise(9_000))).status).toBe(415);
+    await expect.poll(() => server.files()).toEqual([]);
+    const small = await begin(server.slot().url, { "content-type": "image/gif" });
+    expect((await append(small, 0, png(100), true)).status).toBe(415);
+    const digest = `sha-256=:${Buffer.alloc(32).toString("base64")}:`;
+    const wrong = await begin(server.slot().url, { "repr-digest": digest });
+    const answer = await append(wrong, 0, noise(100), true);
+    expect([answer.status]).toEqual([422]);
+    await expect.poll(() => server.files()).toEqual([]);
+  });
+
+  test("whoever is not its owner, and ids that are none", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    const location = await begin(url);
+    for (const method of ["HEAD", "PATCH", "DELETE"]) {
+      expect((await fetch(location, { method, headers: bearer("bob") })).status).toBe(404);
+      expect((await fetch(location, { method })).status).toBe(401);
+      for (const id of ["..", "x", "%2e%2e", "A".repeat(32), `${"A".repeat(32)}/..%2f`])
+        expect((await ask(`${url}/${id}`, method)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect(await offsetOf(location)).toBe(0);
+  });
+
+  test("a step after the last one", async () => {
+    const server = await startUploadServer();
+    const location = await begin(server.slot().url);
+    await append(location, 0, noise(50), true);
+    expect((await append(location, 50, noise(50), true)).status).toBe(409);
+    expect(await offsetOf(location)).toBe(50);
+  });
+});
+
+test("a file that is given up is gone, and one that is confirmed cannot be", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot();
+  const location = await begin(url);
+  await append(location, 0, noise(500));
+  expect((await ask(location, "DELETE")).status).toBe(204);
+  expect((await ask(location, "DELETE")).status).toBe(404);
+  expect(await server.files()).toEqual([]);
+  const other = await begin(url);
+  await append(other, 0, noise(500), true);
+  const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };
+  const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
+  expect((await ask(other, "DELETE")).status).toBe(409);
+  expect((await file!.open()).info.size).toBe(500);
+});
+
+/** Sends a part of a body that was announced to be longer, and hangs up. */
+async function cutOff(
+  server: UploadServer,
+  url: string,
+  method: string,
+  headers: Fields,
+  bytes: Uint8Array,
+): Promise<void> {
+  const { uploadId } = /\/uploads\/(?<uploadId>[^/]+)/.exec(url)!.groups as { uploadId: string };
+  expect(uploadId).not.toBe("");
+  const sending = httpRequest(url, {
+    method,
+    headers: { ...bearer("alice"), ...headers, "content-length": String(bytes.length + 1_000) },
+  });
+  sending.on("error", () => {});
+  const closed = new Promise<void>((resolve) => sending.once("close", () => resolve()));
+  const before = server.records.length;
+  sending.write(bytes);
+  await expect.poll(() => server.server.listenerCount("request") && sending.writableLength).toBe(0);
+  await vi.waitFor(async () => {
+    const overview = await fetch(url.split("/").slice(0, 6).join("/"), {
+      headers: bearer("alice"),
+    });
+    expect((await overview.json()) as { received: number }).toMatchObject({
+      received: bytes.length,
+    });
+  });
+  sending.destroy();
+  await closed;
+  await expect.poll(() => server.records.length).toBeGreaterThan(before);
+}
+
+test("a body that is cut off keeps what came in steps, and nothing of one that came at once", async () => {
+  const server = await startUploadServer();
+  const { url } = server.slot();
+  const bytes = noise(100_000);
+  await cutOff(server, url, "PUT", {}, bytes);
+  await expect.poll(() => server.files()).toEqual([]);
+  expect(server.records.at(-1)).toMatchObject({
+    step: "receive",
+    outcome: "aborted",
+    bytes: 100_000,
+  });
+
+  const location = await begin(url);
+  const step = {
+    "content-type": "application/partial-upload",
+    "upload-offset": "0",
+    "upload-complete": "?1",
+  };
+  await cutOff(server, location, "PATCH", step, bytes);
+  expect(await offsetOf(location)).toBe(100_000);
+  const rest = noise(1_000);
+  const last = await append(location, 100_000, rest, true);
+  expect(await last.json()).toMatchObject({
+    size: 101_000,
+    sha256: sha256(Buffer.concat([bytes, rest])),
+  });
+});

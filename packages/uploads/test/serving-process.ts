@@ -1,0 +1,34 @@
+// Serves uploads into a folder until it is killed: node serving-process.mjs <folder> <key>
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { createUploads, withUploads } from "@sluice/uploads";
+
+const [root = "", keys = ""] = process.argv.slice(2);
+const sluice = createSluice({
+  storage: createMemoryBackend(),
+  baseUri: "files://demo/",
+  // slots are for this address, wherever the process that made them listened
+  endpoint: "http://127.0.0.1:1/mcp",
+  keys,
+  onWarning: () => {},
+  onError: () => {},
+});
+const uploads = createUploads(sluice, {
+  storage: createFsBackend({ root, writable: true }),
+  unscanned: "allow",
+  maxBytes: 2 * 2 ** 30,
+});
+const mcp = withSluice({ fetch: async () => new Response() }, sluice);
+const server = createServer(toNodeHandler(withUploads(mcp, uploads)));
+server.listen(0, "127.0.0.1", () => {
+  const { port } = server.address() as AddressInfo;
+  const terms = { accept: [], maxBytes: 2 * 2 ** 30, maxFiles: 100 };
+  const urls = Array.from({ length: 2 }, () => uploads.reserve(undefined, terms).url);
+  process.stdout.write(`${JSON.stringify({ port, urls })}\n`);
+});
+process.on("message", () => process.send?.(process.memoryUsage().rss));

@@ -1,0 +1,93 @@
+import type { ObjectInfo } from "@sluice/storage";
+import { expect, test, vi } from "vitest";
+import { folderOf, partKey, planKey, readObject, recordKey } from "../src/lib/layout.ts";
+import { stateOf } from "../src/lib/upload-state.ts";
+import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+
+const claim = { name: "n", size: 100, mimeType: "application/octet-stream" };
+const minute = 60_000;
+
+async function sent(server: UploadServer, ttlMs: number): Promise<string> {
+  const terms = { accept: [], maxBytes: 1_000, maxFiles: 2 };
+  const { url, uploadId } = server.uploads.reserve(alice, terms, { ttlMs });
+  const init = { method: "PUT", headers: bearer("alice"), body: noise(100) };
+  expect((await fetch(url, init)).status).toBe(201);
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  expect((await fetch(url, { method: "POST", headers, body: noise(10) })).status).toBe(201);
+  return uploadId;
+}
+
+async function sweepAt(server: UploadServer, afterMs: number): Promise<void> {
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + afterMs);
+  await server.uploads.sweep().finally(() => vi.restoreAllMocks());
+}
+
+test("what nobody confirmed goes five minutes after the end of its slot, and not before", async () => {
+  const server = await startUploadServer();
+  await sent(server, 2 * minute);
+  const before = await server.files();
+  expect(before).toHaveLength(4);
+  await sweepAt(server, 6.5 * minute);
+  expect(await server.files()).toEqual(before);
+  await sweepAt(server, 7.5 * minute);
+  expect(await server.files()).toEqual([]);
+});
+
+test("confirmed files stay for as long as they are wanted, and what was beside them goes", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server, 2 * minute);
+  const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
+  await sweepAt(server, 8 * minute);
+  // bytes, record and marker
+  expect(await server.files()).toHaveLength(3);
+  expect((await file!.open()).info.size).toBe(100);
+  await file!.remove();
+  await sweepAt(server, 8 * minute);
+  expect(await server.files()).toEqual([]);
+});
+
+test("an upload that was confirmed too late is refused", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server, 2 * minute);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
+  const late = server.uploads.confirm(alice, uploadId, [claim]).finally(() => vi.restoreAllMocks());
+  await expect(late).rejects.toMatchObject({ code: "expired" });
+});
+
+test("a server that starts sweeps, and counts what is there already", async () => {
+  const first = await startUploadServer();
+  await sent(first, 2 * minute);
+  const root = (await first.files())[0]!.split("/uploads/")[0]!;
+  const uploads = { quota: { bytes: 150 } };
+  const second = await startUploadServer({ root, uploads });
+  await second.uploads.sweep();
+  const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
+  const { url } = second.uploads.reserve(alice, terms);
+  const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
+  expect((await fetch(url, init)).status).toBe(507);
+});
+
+test("states follow from what lies in storage alone", () => {
+  const uploadId = "A".repeat(32);
+  const fileId = "B".repeat(32);
+  const folder = folderOf({ uploadId, owner: "0a", expiresAt: 5_000 });
+  const object = (key: string, size = 10): ObjectInfo => ({ key, size });
+  const plan = object(planKey(folder, fileId));
+  const parts = [0, 10, 20].map((offset) => object(partKey(folder, fileId, offset)));
+  expect(stateOf([])).toMatchObject({ phase: "reserved" });
+  expect(stateOf([plan, ...parts]).unfinished.get(fileId)?.offset).toBe(30);
+  // a part behind a gap was never promised
+  expect(stateOf([plan, parts[0]!, parts[2]!]).unfinished.get(fileId)).toEqual({
+    offset: 10,
+    parts: [parts[0]!.key],
+  });
+  expect(stateOf([...parts]).unfinished.size).toBe(0);
+  const record = object(recordKey(folder, 0));
+  expect(stateOf([plan, record])).toMatchObject({ phase: "stored", places: [0], expiresAt: 5_000 });
+  expect(stateOf([record, object(`${folder}confirmed`)]).phase).toBe("confirmed");
+  // another folder of the same upload is none of ours
+  const foreign = folderOf({ uploadId, owner: "0b", expiresAt: 5_000 });
+  expect(stateOf([plan, object(`${foreign}confirmed`)]).phase).toBe("receiving");
+  for (const key of ["uploads/x/0a.5/confirmed", `${folder}other`, `uploads/${uploadId}/confirmed`])
+    expect(readObject({ key })).toBeUndefined();
+});
