@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "@sluice/core";
-import { createSluice, type SluiceOptions } from "@sluice/server";
+import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
@@ -39,6 +39,7 @@ export interface AskedPage {
 /** A server with upload pages over a folder of its own. */
 export interface PageSite extends AsyncDisposable {
   readonly origin: string;
+  readonly sluice: Sluice;
   readonly pages: Uploads["parts"]["pages"];
   readonly uploads: Uploads;
   readonly errors: unknown[];
@@ -68,6 +69,7 @@ export async function startPageSite(
     keys: "ephemeral",
     onError: (error) => void errors.push(error),
     onWarning: () => {},
+    anonymous: true,
     ...options.sluice,
   });
   const backend = createFsBackend({ root, writable: true });
@@ -84,6 +86,7 @@ export async function startPageSite(
   });
   const site: PageSite = {
     origin,
+    sluice,
     pages,
     uploads,
     errors,

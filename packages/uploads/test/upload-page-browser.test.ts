@@ -4,6 +4,7 @@ import type { Browser, BrowserContextOptions, FileChooser, Page } from "playwrig
 import type { ClaimedFile } from "@sluice/uploads";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { hasBrowser, startBrowser } from "../../../e2e/bed/browser.ts";
+import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import type { Fields } from "../src/lib/elicit-fields.ts";
 import {
   chooseGenerated,
@@ -64,6 +65,11 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     { message, ...options }: BrowserContextOptions & { message?: string } = {},
   ): Promise<AskedPage> {
     const asked = await site.ask(fields, message);
+    await visitPage(asked.url, options);
+    return asked;
+  }
+
+  async function visitPage(url: string, options: BrowserContextOptions = {}): Promise<void> {
     page = await browser.newPage(options);
     page.on("pageerror", ({ message: text }) => complaints.push(text));
     page.on("console", (line) => {
@@ -73,8 +79,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     });
     await page.addInitScript(reportViolations);
     await page.addInitScript(`globalThis.generate = ${generate.toString()}`);
-    await page.goto(asked.url);
-    return asked;
+    await page.goto(url);
   }
 
   const row = (name: string) => page.getByRole("listitem").filter({ hasText: name });
@@ -109,6 +114,43 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
   function sha256(...buffers: Buffer[]): string[] {
     return buffers.map((buffer) => createHash("sha256").update(buffer).digest("hex"));
   }
+
+  test.each(eras)(
+    "%s: a tool that asks a client without files gets them from here",
+    async (era) => {
+      const content = png(50_000);
+      const fetch = createToolServer(site.sluice, async (mcp, ctx) => {
+        const fields = { photo, note: { type: "string", title: "Note" } } as const;
+        const outcome = await site.uploads.requestFiles(ctx, { mcp, message: "A photo?", fields });
+        if (outcome.action === "ask") return outcome.result;
+        if (outcome.action !== "accept") throw new Error(outcome.action);
+        const { sha256: digest } = outcome.files.photo;
+        await outcome.files.photo.remove();
+        return { content: [{ type: "text", text: `${outcome.values.note}: ${digest}` }] };
+      });
+      const visited: Promise<void>[] = [];
+      const client = await connectAnswerer({
+        era,
+        fetch,
+        capabilities: { elicitation: { url: {} } },
+        answer({ url = "" }) {
+          const visit = async (): Promise<void> => {
+            await visitPage(url);
+            await page.getByLabel("Note").fill("Here");
+            await choose("Photo", [named("a.png", content, "image/png")]);
+            await until("a.png", "sent");
+            await page.getByRole("button", { name: "Done" }).click();
+          };
+          // the user agrees to open the link; what happens there takes its time
+          visited.push(visit());
+          return { action: "accept" };
+        },
+      });
+      const result = await client.callTool({ name: "look", arguments: {} });
+      await Promise.all(visited);
+      expect(result.content).toEqual([{ type: "text", text: `Here: ${sha256(content)[0]}` }]);
+    },
+  );
 
   test("sends what was picked, byte for byte, and says Done to the tool that waits", async () => {
     const asked = await open({ photo, papers, note: { type: "string", title: "Note" } });
