@@ -60,5 +60,5 @@ export function send(
 
 /** A source over bytes. */
 export function bytesSource(bytes: Buffer, name = "a.bin"): FileSource {
-  return blobSource(new Blob([bytes as Uint8Array<ArrayBuffer>]), name, "application/octet-stream");
+  return blobSource(new Blob([bytes]), name, "application/octet-stream");
 }

@@ -90,7 +90,10 @@ function hintFor(error: SluiceError): string | undefined {
 
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
 function join(message: string, hint: string | undefined): string {
-  const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(/^client: /, "");
+  const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(
+    /^(?:client|uploads): /,
+    "",
+  );
   if (hint === undefined) return text;
   const end = text.lastIndexOf("; ");
   return `${end < 0 ? text : text.slice(0, end)}; ${hint}`;

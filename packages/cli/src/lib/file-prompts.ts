@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { confirm, isCancel, select, text } from "@clack/prompts";
 import type { FileField, FileRequest, FilesAnswer, FormValue } from "@sluice/uploads/client";
 import { isAccepted, typeOfName } from "@sluice/uploads/client";
-import { fault } from "./failure.ts";
+import { fault, Stopped } from "./failure.ts";
 import { note } from "./print.ts";
 import { printable } from "./printable.ts";
 import { formatBytes } from "./quantity.ts";
@@ -59,8 +59,7 @@ interface Screen {
 /** What was answered. Ctrl-C at a question is what it is everywhere else. */
 function heard<Value>(answer: Value): Exclude<Value, symbol> {
   if (!isCancel(answer)) return answer as Exclude<Value, symbol>;
-  process.kill(process.pid, "SIGINT");
-  throw fault("interrupted", "declined", "nothing was sent");
+  throw new Stopped("interrupted");
 }
 
 async function askForFiles(field: FileField, screen: Screen): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { UploadedReference } from "@sluice/uploads/client";
 import { createFileSender } from "@sluice/uploads/client/node";
 import { connect, translating, type ConnectOptions } from "./connect.ts";
@@ -21,6 +21,17 @@ export interface PutOptions extends ConnectOptions {
   readonly trust?: readonly string[];
   readonly json?: boolean;
 }
+
+/** What to do next, where it is something else than after a download. */
+const hints: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "ask whoever runs the server whether it takes files",
+  unsupported: "send a file of a type that the tool takes",
+  too_large: "send a smaller one, or ask for a higher limit",
+  no_space: "ask whoever runs the server to make room",
+  corrupt: "run the same command again, and tell the server's operator if it stays so",
+  precondition_failed: "run the same command again",
+  untrusted: "pass --trust ORIGIN if you trust that address with the file",
+};
 
 type Sender = ReturnType<typeof createFileSender>;
 
@@ -78,6 +89,9 @@ export async function putCommand(
       if (!chosen.isList) await hand([reference], client, server, chosen, options);
     }
     if (chosen.isList) await hand(sent, client, server, chosen, options);
+  } catch (error) {
+    const hint = SluiceError.is(error) ? hints[error.code] : undefined;
+    throw hint === undefined ? error : new Advice(error, hint);
   } finally {
     bar.clear();
     await client.close();
