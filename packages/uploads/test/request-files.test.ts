@@ -1,4 +1,5 @@
 import type { Client } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
 import { createRequestFiles, type FileRequest } from "../src/lib/request-files.ts";
 import type { Fields } from "../src/lib/elicit-fields.ts";
@@ -299,4 +300,27 @@ test("modern: a state is good once, for its principal and its question only", as
   });
   await expect(look(eve)).rejects.toMatchObject(refused);
   expect(slots.confirmed.size).toBe(1);
+});
+
+test.each(eras)("%s: a scanner that does not know yet is asked again", async (era) => {
+  const sluice = createPlainSluice();
+  const slots = createFakeSlots();
+  let patience = 2;
+  const confirm: typeof slots.confirm = async (...args) => {
+    if (patience-- > 0) throw new SluiceError("unavailable", "fake: scanning", { retryAfterMs: 5 });
+    return slots.confirm(...args);
+  };
+  const requestFiles = createRequestFiles(sluice.host, { ...slots, confirm });
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
+    if (outcome.action === "ask") return outcome.result;
+    return { content: [{ type: "text", text: outcome.action }] };
+  });
+  const client = await connectAnswerer({
+    era,
+    fetch,
+    answer: (asked) => ({ action: "accept", content: { picture: upload(slots, asked) } }),
+  });
+  expect(await look(client)).toEqual({ text: "accept", isError: false });
+  expect(patience).toBe(-1);
 });

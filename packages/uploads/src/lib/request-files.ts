@@ -11,6 +11,7 @@ import {
 import { SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { callerOf, eraOf, type Host } from "@sluice/server";
+import { sleep, systemClock } from "@sluice/storage";
 import { z } from "zod";
 import { readAnswer, type Answer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
@@ -116,7 +117,8 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
         for (const [name, claims] of answer.files) {
           if (claims.length === 0) continue;
           const { uploadId } = expected.get(name)!;
-          confirmed.set(name, await slots.confirm(principal, uploadId, claims, { signal }));
+          const confirm = () => slots.confirm(principal, uploadId, claims, { signal });
+          confirmed.set(name, await patiently(confirm, signal));
         }
     } catch (error) {
       const kept = [...confirmed.values()].flat();
@@ -221,7 +223,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     );
     let raw = ctx.mcpReq.inputResponses?.[inputKey];
     if (pageId !== undefined && isConsent(raw)) {
-      const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
+      const waitMs = Math.min(patienceMs, expiresAt - Date.now());
       raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
       if (raw === undefined) {
         // the client calls again by itself when there is nothing to ask
@@ -269,10 +271,24 @@ interface Asked {
 const defaultTtlMs = 900_000;
 /** The only question of its call. */
 const inputKey = "files";
-/** How long a repeated call waits for the page: clients give up on a request after 60 s. */
-const pageWaitMs = 45_000;
+/** How long a call waits for a page or a scanner: clients give up on a request after 60 s. */
+const patienceMs = 45_000;
 
 const consentSchema = z.looseObject({ action: z.enum(["accept", "decline", "cancel"]) });
+
+/** A scanner may not know yet what a file is. */
+async function patiently<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const until = systemClock.now() + patienceMs;
+  for (;;) {
+    try {
+      return await confirm();
+    } catch (error) {
+      const leftMs = until - systemClock.now();
+      if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
+      await sleep(systemClock, Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
+    }
+  }
+}
 
 function isConsent(raw: unknown): boolean {
   return raw === undefined || consentSchema.safeParse(raw).data?.action === "accept";

@@ -1,0 +1,170 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+
+async function startListening() {
+  let listener: RequestListener | undefined;
+  const server = createServer((req, res) => listener?.(req, res));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  const sluice = createSluice({
+    storage: createMemoryBackend({ "report.txt": "a report" }),
+    baseUri: "files://demo/",
+    endpoint,
+    keys: "ephemeral",
+    onWarning() {},
+  });
+  return { endpoint, sluice, listen: (next: RequestListener) => void (listener = next) };
+}
+
+async function startFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-readme-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+test("the examples of the README run", async () => {
+  const { endpoint, sluice, listen } = await startListening();
+  const folder = await startFolder();
+
+  // #region server
+  const { createFsBackend } = await import("@sluice/storage-fs");
+  const { createUploads, withUploads } = await import("@sluice/uploads");
+
+  const uploads = createUploads(sluice, {
+    storage: createFsBackend({ root: folder, writable: true }),
+    unscanned: "allow",
+  });
+
+  const mcp = createMcpHandler(() => {
+    const server = new McpServer({ name: "demo", version: "1.0.0" });
+    server.registerTool("count_lines", { description: "Counts lines" }, async (ctx) => {
+      const outcome = await uploads.requestFiles(ctx, {
+        mcp: server,
+        message: "Which text shall I count?",
+        fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
+      });
+      if (outcome.action === "ask") return outcome.result; // modern era: the client calls again
+      if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
+
+      const { text } = outcome.files;
+      let lines = 0;
+      const { body } = await text.open();
+      for await (const chunk of body) for (const byte of chunk) if (byte === 10) lines += 1;
+      await text.remove();
+      return { content: [{ type: "text", text: `${text.name} has ${lines} lines.` }] };
+    });
+    return sluice.attach(server);
+  });
+  const handler = toNodeHandler(withUploads(withSluice(mcp, sluice), uploads));
+  // #endregion
+  onTestFinished(() => uploads.close());
+  listen(handler);
+
+  const path = join(await startFolder(), "poem.txt");
+  await writeFile(path, "one\ntwo\nthree\n");
+
+  // #region client
+  const { createFileSender } = await import("@sluice/uploads/client/node");
+
+  const sender = createFileSender({
+    endpoint,
+    async onFilesRequested({ message, origin, fields }) {
+      console.log(`${origin} asks: ${message}`); // show it to the user, and let the user choose
+      return { action: "accept", files: { [fields[0]!.name]: [path] } };
+    },
+  });
+  const client = new (sender.extend(Client))(
+    { name: "demo", version: "1.0.0" },
+    { versionNegotiation: { mode: "auto" } },
+  );
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(endpoint), { fetch: sender.fetch() }),
+  );
+  // #endregion
+  onTestFinished(() => client.close());
+
+  const { content } = await client.callTool({ name: "count_lines" });
+  expect(content).toEqual([{ type: "text", text: "poem.txt has 3 lines." }]);
+});
+
+test("the example of scanning runs", async () => {
+  const { sluice } = await startListening();
+  const seen: string[] = [];
+  const scanner = {
+    async scan(body: ReadableStream<Uint8Array>) {
+      seen.push(await new Response(body).text());
+      return { isInfected: true };
+    },
+  };
+
+  // #region scan
+  const { createUploads } = await import("@sluice/uploads");
+
+  const uploads = createUploads(sluice, {
+    storage: createMemoryBackend(),
+    async onScan(body) {
+      const { isInfected } = await scanner.scan(body);
+      return isInfected ? "reject" : "clean";
+    },
+  });
+  // #endregion
+  onTestFinished(() => uploads.close());
+  const bytes = new TextEncoder().encode("a virus");
+  const terms = { accept: [], maxBytes: 100, maxFiles: 1 };
+  const kept = uploads.keep(undefined, { mimeType: "text/plain", bytes }, terms);
+  await expect(kept).rejects.toMatchObject({ name: "SluiceError" });
+  expect(seen).toEqual(["a virus"]);
+});
+
+test("the example of SEP-2631 runs", async () => {
+  const { endpoint, sluice, listen } = await startListening();
+  const { createUploads, withUploads } = await import("@sluice/uploads");
+  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+  onTestFinished(() => uploads.close());
+
+  // #region files
+  const { createFileTransfer, fileInput } = await import("@sluice/uploads");
+
+  const files = createFileTransfer(sluice, uploads);
+  const terms = { accept: ["text/*"], maxBytes: 1_000_000 };
+
+  const mcp = createMcpHandler(() => {
+    const server = new McpServer({ name: "demo", version: "1.0.0" });
+    const inputSchema = z.object({ draft: fileInput(terms).describe("The draft to compare") });
+    server.registerTool("compare", { inputSchema }, async ({ draft }, ctx) => {
+      const text = await files.open(draft, terms, { mcp: server, ctx });
+      const report = await files.value("files://demo/report.txt", { mcp: server, ctx });
+      return {
+        content: [{ type: "text", text: text.sha256 }],
+        structuredContent: { report },
+      };
+    });
+    return files.attach(sluice.attach(server));
+  });
+  // #endregion
+  listen(toNodeHandler(withUploads(withSluice(mcp, sluice), uploads)));
+  const client = new Client(
+    { name: "demo", version: "1.0.0" },
+    { versionNegotiation: { mode: "auto" } },
+  );
+  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
+  onTestFinished(() => client.close());
+  const draft = "data:text/plain,a%20draft";
+  const result = await client.callTool({ name: "compare", arguments: { draft } });
+  expect(result.structuredContent).toMatchObject({ report: { name: "report.txt", size: 8 } });
+});
