@@ -25,7 +25,8 @@ export type {
   FileField,
   ValueField,
 } from "./lib/elicit-fields.ts";
-export type { FileRequest, FilesOutcome, RequestFiles } from "./lib/request-files.ts";
+export type { FilesOutcome } from "./lib/elicit-settlement.ts";
+export type { FileRequest, RequestFiles } from "./lib/request-files.ts";
 
 // SEP-2631, experimental
 export {

@@ -11,23 +11,20 @@ import {
 import { SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { callerOf, eraOf, type Host } from "@sluice/server";
-import { sleep, systemClock } from "@sluice/storage";
 import { z } from "zod";
-import { readAnswer, type Answer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
   fileFieldsOf,
   questionOf,
   termsOf,
-  type AnsweredFiles,
-  type AnsweredValues,
   type BinaryQuestion,
   type Fields,
 } from "./elicit-fields.ts";
 import { awaitAnswer, type UploadPages } from "./elicit-page.ts";
+import { createSettlement, type FilesOutcome, type Settling } from "./elicit-settlement.ts";
 import { createQuestionStates, type QuestionState } from "./elicit-state.ts";
 import { letBinaryPass, wayTo, type Way } from "./elicit-way.ts";
 import { newId } from "./random-id.ts";
-import type { Slot, Slots, UploadedFile } from "./slots.ts";
+import type { Slot, Slots } from "./slots.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
@@ -46,19 +43,6 @@ export interface FileRequest<F extends Fields = Fields> {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** How it went. */
-export type FilesOutcome<F extends Fields = Fields> =
-  /** Confirmed files, yours until you remove them, and the other fields. */
-  | {
-      readonly action: "accept";
-      readonly files: AnsweredFiles<F>;
-      readonly values: AnsweredValues<F>;
-    }
-  /** The user said no, or closed the question. Nothing is kept. */
-  | { readonly action: "decline" | "cancel" }
-  /** Modern era: return `result` from the tool. The client asks the user and repeats the call. */
-  | { readonly action: "ask"; readonly result: InputRequiredResult };
-
 /** Asks the user for files from inside a tool. */
 export type RequestFiles = <const F extends Fields>(
   ctx: ServerContext,
@@ -68,6 +52,7 @@ export type RequestFiles = <const F extends Fields>(
 /** Makes the function that asks. Without `pages` only clients with `elicitation.binary` can be asked. */
 export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages): RequestFiles {
   const states = createQuestionStates(host);
+  const settlement = createSettlement(slots, host.onError);
 
   /** Who the files will belong to: a session is no part of it, since an upload is another request. */
   async function principalOf(mcp: McpServer, ctx: ServerContext): Promise<Principal | undefined> {
@@ -97,51 +82,6 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
   }
 
-  async function discardAll(uploadIds: Iterable<string>): Promise<void> {
-    const discarded = await Promise.allSettled([...uploadIds].map((id) => slots.discard(id)));
-    for (const result of discarded) if (result.status === "rejected") host.onError(result.reason);
-  }
-
-  /** Believes an answer or keeps nothing: files become readable when all of them agree. */
-  async function settle<F extends Fields>(
-    { principal, ctx, fields }: Settling<F>,
-    expected: ReadonlyMap<string, ExpectedSlot>,
-    raw: unknown,
-  ): Promise<FilesOutcome<F>> {
-    const { signal } = ctx.mcpReq;
-    const confirmed = new Map<string, readonly UploadedFile[]>();
-    let answer: Answer;
-    try {
-      answer = await readAnswer(fields, expected, raw);
-      if (answer.action === "accept")
-        for (const [name, claims] of answer.files) {
-          if (claims.length === 0) continue;
-          const { uploadId } = expected.get(name)!;
-          const confirm = () => slots.confirm(principal, uploadId, claims, { signal });
-          confirmed.set(name, await patiently(confirm, signal));
-        }
-    } catch (error) {
-      const kept = [...confirmed.values()].flat();
-      await Promise.allSettled(kept.map((file) => file.remove()));
-      await discardAll(uploadIdsOf(expected));
-      throw error;
-    }
-    const unused = [...expected].filter(([name]) => !confirmed.has(name));
-    await discardAll(uploadIdsOf(unused));
-    if (answer.action !== "accept") return answer;
-    const files = Object.fromEntries(
-      fileFieldsOf(fields).map(([name, { multiple }]) => {
-        const named = confirmed.get(name) ?? [];
-        return [name, multiple ? named : named[0]];
-      }),
-    );
-    return {
-      action: "accept",
-      files: files as AnsweredFiles<F>,
-      values: answer.values as AnsweredValues<F>,
-    };
-  }
-
   /** Legacy: a request to the client, while the call of the tool stays open. */
   async function askNow<F extends Fields>(
     settling: Settling<F>,
@@ -157,11 +97,11 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
           ? await askOnPage(ctx, question, expiresAt)
           : await send(ctx, question, expiresAt, request.onProgress);
     } catch (error) {
-      await discardAll(uploadIdsOf(reserved));
+      await settlement.discard(reserved);
       ctx.mcpReq.signal.throwIfAborted();
       throw error;
     }
-    return settle(settling, reserved, raw);
+    return settlement.settle(settling, reserved, raw);
   }
 
   async function askOnPage(
@@ -173,8 +113,8 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     const url = await pages!.pageUrl({ pageId, question, expiresAt });
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
     // "accept" only says that the user agreed to open the page
-    const consent = consentSchema.parse(await send(ctx, params, expiresAt));
-    if (consent.action !== "accept") return consent;
+    const consent = await send(ctx, params, expiresAt);
+    if (!isConsent(consent)) return consent;
     const { signal } = ctx.mcpReq;
     const answer = await awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal });
     if (answer === undefined) throw tooLate();
@@ -223,7 +163,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     );
     let raw = ctx.mcpReq.inputResponses?.[inputKey];
     if (pageId !== undefined && isConsent(raw)) {
-      const waitMs = Math.min(patienceMs, expiresAt - Date.now());
+      const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
       raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
       if (raw === undefined) {
         // the client calls again by itself when there is nothing to ask
@@ -231,7 +171,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
         return { action: "ask", result: inputRequired({ requestState }) };
       }
     }
-    return settle(settling, expected, raw);
+    return settlement.settle(settling, expected, raw);
   }
 
   return async (ctx, request) => {
@@ -254,14 +194,6 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
   };
 }
 
-/** What is known of a question while it is being answered. */
-interface Settling<F extends Fields = Fields> {
-  readonly ctx: ServerContext;
-  readonly principal: Principal | undefined;
-  readonly message: string;
-  readonly fields: F;
-}
-
 interface Asked {
   readonly question: BinaryQuestion;
   readonly slots: ReadonlyMap<string, Slot>;
@@ -271,32 +203,15 @@ interface Asked {
 const defaultTtlMs = 900_000;
 /** The only question of its call. */
 const inputKey = "files";
-/** How long a call waits for a page or a scanner: clients give up on a request after 60 s. */
-const patienceMs = 45_000;
+/** How long a repeated call waits for the page: clients give up on a request after 60 s. */
+const pageWaitMs = 45_000;
 
-const consentSchema = z.looseObject({ action: z.enum(["accept", "decline", "cancel"]) });
-
-/** A scanner may not know yet what a file is. */
-async function patiently<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const until = systemClock.now() + patienceMs;
-  for (;;) {
-    try {
-      return await confirm();
-    } catch (error) {
-      const leftMs = until - systemClock.now();
-      if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
-      await sleep(systemClock, Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
-    }
-  }
-}
-
+/** Absent on a call that was repeated only to wait. */
 function isConsent(raw: unknown): boolean {
-  return raw === undefined || consentSchema.safeParse(raw).data?.action === "accept";
+  return raw === undefined || consentSchema.safeParse(raw).success;
 }
 
-function* uploadIdsOf(slots: Iterable<[string, { readonly uploadId: string }]>): Iterable<string> {
-  for (const [, { uploadId }] of slots) yield uploadId;
-}
+const consentSchema = z.looseObject({ action: z.literal("accept") });
 
 function ask(
   request: object,

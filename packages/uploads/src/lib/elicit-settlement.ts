@@ -1,0 +1,107 @@
+import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError, type Principal } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/storage";
+import { readAnswer, type Answer, type ExpectedSlot } from "./elicit-answer.ts";
+import {
+  fileFieldsOf,
+  type AnsweredFiles,
+  type AnsweredValues,
+  type Fields,
+} from "./elicit-fields.ts";
+import type { Slots, UploadedFile } from "./slots.ts";
+
+/** How it went. */
+export type FilesOutcome<F extends Fields = Fields> =
+  /** Confirmed files, yours until you remove them, and the other fields. */
+  | {
+      readonly action: "accept";
+      readonly files: AnsweredFiles<F>;
+      readonly values: AnsweredValues<F>;
+    }
+  /** The user said no, or closed the question. Nothing is kept. */
+  | { readonly action: "decline" | "cancel" }
+  /** Modern era: return `result` from the tool. The client asks the user and repeats the call. */
+  | { readonly action: "ask"; readonly result: InputRequiredResult };
+
+/** What is known of a question while it is being answered. */
+export interface Settling<F extends Fields = Fields> {
+  readonly ctx: ServerContext;
+  readonly principal: Principal | undefined;
+  readonly message: string;
+  readonly fields: F;
+}
+
+/** Ends questions, one way or the other. */
+export interface Settlement {
+  /** Believes an answer or keeps nothing: files become readable when all of them agree. */
+  settle<F extends Fields>(
+    settling: Settling<F>,
+    expected: ReadonlyMap<string, ExpectedSlot>,
+    raw: unknown,
+  ): Promise<FilesOutcome<F>>;
+  /** Keeps nothing of what came. Never rejects. */
+  discard(slots: Iterable<readonly [string, { readonly uploadId: string }]>): Promise<void>;
+}
+
+/** Makes it for slots; what cannot be removed goes to `onError`, and is swept later. */
+export function createSettlement(slots: Slots, onError: (error: unknown) => void): Settlement {
+  const discard: Settlement["discard"] = async (unwanted) => {
+    const removals = [...unwanted].map(([, { uploadId }]) => slots.discard(uploadId));
+    for (const removal of await Promise.allSettled(removals))
+      if (removal.status === "rejected") onError(removal.reason);
+  };
+
+  return {
+    discard,
+    async settle<F extends Fields>(
+      { principal, ctx, fields }: Settling<F>,
+      expected: ReadonlyMap<string, ExpectedSlot>,
+      raw: unknown,
+    ): Promise<FilesOutcome<F>> {
+      const { signal } = ctx.mcpReq;
+      const confirmed = new Map<string, readonly UploadedFile[]>();
+      let answer: Answer;
+      try {
+        answer = await readAnswer(fields, expected, raw);
+        for (const [name, claims] of answer.action === "accept" ? answer.files : []) {
+          if (claims.length === 0) continue;
+          const { uploadId } = expected.get(name)!;
+          const confirm = () => slots.confirm(principal, uploadId, claims, { signal });
+          confirmed.set(name, await patiently(confirm, signal));
+        }
+      } catch (error) {
+        const kept = [...confirmed.values()].flat();
+        await Promise.allSettled(kept.map((file) => file.remove()));
+        await discard(expected);
+        throw error;
+      }
+      await discard([...expected].filter(([name]) => !confirmed.has(name)));
+      if (answer.action !== "accept") return answer;
+      const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
+        const named = confirmed.get(name) ?? [];
+        return [name, multiple ? named : named[0]];
+      });
+      return {
+        action: "accept",
+        files: Object.fromEntries(files) as AnsweredFiles<F>,
+        values: answer.values as AnsweredValues<F>,
+      };
+    },
+  };
+}
+
+/** How long a scanner may take to know what a file is: clients give up on a request after 60 s. */
+const scannerMs = 45_000;
+
+async function patiently<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const until = systemClock.now() + scannerMs;
+  for (;;) {
+    try {
+      return await confirm();
+    } catch (error) {
+      const leftMs = until - systemClock.now();
+      if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
+      await sleep(systemClock, Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
+    }
+  }
+}
