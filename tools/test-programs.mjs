@@ -16,6 +16,7 @@ const sources = [
   "e2e/bed/programs/serve.ts",
   "e2e/bed/programs/serve-binary.ts",
   "e2e/bed/programs/serve-storage.ts",
+  "e2e/bed/programs/serve-surveys.ts",
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
   "packages/cli/src/main.ts",
@@ -29,8 +30,10 @@ const sources = [
   "packages/state-redis/test/claiming-process.ts",
   "packages/transport-stdio/test/official-process.ts",
   "packages/transport-stdio/test/reading-process.ts",
+  "packages/transport-stdio/test/readme-process.ts",
   "packages/transport-stdio/test/serving-process.ts",
   "packages/transport-ws/test/serving-process.ts",
+  "packages/uploads/test/sending-process.ts",
   "packages/uploads/test/serving-process.ts",
 ];
 

@@ -33,7 +33,7 @@ function script(random: Random, hasChecksums: boolean): Buffer[] {
     ...(i >= 2 && { interleave: true }),
   }));
   const content = refs.map((binaryRef) => ({ type: "image", binaryRef }));
-  const parts = [
+  const parts: Buffer[] = [
     Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", id: 2, result: { content } })}\n`),
   ];
   for (const { streamId, bytes } of streams.slice(0, 2)) parts.push(whole(streamId, bytes));

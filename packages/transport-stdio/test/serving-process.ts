@@ -55,6 +55,7 @@ function schemaOf<Value>() {
     "~standard": {
       version: 1 as const,
       vendor: "test",
+      types: undefined as unknown as { readonly input: Value; readonly output: Value },
       validate: (value: unknown) => ({ value: value as Value }),
     },
   };

@@ -1,4 +1,5 @@
 import type { Experiment } from "./table.ts";
+import { binary } from "./tables/binary.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { memory } from "./tables/memory.ts";
 import { proxy } from "./tables/proxy.ts";
@@ -8,6 +9,7 @@ import { serveMany } from "./tables/serve-many.ts";
 import { serveSmall } from "./tables/serve-small.ts";
 import { stalled } from "./tables/stalled.ts";
 import { tokens } from "./tables/tokens.ts";
+import { upload } from "./tables/upload.ts";
 import { websocket } from "./tables/websocket.ts";
 
 /** Every table, in the order of the report. */
@@ -19,9 +21,11 @@ export const experiments: readonly Experiment[] = [
   memory,
   stalled,
   replaceBase64,
+  binary,
   download,
   downloadThrottled,
   proxy,
+  upload,
   tokens,
   websocket,
 ];

@@ -16,7 +16,7 @@ export interface FrameWriterOptions {
 }
 
 /** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
-const largestChunkBytes = 2 ** 19;
+const largestChunkBytes = 2 ** 18;
 
 interface Entry {
   readonly text: string;

@@ -18,7 +18,7 @@ export interface StdioLimits {
   readonly maxBinarySize?: number;
   /** Transfers under way at the same time, in each direction. Default 16. */
   readonly maxStreams?: number;
-  /** Bytes of one incoming transfer that wait for their reader. Default 1 MiB. */
+  /** Bytes of one incoming transfer that wait for their reader. Default 4 MiB. */
   readonly windowBytes?: number;
   /**
    * Milliseconds after which a transfer is given up when nothing comes, or nobody reads or takes
@@ -63,7 +63,7 @@ export class StdioChannel {
     this.#limits = {
       maxBinarySize: limits.maxBinarySize ?? 2 ** 30,
       maxStreams: limits.maxStreams ?? 16,
-      windowBytes: limits.windowBytes ?? 2 ** 20,
+      windowBytes: limits.windowBytes ?? 2 ** 22,
       idleMs: limits.idleMs ?? 30_000,
       maxMessageBytes: limits.maxMessageBytes ?? 2 ** 24,
     };

@@ -1,0 +1,25 @@
+// #region server
+import { McpServer } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { binaryReads } from "@sluice/binary-transfer";
+import { createSluice } from "@sluice/server";
+import { createFsBackend } from "@sluice/storage-fs";
+import { createStdioTransport } from "@sluice/transport-stdio";
+
+const sluice = createSluice({
+  storage: createFsBackend({ root: process.argv[2] ?? "." }),
+  baseUri: "files://demo/",
+  // nothing is served over HTTP here: no download URL is ever made
+  endpoint: "http://127.0.0.1/mcp",
+  keys: "ephemeral",
+  onWarning: () => {},
+});
+
+serveStdio(
+  () => {
+    const mcp = new McpServer({ name: "files", version: "1.0.0" });
+    return sluice.attach(mcp, { stream: false, binary: binaryReads });
+  },
+  { transport: createStdioTransport() },
+);
+// #endregion
