@@ -35,6 +35,8 @@ export interface ResumingOptions {
   /** Milliseconds that the tool works before each of its questions and before its result. */
   readonly workMs?: number;
   readonly register?: (mcp: McpServer) => void;
+  /** Calls of the tool run again after a restart. */
+  readonly reruns?: boolean;
 }
 
 /** A server with sessions, as a function. */
@@ -68,10 +70,16 @@ export function createServerOfSurveys(options: Pick<ResumingOptions, "workMs" | 
               method: "notifications/progress",
               params: { progressToken, progress: n, total: 3 },
             });
-          const { content } = await ctx.mcpReq.elicitInput({
+          const question = {
             message: `${name}: question ${n}`,
-            requestedSchema: { type: "object", properties: { text: { type: "string" } } },
-          });
+            requestedSchema: {
+              type: "object" as const,
+              properties: { text: { type: "string" as const } },
+            },
+          };
+          // without it the SDK asks on the stream of the session, not on that of this request
+          const related = { relatedRequestId: ctx.mcpReq.id };
+          const { content } = await ctx.mcpReq.elicitInput(question, related);
           answers.push(String(content?.["text"]));
         }
         await pause();
@@ -123,7 +131,15 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
   const onError = (error: unknown): void => void errors.push(error);
   const resumed = options.old
     ? undefined
-    : withResume(host, sluice, { store, retryMs: 5, onError, ...options.resume });
+    : withResume(host, sluice, {
+        store,
+        retryMs: 5,
+        onError,
+        ...(options.reruns && {
+          rerun: { allows: ({ method }) => method === "tools/call", server: surveys.server },
+        }),
+        ...options.resume,
+      });
   const handler = withSluice(resumed ?? host, sluice);
   return {
     handler,
@@ -143,6 +159,8 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
 export interface SurveyClient {
   /** Calls the tool; gives its text. */
   survey(name: string, options?: { readonly timeout?: number }): Promise<string>;
+  /** Calls another tool, without arguments; gives its text. */
+  call(tool: string): Promise<string>;
   /** Questions that it was asked, in order. */
   readonly asked: string[];
   /** Progress that it was told. */
@@ -207,6 +225,7 @@ export async function connectV2(options: SurveyClientOptions): Promise<SurveyCli
       const call = { name: "survey", arguments: { name } };
       return textOf(await client.callTool(call, { onprogress, timeout }));
     },
+    call: async (name) => textOf(await client.callTool({ name })),
     close: () => client.close(),
   };
 }
@@ -224,6 +243,7 @@ export async function connectV1(options: SurveyClientOptions): Promise<SurveyCli
       const call = { name: "survey", arguments: { name } };
       return textOf(await client.callTool(call, undefined, { onprogress, timeout }));
     },
+    call: async (name) => textOf(await client.callTool({ name })),
     close: () => client.close(),
   };
 }
@@ -232,4 +252,25 @@ export async function connectV1(options: SurveyClientOptions): Promise<SurveyCli
 export function surveyOf(name: string) {
   const asked = [1, 2, 3].map((n) => `${name}: question ${n}`);
   return { asked, progress: [1, 2, 3], text: asked.map((q) => `answer to ${q}`).join("|") };
+}
+
+/** The event store of the SDK's examples, for its own resuming (SEP-1699). */
+export function createSdkEventStore(): SdkEventStore {
+  const events: { readonly id: string; readonly streamId: string; readonly message: object }[] = [];
+  return {
+    async storeEvent(streamId, message) {
+      const id = `${streamId}_${events.length}`;
+      events.push({ id, streamId, message });
+      return id;
+    },
+    getStreamIdForEventId: async (id) => events.find((event) => event.id === id)?.streamId,
+    async replayEventsAfter(lastId, { send }) {
+      const at = events.findIndex(({ id }) => id === lastId);
+      const streamId = events[at]?.streamId ?? "";
+      for (const event of events.slice(at + 1))
+        if (event.streamId === streamId && "jsonrpc" in event.message)
+          await send(event.id, event.message as Parameters<SdkEventStore["storeEvent"]>[1]);
+      return streamId;
+    },
+  };
 }

@@ -40,16 +40,17 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   let wake: (() => void) | undefined;
   let overdue: ReturnType<typeof setTimeout> | undefined;
   let lastEventId: string | undefined;
-  let retryMs = 1_000;
+  let { retryMs } = limits;
   /** Tries in a row that failed, and connections in a row that brought nothing. */
   let failures = 0;
   let silences = 0;
 
   /** Takes in an event; `undefined` for one that the client has had. */
   function take({ id, data }: EventSourceMessage): "event" | "result" | undefined {
+    // the same again is as good as nothing
+    if (id !== lastEventId) silences = 0;
     if (id !== undefined) lastEventId = id;
     const message = data === "" ? undefined : parse(data);
-    silences = 0;
     if (isResponse(message))
       return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
     if (!isRequest(message)) return "event";
@@ -143,7 +144,8 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
         failures += 1;
         if (!SluiceError.is(error) || !error.retryable || failures >= limits.maxTries) throw error;
         body = undefined;
-        await pause(Math.min(error.retryAfterMs ?? 2 ** failures * 50, limits.maxRetryMs));
+        const againMs = error.retryAfterMs ?? 2 ** (failures - 1) * limits.retryMs;
+        await pause(Math.min(againMs, limits.maxRetryMs));
         signal.throwIfAborted();
       }
     }

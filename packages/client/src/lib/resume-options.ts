@@ -10,6 +10,8 @@ export interface ResumeOptions {
   readonly renewMs?: number;
   /** Tries in a row that bring nothing. Default 5. */
   readonly maxTries?: number;
+  /** Milliseconds to wait before a new try, where the server did not say; doubled after each that failed. Default 1,000. */
+  readonly retryMs?: number;
   /** Longest wait that a server may ask for with `retry`, in milliseconds. Default 60,000. */
   readonly maxRetryMs?: number;
   /** Most bytes of answers that wait for their turn. Default 4 MiB. */
@@ -25,6 +27,7 @@ export const resumeDefaults: Required<ResumeOptions> = {
   idleMs: 60_000,
   renewMs: 60_000,
   maxTries: 5,
+  retryMs: 1_000,
   maxRetryMs: 60_000,
   maxAnswerBytes: 4 * 1024 * 1024,
   maxEventLength: 16 * 1024 * 1024,

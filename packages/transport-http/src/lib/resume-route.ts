@@ -5,7 +5,7 @@ import { problem, problemOf, tagOf, type OriginGate, type Reply } from "@sluice/
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
 import { answerText, askName, isResponse } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";
-import { callerOf, eventAnswer } from "./resume-start.ts";
+import { callerOf, eventAnswer, knowsPriming } from "./resume-start.ts";
 import { readRecord, takeOver } from "./resume-takeover.ts";
 import { toResponse } from "./web-response.ts";
 
@@ -124,8 +124,10 @@ export async function answerEventId(
   if (await sluice.isSessionOver(sessionId)) return undefined;
   await takeOver(parts, { streamId, page, asked });
   const link = links.linkTo(member, place);
+  // SDKs forget the id that they came with: they come back from here only with one that they got here
+  const primed = knowsPriming(asked.request.headers.get("mcp-protocol-version"));
   // no 204 here: this client answers with a POST of its own, and would take it for the end
-  return eventAnswer(parts, { place, sessionId, link, primed: false, leaves: "idle" });
+  return eventAnswer(parts, { place, sessionId, link, primed, leaves: primed ? "idle" : "never" });
 }
 
 /** Whether a version belongs to the era without sessions. */

@@ -132,6 +132,6 @@ function recordOf(
  * Whether a client of this version takes an event without data for what it is, and comes back after an answer
  * that ended without one (SEP-1699, revision 2025-11-25).
  */
-function knowsPriming(version: string | null): boolean {
+export function knowsPriming(version: string | null): boolean {
   return version !== null && version >= "2025-11-25";
 }
