@@ -49,7 +49,7 @@ export function createTurns(atOnce: number): Turns {
   };
 }
 
-const firstDelayMs = 1_000;
+const firstDelayMs = 500;
 const longestDelayMs = 15_000;
 
 /** Sends a file until it is there, with pauses and through broken connections; begins when `after` has settled. */
