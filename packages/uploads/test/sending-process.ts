@@ -1,0 +1,44 @@
+// Sends one file to `<origin>/up` and prints by how many bytes the memory of this process grew meanwhile.
+// `whole`: a twin that reads the file first, as nobody should.
+import { readFile } from "node:fs/promises";
+import { createHttpSender } from "../src/lib/client/http-sender.ts";
+import { blobSource } from "../src/lib/client/file-source.ts";
+import { pathSource } from "../src/lib/client/path-source.ts";
+import { sendFiles } from "../src/lib/client/send-files.ts";
+import { sendTimeouts } from "../src/lib/client/sender.ts";
+import { createSession } from "../src/lib/client/session.ts";
+import { acceptTarget } from "../src/lib/client/upload-target.ts";
+
+const [origin = "", path = "", wire = "resumable", how = ""] = process.argv.slice(2);
+const sender = createHttpSender();
+const trust = { session: createSession(new URL(`${origin}/mcp`)), trustedOrigins: [] };
+const { signal } = new AbortController();
+
+async function send(file: string): Promise<void> {
+  const source =
+    how === "whole"
+      ? blobSource(new Blob([await readFile(file)]), "a", "text/plain")
+      : await pathSource({ path: file });
+  const claim = {
+    url: `${origin}/up`,
+    method: "POST",
+    wire: wire as "raw",
+    auth: "self",
+    sessionBound: false,
+  } as const;
+  const target = acceptTarget(claim, trust);
+  const onSent = (): void => void (peak = Math.max(peak, process.memoryUsage.rss()));
+  await sendFiles(
+    { sources: [source], target, signal, onSent },
+    { sender, trust, timeouts: sendTimeouts },
+  );
+}
+
+let peak = 0;
+// what a first file takes is there to stay, whatever its size
+await send(process.argv[1]!);
+const before = process.memoryUsage.rss();
+peak = before;
+await send(path);
+process.stdout.write(`${peak - before}\n`);
+process.exit();
