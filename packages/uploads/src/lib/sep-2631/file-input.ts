@@ -12,7 +12,7 @@ export interface FileInputTerms {
 }
 
 /** Most bytes of a file argument, unless its terms say otherwise. */
-export const defaultInputBytes = 10 * 2 ** 20;
+export const defaultInputBytes: number = 10 * 2 ** 20;
 
 /**
  * The schema of a tool's argument that is a file (SEP-2631 §5, experimental): a URI string with `x-mcp-file`. Use

@@ -14,8 +14,17 @@ import { defaultInputBytes, type FileInputTerms } from "./file-input.ts";
 import type { FileParts } from "./file-transfer.ts";
 import type { FileHandle } from "./file-uri.ts";
 
-/** Parameters of `files/authorizeUpload` (SEP-2631 §6). */
-export const uploadParams = z.looseObject({
+/** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */
+interface DeclaredFile {
+  readonly name?: string | undefined;
+  readonly mimeType?: string | undefined;
+  /** Bytes. */
+  readonly size?: number | undefined;
+  readonly digest?: { readonly algorithm: string; readonly value: string } | undefined;
+}
+
+/** Their schema. */
+export const uploadParams: z.ZodType<DeclaredFile> = z.looseObject({
   name: z.string().min(1).max(1_024).optional(),
   mimeType: z.string().max(255).optional(),
   size: z.int().nonnegative().optional(),
@@ -34,7 +43,7 @@ interface AuthorizedUpload {
  */
 export function authorizeUpload(
   { slots, uris }: FileParts,
-  { name, mimeType, size, digest }: z.infer<typeof uploadParams>,
+  { name, mimeType, size, digest }: DeclaredFile,
   { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
 ): AuthorizedUpload {
   if (!mayMint) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
