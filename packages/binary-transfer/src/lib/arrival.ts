@@ -35,6 +35,7 @@ export class Arrival {
   #isComplete = false;
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
+  #room: Promise<void> | undefined;
 
   constructor(ref: BinaryRef, options: ArrivalOptions) {
     this.ref = ref;
@@ -70,7 +71,9 @@ export class Arrival {
     this.#queue.push(chunk);
     this.#wake("reader");
     if (this.#queue.bytes < this.#options.windowBytes) return undefined;
-    return new Promise((resolve) => (this.#wakeWriter = resolve));
+    // the same for all who write on meanwhile
+    this.#room ??= new Promise((resolve) => (this.#wakeWriter = resolve));
+    return this.#room;
   }
 
   /** Says that it is not late: its sender is busy with what comes before it. */
@@ -157,7 +160,7 @@ export class Arrival {
   #wake(who: "reader" | "writer"): void {
     const wake = who === "reader" ? this.#wakeReader : this.#wakeWriter;
     if (who === "reader") this.#wakeReader = undefined;
-    else this.#wakeWriter = undefined;
+    else this.#wakeWriter = this.#room = undefined;
     wake?.();
   }
 

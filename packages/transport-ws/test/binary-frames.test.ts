@@ -1,0 +1,312 @@
+import { createHash, randomUUID } from "node:crypto";
+import { encodeStreamId } from "@sluice/binary-transfer/client";
+import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
+import { SluiceError } from "@sluice/core";
+import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { deferred } from "./deferred.ts";
+import { frame, initialize, opcodes, rawSocket, type RawSocket } from "./raw-socket.ts";
+import { bytes, serve, uri, type ServeOptions } from "./serve.ts";
+
+const sha256 = createHash("sha256").update("hello").digest("hex");
+const declared = { supported: true, preferredMode: "websocket-binary" };
+
+/** A client without any library that says what it takes. */
+async function open(
+  binaryTransfer: object | undefined,
+  options: ServeOptions = {},
+): Promise<RawSocket & { ask(method: string, params: object): Promise<string> }> {
+  const { port } = await serve({
+    attach: { binary: binaryReads },
+    ws: { binary: { maxBinarySize: 1_000_000, windowBytes: 100_000 } },
+    register: registerRead,
+    ...options,
+  });
+  const peer = await rawSocket(port);
+  const capabilities = binaryTransfer ? { binaryTransfer } : {};
+  peer.text({ ...initialize, params: { ...initialize.params, capabilities } });
+  await peer.json();
+  peer.text({ jsonrpc: "2.0", method: "notifications/initialized" });
+  let id = 0;
+  return {
+    ...peer,
+    async ask(method, params) {
+      id += 1;
+      peer.text({ jsonrpc: "2.0", id, method, params });
+      for (;;) {
+        const { opcode, payload } = await peer.next();
+        if (opcode !== opcodes.text) continue;
+        const message = JSON.parse(payload.toString()) as { id?: number };
+        if (message.id === id) return payload.toString();
+      }
+    },
+  };
+}
+
+/** A tool that says what became of the bytes in its arguments. */
+function registerRead(mcp: Parameters<NonNullable<ServeOptions["register"]>>[0]): void {
+  mcp.registerTool(
+    "read",
+    { inputSchema: z.object({ files: z.array(z.looseObject({})) }) },
+    async ({ files }) => {
+      const texts = files.map(async (file) => {
+        try {
+          return await new Response(openBinary(file)!.body).text();
+        } catch (error) {
+          return SluiceError.is(error) ? error.code : String(error);
+        }
+      });
+      return { content: [{ type: "text", text: (await Promise.all(texts)).join() }] };
+    },
+  );
+}
+
+const fileOf = (streamId: string, ref: object = {}): object => ({
+  type: "image",
+  mimeType: "x/y",
+  data: "",
+  binaryRef: { streamId, size: 5, ...ref },
+});
+const bytesOf = (streamId: string, text: string): Buffer =>
+  frame(opcodes.binary, Buffer.concat([encodeStreamId(streamId), Buffer.from(text)]));
+
+describe("what comes in", () => {
+  test.each<[string, object, string[], string]>([
+    ["what was announced", { checksum: sha256 }, ["he", "llo"], "hello"],
+    ["nothing of nothing", { size: 0 }, [], ""],
+    ["too much", {}, ["hello!"], "protocol"],
+    ["another checksum", { checksum: "0".repeat(64) }, ["hello"], "corrupt"],
+    ["one over the limit", { size: 2e6 }, ["hello"], "too_large"],
+    [
+      "more than the window at once",
+      { size: 500_000, interleave: true },
+      ["x".repeat(120_000)],
+      "protocol",
+    ],
+  ])(
+    "%s is what the tool sees, by name, and the connection goes on",
+    async (_, ref, chunks, text) => {
+      const peer = await open(declared);
+      const streamId = randomUUID();
+      peer.text({
+        jsonrpc: "2.0",
+        id: "call",
+        method: "tools/call",
+        params: { name: "read", arguments: { files: [fileOf(streamId, ref)] } },
+      });
+      // in one write: nobody can read in between
+      peer.write(Buffer.concat(chunks.map((chunk) => bytesOf(streamId, chunk))));
+      for (;;) {
+        const message = await peer.json();
+        if (message["id"] !== "call") continue;
+        expect(message).toMatchObject({ result: { content: [{ text }] } });
+        break;
+      }
+      expect(await peer.ask("ping", {})).toContain("result");
+    },
+  );
+
+  test("frames of streams that are unknown, over or without an id are dropped", async () => {
+    const peer = await open(declared);
+    const streamId = randomUUID();
+    peer.write(bytesOf(streamId, "hello"));
+    peer.write(frame(opcodes.binary, "short"));
+    const files = [fileOf(streamId)];
+    peer.text({
+      jsonrpc: "2.0",
+      id: "call",
+      method: "tools/call",
+      params: { name: "read", arguments: { files } },
+    });
+    peer.write(bytesOf(streamId, "hello"));
+    expect(await peer.json()).toMatchObject({
+      id: "call",
+      result: { content: [{ text: "hello" }] },
+    });
+    peer.write(bytesOf(streamId, "hello"));
+    expect(await peer.ask("tools/call", { name: "read", arguments: { files } })).toContain(
+      "protocol",
+    );
+    expect(await peer.ask("ping", {})).toContain("result");
+  });
+
+  test("a reference that is none is an error of its request", async () => {
+    const peer = await open(declared);
+    const files = [fileOf("x")];
+    expect(await peer.ask("tools/call", { name: "read", arguments: { files } })).toContain(
+      "-32602",
+    );
+    expect(await peer.ask("ping", {})).toContain("result");
+  });
+
+  test.each([undefined, { supported: false }, { supported: true, preferredMode: "stream" }])(
+    "a binary frame of a peer that declared %j closes with 1003",
+    async (binaryTransfer) => {
+      const peer = await open(binaryTransfer);
+      peer.write(bytesOf(randomUUID(), "hello"));
+      expect(await peer.closed()).toBe(1003);
+    },
+  );
+
+  test("a sender without credit waits in the socket while nobody reads, and then goes on", async () => {
+    const size = 1_000_000;
+    const mayRead = deferred();
+    const peer = await open(declared, {
+      register: (mcp) => {
+        mcp.registerTool(
+          "later",
+          { inputSchema: z.object({ file: z.looseObject({}) }) },
+          async ({ file }) => {
+            const { body } = openBinary(file)!;
+            await mayRead.promise;
+            const { byteLength } = await new Response(body).arrayBuffer();
+            return { content: [{ type: "text", text: String(byteLength) }] };
+          },
+        );
+      },
+    });
+    const streamId = randomUUID();
+    const file = fileOf(streamId, { size });
+    peer.text({
+      jsonrpc: "2.0",
+      id: "call",
+      method: "tools/call",
+      params: { name: "later", arguments: { file } },
+    });
+    for (let sent = 0; sent < size; sent += 50_000)
+      peer.write(bytesOf(streamId, "x".repeat(50_000)));
+    // behind the bytes, which nobody takes: the whole connection waits
+    peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    let isAnswered = false;
+    const answered = peer.json().then((message) => {
+      isAnswered = true;
+      return message;
+    });
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(isAnswered).toBe(false);
+    mayRead.resolve();
+    const messages = [await answered, await peer.json()];
+    expect(messages.find(({ id }) => id === "call")).toMatchObject({
+      result: { content: [{ text: String(size) }] },
+    });
+  });
+});
+
+describe("what goes out", () => {
+  const read = { uri, transferMode: "binary" };
+
+  test("a peer that only knows the RFC gets frames with the stream's id", async () => {
+    const peer = await open(declared);
+    peer.text({ jsonrpc: "2.0", id: 1, method: "resources/read", params: read });
+    const { result } = (await peer.json()) as {
+      result: { contents: { binaryRef: { streamId: string; size: number } }[] };
+    };
+    const [{ binaryRef }] = result.contents as [{ binaryRef: { streamId: string; size: number } }];
+    expect(binaryRef).toMatchObject({ size: bytes.length });
+    const chunks: Buffer[] = [];
+    for (let got = 0; got < bytes.length; got += chunks.at(-1)!.length) {
+      const { opcode, payload } = await peer.next();
+      expect(opcode).toBe(opcodes.binary);
+      expect(payload.subarray(0, 16).equals(encodeStreamId(binaryRef.streamId))).toBe(true);
+      chunks.push(payload.subarray(16));
+    }
+    expect(Buffer.concat(chunks).equals(bytes)).toBe(true);
+  });
+
+  test("a peer that gives credit gets no more than that, and JSON in between", async () => {
+    const windowBytes = 40_000;
+    const interleaving = await openInterleaving(windowBytes);
+    interleaving.text({ jsonrpc: "2.0", id: 1, method: "resources/read", params: read });
+    const { result } = (await interleaving.json()) as {
+      result: { contents: { binaryRef: { streamId: string } }[] };
+    };
+    const { streamId } = result.contents[0]!.binaryRef;
+    let got = 0;
+    const chunk = async (): Promise<void> => {
+      got += (await interleaving.next()).payload.length - 16;
+    };
+    for (let frames = 0; frames < 2; frames += 1) await chunk();
+    expect(got).toBe(windowBytes);
+    // nothing but the answer comes before there is credit
+    interleaving.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    expect(await interleaving.json()).toMatchObject({ id: "ping" });
+    for (const bad of [
+      { streamId, bytes: 1e9 },
+      { streamId, bytes: -1 },
+      { streamId: "x", bytes: 1 },
+      {},
+    ])
+      interleaving.text({ jsonrpc: "2.0", method: BINARY_CREDIT_METHOD, params: bad });
+    interleaving.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    expect(await interleaving.json()).toMatchObject({ id: "ping" });
+    interleaving.text({
+      jsonrpc: "2.0",
+      method: BINARY_CREDIT_METHOD,
+      params: { streamId, bytes: 5_000 },
+    });
+    await chunk();
+    expect(got).toBe(windowBytes + 5_000);
+    interleaving.text({
+      jsonrpc: "2.0",
+      method: BINARY_ABORT_METHOD,
+      params: { streamId, reason: "interrupted" },
+    });
+    interleaving.text({
+      jsonrpc: "2.0",
+      method: BINARY_CREDIT_METHOD,
+      params: { streamId, bytes: 5_000 },
+    });
+    interleaving.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    expect(await interleaving.json()).toMatchObject({ id: "ping" });
+  });
+
+  async function openInterleaving(
+    windowBytes: number,
+    options: ServeOptions = {},
+  ): Promise<RawSocket> {
+    const { port } = await serve({
+      attach: { binary: binaryReads },
+      ws: { binary: {} },
+      ...options,
+    });
+    const peer = await rawSocket(port);
+    const extensions = {
+      "dev.sluice/binary-transfer": { ...declared, interleave: { windowBytes } },
+    };
+    peer.text({ ...initialize, params: { ...initialize.params, capabilities: { extensions } } });
+    await peer.json();
+    return peer;
+  }
+
+  const broken = (mcp: Parameters<NonNullable<ServeOptions["register"]>>[0]): void => {
+    mcp.registerTool("broken", {}, async (ctx) => {
+      const body = new ReadableStream<Uint8Array>({
+        pull: (controller) => controller.error(new SluiceError("unavailable", "storage: gone")),
+      });
+      const file = { source: { body }, size: 1_000 };
+      return {
+        content: [await binaryContent(ctx, { type: "image", mimeType: "x/y", bytes: file })],
+      };
+    });
+  };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "broken" } };
+
+  test("a stream that breaks is given up by name where the peer knows how, and the connection goes on", async () => {
+    const peer = await openInterleaving(40_000, { register: broken });
+    peer.text(call);
+    await peer.json();
+    expect(await peer.json()).toMatchObject({
+      method: BINARY_ABORT_METHOD,
+      params: { reason: "unavailable" },
+    });
+    peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    expect(await peer.json()).toMatchObject({ id: "ping" });
+  });
+
+  test("where the peer does not, it ends the connection", async () => {
+    const peer = await open(declared, { register: broken });
+    peer.text(call);
+    expect(await peer.closed()).toBe(1011);
+  });
+});
