@@ -21,7 +21,7 @@ import { pathSource } from "../src/lib/client/path-source.ts";
 import { send } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 
-const bytes = randomBytes(3 * 2 ** 20 + 5);
+const bytes = randomBytes(1.5 * 2 ** 20 + 5);
 const isRoot = process.getuid?.() === 0;
 if (isRoot) console.log("a file that may not be read: skipped, root may read every file");
 let folder = "";
@@ -132,7 +132,7 @@ describe("a file that changes while it is sent is refused, and the server forget
     },
     "is written to in place": async (at) => {
       const file = await open(at, "r+");
-      await file.write("x", 2 ** 21);
+      await file.write("x", 2 ** 20);
       await file.close();
     },
     "is rewritten and dated back": async (at) => {

@@ -95,6 +95,24 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     expect(server.uploads.size).toBe(0);
   });
 
+  test("credentials that were renewed meanwhile are tried, once", async () => {
+    for (const wire of ["raw", "multipart", "resumable"] as const) {
+      const tokens = ["Bearer old", "Bearer new", "Bearer newest"];
+      const shown: unknown[] = [];
+      await using server = await startScriptedServer((req, res) => {
+        shown.push(req.headers.authorization);
+        if (req.headers.authorization === "Bearer new") return false;
+        req.resume();
+        res.writeHead(401, { connection: "close" }).end();
+        return true;
+      });
+      const authorization = (): string => (tokens.length > 2 ? tokens.shift()! : tokens[0]!);
+      const [sent] = await send(server.origin, [bytesSource(big)], { sender, wire, authorization });
+      expect(sent?.sha256).toBe(sha256(big));
+      expect(shown.slice(0, 2)).toEqual(["Bearer old", "Bearer new"]);
+    }
+  });
+
   test("a server that does not answer is given up", async () => {
     await using server = await startScriptedServer((req) => {
       req.resume();

@@ -26,6 +26,7 @@ export interface SendingOptions {
   readonly headers?: Record<string, string>;
   readonly timeouts?: Partial<SendTimeouts>;
   readonly signal?: AbortSignal;
+  readonly authorization?: () => string;
   readonly onSent?: Shipment["onSent"];
   readonly begun?: NonNullable<Shipment["begun"]>;
 }
@@ -37,7 +38,10 @@ export function send(
   options: SendingOptions = {},
 ): Promise<readonly SentFile[]> {
   const { wire = "resumable", auth = "bound", trustedOrigins = [], headers, begun } = options;
-  const session = createSession(new URL(`${options.endpoint ?? origin}/mcp`), () => bearer);
+  const session = createSession(
+    new URL(`${options.endpoint ?? origin}/mcp`),
+    options.authorization ?? (() => bearer),
+  );
   const trust = { session, trustedOrigins };
   const claim = {
     url: `${origin}/up`,

@@ -3,9 +3,9 @@ import { createForm, uploadForm } from "./multipart.ts";
 import { ensureReceived } from "./received.ts";
 import { faultOfAnswer } from "./upload-fault.ts";
 import type { Outgoing, SenderAnswer } from "./sender.ts";
+import { sendRequest } from "./send-request.ts";
 import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
-import { headersFor } from "./upload-target.ts";
 
 /** A file of at most this size is read before it is sent, for a digest in the header. */
 export const digestFirstBytes: number = 2 ** 20;
@@ -59,24 +59,25 @@ async function send(
   transfers: readonly Transfer[] = [transfer],
 ): Promise<SenderAnswer> {
   const { target, settings, signal } = transfer;
-  const { sender, trust, timeouts } = settings;
-  const tries = countTries(signal, timeouts.pauseScale);
+  const tries = countTries(signal, settings.timeouts.pauseScale);
   for (;;) {
     let sent = 0;
     try {
-      const answer = await sender.send({
-        method: target.method,
-        url: target.url,
-        headers: { ...(await headersFor(target.url, target, trust.session)), ...headers },
-        body,
-        signal,
-        reach: target.reach,
-        timeouts,
-        onSent(bytes) {
-          sent += bytes;
-          spread(sent, transfers);
+      const answer = await sendRequest(
+        {
+          method: target.method,
+          url: target.url,
+          headers,
+          body,
+          signal,
+          onSent(bytes) {
+            sent += bytes;
+            spread(sent, transfers);
+          },
         },
-      });
+        target,
+        settings,
+      );
       if (answer.status !== 429 && answer.status !== 503) return answer;
       throw faultOfAnswer(answer);
     } catch (error) {

@@ -8,11 +8,12 @@ import {
 } from "@sluice/core/wire";
 import { ensureReceived } from "./received.ts";
 import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
-import type { Outgoing, SenderAnswer, SenderRequest } from "./sender.ts";
+import type { SenderAnswer } from "./sender.ts";
 import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
 import { faultOfAnswer } from "./upload-fault.ts";
-import { acceptLocation, headersFor } from "./upload-target.ts";
+import { sendRequest, type TargetRequest } from "./send-request.ts";
+import { acceptLocation } from "./upload-target.ts";
 
 /** An upload that an earlier run began. */
 export interface BegunUpload {
@@ -56,37 +57,22 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
   let least = 0;
   let stepBytes = sender.stepBytes ?? Infinity;
 
-  async function ask(
-    method: SenderRequest["method"],
-    url: URL,
-    headers: Record<string, string>,
-    body?: Outgoing,
-    onSent?: (bytes: number) => void,
-  ): Promise<SenderAnswer> {
-    return sender.send({
-      method,
-      url,
-      headers: { ...(await headersFor(url, target, trust.session)), ...headers },
-      ...(body && { body }),
-      signal,
-      reach: target.reach,
-      timeouts,
-      ...(onSent && { onSent }),
-    });
+  function ask(request: Omit<TargetRequest, "signal">): Promise<SenderAnswer> {
+    return sendRequest({ ...request, signal }, target, settings);
   }
 
   async function create(): Promise<void> {
-    const answer = await ask(
-      target.method,
-      target.url,
-      {
+    const answer = await ask({
+      method: target.method,
+      url: target.url,
+      headers: {
         [UPLOAD_COMPLETE_HEADER]: "?0",
         [UPLOAD_LENGTH_HEADER]: `${size}`,
         "content-type": source.mimeType,
         "content-disposition": formatContentDisposition(source.name),
       },
-      { length: 0, pieces: [] },
-    );
+      body: { length: 0, pieces: [] },
+    });
     if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
     const named = answer.headers.get("location");
     if (named === null)
@@ -124,7 +110,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
 
   /** Asks how far the server is; true when it has everything. */
   async function measure(at: URL): Promise<boolean> {
-    const answer = await ask("HEAD", at, {});
+    const answer = await ask({ method: "HEAD", url: at, headers: {} });
     if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
     believe(answer);
     mind(answer);
@@ -147,21 +133,21 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     offset = undefined;
     // nobody tells how much of it went out
     if (sender.blind) furthest = Math.max(furthest, end);
-    const answer = await ask(
-      "PATCH",
-      at,
-      {
+    const answer = await ask({
+      method: "PATCH",
+      url: at,
+      headers: {
         [UPLOAD_OFFSET_HEADER]: `${start}`,
         [UPLOAD_COMPLETE_HEADER]: isLast ? "?1" : "?0",
         "content-type": PARTIAL_UPLOAD_TYPE,
       },
-      { length: end - start, pieces },
-      (bytes) => {
-        sent += bytes;
+      body: { length: end - start, pieces },
+      onSent(bytes) {
+        sent = Math.min(end, sent + bytes);
         furthest = Math.max(furthest, sent);
         transfer.onSent(sent);
       },
-    );
+    });
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
     if (answer.status === 409 && !isComplete && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
       believe(answer);
@@ -202,14 +188,8 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
       if (!location) return;
       const url = location;
       try {
-        await sender.send({
-          method: "DELETE",
-          url,
-          headers: await headersFor(url, target, trust.session),
-          signal: AbortSignal.timeout(cancelMs),
-          reach: target.reach,
-          timeouts,
-        });
+        const late = AbortSignal.timeout(cancelMs);
+        await sendRequest({ method: "DELETE", url, headers: {}, signal: late }, target, settings);
       } catch {
         // it forgets what nobody confirms in time
       }
