@@ -17,9 +17,9 @@ interface Receiving {
   readonly inbox: Inbox;
   readonly ended: ReturnType<typeof vi.fn>;
   /** A message that announces a stream, as the application gets it. */
-  announce(ref?: object): { readonly content: object; readonly streamId: string };
+  readonly announce: (ref?: object) => { readonly content: object; readonly streamId: string };
   /** The same, opened and begun. */
-  begin(ref?: object): { readonly opened: OpenedBinary; readonly arrival: Arrival };
+  readonly begin: (ref?: object) => { readonly opened: OpenedBinary; readonly arrival: Arrival };
 }
 
 function receive(options: Partial<BinaryPeerOptions> = {}): Receiving {

@@ -113,6 +113,7 @@ test.each([
   async (sdk, transport) => {
     const client = await connect(sdk, transport());
     const faults: Error[] = [];
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- clients of the SDK have properties only
     client.onerror = (error) => faults.push(error);
     const read = await readBinary(client, uri);
     expect(read.transferMode).toBe("base64");
@@ -136,7 +137,10 @@ describe("a server that is a process", () => {
     expect(names).toContain("GIVEN");
     expect(names).not.toContain("SLUICE_TEST_SECRET");
 
-    const closed = new Promise<void>((resolve) => (client.onclose = resolve));
+    const closed = new Promise<void>((resolve) => {
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- clients of the SDK have properties only
+      client.onclose = resolve;
+    });
     const { body } = await readBinary(client, "files://demo/large.bin");
     const reader = body.getReader();
     await reader.read();

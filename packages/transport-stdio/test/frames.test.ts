@@ -71,7 +71,8 @@ test("messages and frames come out the same wherever the pipe cuts them [BINARY/
   for (let step = 1; step <= stream.length; step += step < 60 ? 1 : 61) {
     const { taker, found } = listen();
     const parser = new FrameParser(taker, limits);
-    for (let at = 0; at < stream.length; at += step) parser.push(stream.subarray(at, at + step));
+    for (let at = 0; at < stream.length; at += step)
+      void parser.push(stream.subarray(at, at + step));
     expect(found).toEqual(expected);
     expect(parser.isInFrame).toBe(false);
   }
@@ -80,7 +81,7 @@ test("messages and frames come out the same wherever the pipe cuts them [BINARY/
 test("where a frame is announced, text is neither a message nor a header", () => {
   const { taker, found } = listen();
   const parser = new FrameParser(taker, limits);
-  parser.push(text('{"@1":1}\n'));
+  void parser.push(text('{"@1":1}\n'));
   expect(parser.isInFrame).toBe(true);
   expect(() => parser.push(text('{"id":1,"method":"tools/call"}\n'))).toThrow(
     expect.objectContaining({ code: "protocol" }),
@@ -117,7 +118,7 @@ test.each([
 test("a message of the largest size is taken, also in pieces", () => {
   const { taker, found } = listen();
   const parser = new FrameParser(taker, limits);
-  for (let i = 0; i < 100; i += 1) parser.push(text("x"));
-  parser.push(text("\n"));
+  for (let i = 0; i < 100; i += 1) void parser.push(text("x"));
+  void parser.push(text("\n"));
   expect(found).toEqual(["x".repeat(100)]);
 });

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { formatFrame, type FrameKind } from "../src/lib/frame-format.ts";
 import { StdioChannel, type StdioLimits } from "../src/lib/stdio-channel.ts";
 
-export type Message = Record<string, any>;
+type Message = Record<string, any>;
 
 /** A peer that writes and reads bytes by itself, and the channel at the other end. */
 export interface RawPeer {

@@ -104,7 +104,7 @@ export function agreeOn(
 }
 
 /** Smaller windows than this would make a stream of headers. */
-export const leastWindowBytes = 4_096;
+const leastWindowBytes = 4_096;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -42,9 +42,9 @@ export interface AnnouncedRef extends BinaryRef {
 }
 
 /** A message that came in. */
-export interface Received<Message> {
+export interface Received<Incoming> {
   /** For the SDK: references have become handles that {@link openBinary} takes. */
-  readonly message: Message;
+  readonly message: Incoming;
   /** What it refers to, in its order. */
   readonly refs: readonly AnnouncedRef[];
 }
@@ -63,7 +63,7 @@ export interface BinaryPeer {
    * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
    * announces bytes nobody can tell apart: behind it the stream mode cannot go on.
    */
-  received<Message extends object>(message: Message): Received<Message>;
+  received<Incoming extends object>(message: Incoming): Received<Incoming>;
   /**
    * Writes a message to the other end. Throws `protocol` for a request or notification that refers to bytes
    * which are none of the outbox; of a response it makes an error instead.
@@ -74,7 +74,7 @@ export interface BinaryPeer {
 }
 
 /** What a transport adds to a request for the handlers above it, under `_meta`; never sent. */
-export interface BinaryTag extends BinaryTerms {
+interface BinaryTag extends BinaryTerms {
   /** Of the connection, among those of this process. */
   readonly connection: string;
   /** As the request says. */
@@ -182,7 +182,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
       return { message: received, refs: holders.map((each) => hand(inbox, each)) };
     },
     sending(message) {
-      const outgoing = noteOutgoing(message as Message);
+      const outgoing = noteOutgoing(message);
       const text = JSON.stringify(outgoing);
       if (!agreeOn(options, declared) || !(text.includes(BINARY_EXTENSION_ID) || mayHoldRefs(text)))
         return { text, streams: [] };

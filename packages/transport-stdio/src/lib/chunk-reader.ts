@@ -10,9 +10,9 @@ export interface ChunkReader {
    * The next chunk; `undefined` at the end. It may be overwritten when the third one after it is
    * asked for, and not before. Rejects with `interrupted` when the source has less or more.
    */
-  next(): Promise<Uint8Array | undefined>;
+  readonly next: () => Promise<Uint8Array | undefined>;
   /** Lets go of the source. */
-  close(error?: unknown): void;
+  readonly close: (error?: unknown) => void;
 }
 
 /** Makes a reader of chunks of at most `chunkBytes` over the fastest face that a source has. */
@@ -55,7 +55,9 @@ function readBody(body: ReadableStream<Uint8Array>): ChunkReader {
       const { done, value } = await reader.read();
       return done ? undefined : value;
     },
-    close: (error) => void reader.cancel(error).catch(() => {}),
+    close(reason) {
+      reader.cancel(reason).catch(() => {});
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-tr
  * What stands between messages when chunks are interleaved: one of these bytes, then a header. None
  * of them can begin a JSON text, so the first byte tells a frame from a message.
  */
-export const frameKinds = {
+const frameKinds = {
   /** Bytes of a stream follow; the header's number counts them. */
   data: 1,
   /** The stream is complete. */
@@ -39,7 +39,7 @@ export function frameKindOf(byte: number): FrameKind | undefined {
 }
 
 /** Writes a header at an offset of a buffer. */
-export function writeHeader(into: Buffer, at: number, { streamId, count }: FrameHeader): void {
+function writeHeader(into: Buffer, at: number, { streamId, count }: FrameHeader): void {
   into.set(encodeStreamId(streamId), at);
   into.writeBigUInt64BE(BigInt(count), at + streamIdBytes);
 }

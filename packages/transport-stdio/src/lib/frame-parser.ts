@@ -30,7 +30,7 @@ export interface FrameTaker {
 }
 
 /** Most bytes of a chunk: more would keep messages waiting. */
-export const maxChunkBytes: number = 2 ** 20;
+const maxChunkBytes = 2 ** 20;
 
 const lineFeed = 10;
 

@@ -145,9 +145,10 @@ export class FrameWriter {
   }
 
   /** Sends a transfer as the RFC has it: a header, and all of the bytes. */
-  async #sendWhole({ ref, source, end }: OutgoingStream): Promise<void> {
+  async #sendWhole(stream: OutgoingStream): Promise<void> {
     const { signal } = this.#closed;
-    const { streamId, size } = ref;
+    const { source } = stream;
+    const { streamId, size } = stream.ref;
     const reader = createChunkReader(source, size, largestChunkBytes);
     let sent = 0;
     try {
@@ -160,10 +161,10 @@ export class FrameWriter {
         sent += chunk.length;
       }
       reader.close();
-      end({ outcome: "complete", bytes: sent });
+      stream.end({ outcome: "complete", bytes: sent });
     } catch (error) {
       reader.close(error);
-      end({ outcome: signal.aborted ? "aborted" : "failed", bytes: sent, error });
+      stream.end({ outcome: signal.aborted ? "aborted" : "failed", bytes: sent, error });
       throw error;
     }
   }

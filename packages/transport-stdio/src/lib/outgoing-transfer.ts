@@ -87,7 +87,10 @@ export class OutgoingTransfer {
     return setTimeout(() => {
       const { stallMs } = this.#options;
       const leftMs = this.#touchedAt + stallMs - performance.now();
-      if (leftMs > 0) return void (this.#timer = this.#watch(leftMs));
+      if (leftMs > 0) {
+        this.#timer = this.#watch(leftMs);
+        return;
+      }
       this.#failure ??= {
         error: new SluiceError(
           "timeout",
