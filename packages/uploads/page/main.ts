@@ -51,7 +51,11 @@ function start(form: HTMLFormElement): void {
     warn(undefined);
     const wrong = inOrder.filter((field) => field.check() !== undefined);
     if (wrong.length > 0) {
-      warn(wrong.length === 1 ? "One thing is missing." : `${wrong.length} things are missing.`);
+      warn(
+        wrong.length === 1
+          ? "One field needs another look."
+          : `${wrong.length} fields need another look.`,
+      );
       return wrong[0]?.focus();
     }
     const content = Object.fromEntries(
@@ -116,7 +120,10 @@ const endings = {
     heading: "All done",
     sentence: "Your files are there. You can close this page and go back.",
   },
-  declined: { heading: "Nothing was sent", sentence: "You can close this page and go back." },
+  declined: {
+    heading: "Nothing is used",
+    sentence: "What had come is removed. You can close this page and go back.",
+  },
 } satisfies Record<string, Ending>;
 
 function finish(form: HTMLFormElement, { heading, sentence }: Ending): void {

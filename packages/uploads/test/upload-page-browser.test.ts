@@ -341,11 +341,11 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     });
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByText("Choose a file first.").waitFor();
-    await page.getByText("2 things are missing.").waitFor();
+    await page.getByText("2 fields need another look.").waitFor();
     expect(await page.evaluate(nameOfFocus)).toContain("Choose a file for Photo");
     expect(await page.getByLabel("Mail").getAttribute("aria-invalid")).toBe("true");
     await page.getByRole("button", { name: "Don’t send" }).click();
-    await page.getByRole("heading", { name: "Nothing was sent" }).waitFor();
+    await page.getByRole("heading", { name: "Nothing is used" }).waitFor();
     expect(await site.pages.answerOf(asked.pageId)).toEqual({ action: "decline" });
   });
 
@@ -409,7 +409,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     const tree = await page.locator("main").ariaSnapshot();
     expect(tree).toMatch(/heading "Send files" \[level=1\]/);
     expect(tree).toMatch(/heading "Photo" \[level=2\]/);
-    expect(tree).toMatch(/alert: \d things? (?:is|are) missing/);
+    expect(tree).toMatch(/alert: .* another look/);
     expect(tree).not.toMatch(/- (?:button|textbox|combobox|progressbar|checkbox)(?:$|:)/m);
   });
 });
