@@ -3,21 +3,10 @@
  * sentence that binds has an entry.
  * @module
  */
-import type { Level, Requirement } from "./requirements.ts";
+import { entriesOf } from "./requirement-entries.ts";
+import type { Requirement } from "./requirements.ts";
 
-const entry =
-  (level: Level) =>
-  (path: string, who: Requirement["who"], text: string): Requirement => ({
-    id: `BINARY/${path}`,
-    section: path.slice(0, path.lastIndexOf("/")),
-    level,
-    text,
-    who,
-  });
-const must = entry("MUST");
-const should = entry("SHOULD");
-const may = entry("MAY");
-const stated = entry("STATED");
+const { must, should, may, stated } = entriesOf("BINARY");
 
 export const binaryRequirements: readonly Requirement[] = [
   stated(

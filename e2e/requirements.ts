@@ -1,10 +1,11 @@
 /**
  * Every MUST, SHOULD and MAY of SEP-2532 (draft of 2026-04-07) as data, one entry for each place
  * where the text uses the key word, in the order of the text, and after them what
- * `resource-requirements.ts` and `binary-requirements.ts` have. Tests cite an id in square brackets in their title;
+ * `resource-requirements.ts`, `binary-requirements.ts` and `upload-requirements.ts` have. Tests cite an id in square brackets in their title;
  * `requirement-gate.ts` holds the two sides together.
  * @module
  */
+import { deviation, entriesOf } from "./requirement-entries.ts";
 import { binaryRequirements } from "./binary-requirements.ts";
 import { resourceRequirements } from "./resource-requirements.ts";
 import { uploadRequirements } from "./upload-requirements.ts";
@@ -35,23 +36,7 @@ export interface Requirement {
   readonly exemption?: Exemption;
 }
 
-const entry =
-  (level: Level) =>
-  (path: string, who: Requirement["who"], text: string, exemption?: Exemption): Requirement => ({
-    id: `SEP-2532/${path}`,
-    section: path.slice(0, path.lastIndexOf("/")),
-    level,
-    text,
-    who,
-    ...(exemption && { exemption }),
-  });
-const must = entry("MUST");
-const mustNot = entry("MUST NOT");
-const should = entry("SHOULD");
-const shouldNot = entry("SHOULD NOT");
-const may = entry("MAY");
-const stated = entry("STATED");
-const deviation = (reason: string): Exemption => ({ kind: "deviation", reason });
+const { must, mustNot, should, shouldNot, may, stated } = entriesOf("SEP-2532");
 
 const byUriHeader =
   "MCP-Resource-Uri decides, then Content-Type: a JSON resource could otherwise pose as a protocol answer and send the client elsewhere";

@@ -3,23 +3,10 @@
  * that binds, in the order of the text.
  * @module
  */
-import type { Exemption, Level, Requirement } from "./requirements.ts";
+import { deviation, entriesOf } from "./requirement-entries.ts";
+import type { Requirement } from "./requirements.ts";
 
-const entry =
-  (level: Level) =>
-  (path: string, who: Requirement["who"], text: string, exemption?: Exemption): Requirement => ({
-    id: `SEP-1306/${path}`,
-    section: path.slice(0, path.lastIndexOf("/")),
-    level,
-    text,
-    who,
-    ...(exemption && { exemption }),
-  });
-const must = entry("MUST");
-const should = entry("SHOULD");
-const may = entry("MAY");
-const stated = entry("STATED");
-const deviation = (reason: string): Exemption => ({ kind: "deviation", reason });
+const { must, should, may, stated } = entriesOf("SEP-1306");
 
 const steps =
   "where the endpoint says that it takes them, the client sends one file as the body itself, and large ones in steps: a form cannot be resumed";
