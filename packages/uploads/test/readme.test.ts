@@ -9,7 +9,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 
 async function startListening() {
@@ -75,6 +75,8 @@ test("the examples of the README run", async () => {
   onTestFinished(() => uploads.close());
   listen(handler);
 
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  onTestFinished(() => said.mockRestore());
   const path = join(await startFolder(), "poem.txt");
   await writeFile(path, "one\ntwo\nthree\n");
 
@@ -100,6 +102,7 @@ test("the examples of the README run", async () => {
 
   const { content } = await client.callTool({ name: "count_lines" });
   expect(content).toEqual([{ type: "text", text: "poem.txt has 3 lines." }]);
+  expect(said).toHaveBeenCalledWith(`${new URL(endpoint).origin} asks: Which text shall I count?`);
 });
 
 test("the example of scanning runs", async () => {
