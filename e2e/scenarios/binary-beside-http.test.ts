@@ -57,8 +57,13 @@ async function connect(
     return { client, outlet: () => transport.outlet };
   }
   const options = binary ? { fetch: binary.fetch } : {};
-  const Transport = sdk === "SDK v1" ? TransportV1 : StreamableHTTPClientTransport;
-  await client.connect(new Transport(new URL(url), options) as StreamableHTTPClientTransport);
+  const address = new URL(url);
+  // the client is of the same version as its transport, whatever the types say
+  const transport =
+    sdk === "SDK v1"
+      ? (new TransportV1(address, options) as object as StreamableHTTPClientTransport)
+      : new StreamableHTTPClientTransport(address, options);
+  await client.connect(transport);
   return { client, outlet: () => binary?.outlet };
 }
 

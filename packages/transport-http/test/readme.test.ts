@@ -40,6 +40,34 @@ test("the examples of the README run", async () => {
   const worker = { fetch: (request: Request) => handler.fetch(request) };
   // #endregion
 
+  // #region binary
+  const { binaryReads } = await import("@sluice/binary-transfer");
+  const { withBinary } = await import("@sluice/transport-http");
+
+  const pictures = createMcpHandler(() =>
+    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { binary: binaryReads }),
+  );
+  const besideJson = toNodeHandler(withBinary(withSluice(pictures, sluice)));
+  // #endregion
+
+  // #region binary-client
+  const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
+  const { createBinaryFetch, readBinary } = await import("@sluice/binary-transfer/client");
+
+  async function readAll(url: string, uri: string): Promise<string> {
+    const binary = createBinaryFetch();
+    const client = new Client({ name: "app", version: "1.0.0" });
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: binary.fetch }));
+    try {
+      const { body } = await readBinary(client, uri);
+      return await new Response(body).text();
+    } finally {
+      await client.close();
+      binary.close();
+    }
+  }
+  // #endregion
+
   const download = async (): Promise<string> => {
     const response = await post(endpoint, "modern", "files://demo/a.txt");
     const link = /^<(.+)>/.exec(response.headers.get("link")!)![1]!;
@@ -51,4 +79,6 @@ test("the examples of the README run", async () => {
   listener = app;
   expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
+  listener = besideJson;
+  expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
 });

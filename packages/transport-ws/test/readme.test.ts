@@ -92,6 +92,38 @@ test("the examples of the README run", async () => {
   // #endregion
 });
 
+test("bytes go beside messages, as the README has it", async () => {
+  const { binaryReads } = await import("@sluice/binary-transfer");
+  const { listenWebSocket } = await import("@sluice/transport-ws");
+  const { Client } = await import("@modelcontextprotocol/client");
+  const { createWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const endpoint = "http://127.0.0.1/mcp";
+  const sluice = createSluice({ storage, baseUri: "files://demo/", endpoint, keys });
+  const server = await listenWebSocket(() => sluice.attach(create(), { binary: binaryReads }), {
+    binary: {},
+  });
+  onTestFinished(() => server.close());
+  const { url } = server;
+  const client = new Client({ name: "app", version: "1.0.0" });
+
+  // #region binary
+  const { binaryContent, readBinary } = await import("@sluice/binary-transfer/client");
+
+  const transport = createWebSocketTransport(url, { binary: {} });
+  await client.connect(transport);
+  const { body, transferMode } = await readBinary(client, "files://demo/a.txt");
+
+  /** An argument for a tool; nothing of it is in the JSON. */
+  const pictureOf = (bytes: Uint8Array) =>
+    binaryContent(transport.outlet!, { type: "image", mimeType: "image/png", bytes });
+  // #endregion
+
+  expect(await new Response(body).text()).toBe("hello");
+  expect(transferMode).toBe("binary");
+  expect(await pictureOf(Buffer.from("x"))).toMatchObject({ type: "image", data: "" });
+  await client.close();
+});
+
 test("a browser connects with a ticket, as the README has it", async () => {
   const { listenWebSocket } = await import("@sluice/transport-ws");
 
