@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 
 /** One HTTP request that an upload server saw, whole or not. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
@@ -19,7 +19,7 @@ export type Script = (
 ) => boolean | void;
 
 /** A resumable upload as the server holds it. */
-export interface HeldUpload {
+interface HeldUpload {
   bytes: Buffer;
   readonly length: number;
   complete: boolean;

@@ -6,6 +6,7 @@ import { SluiceError } from "@sluice/core";
 import type { Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 import { flowOf } from "./http-flow.ts";
 import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
+import { headersOf } from "./raw-headers.ts";
 import { createInletAgents } from "./socket-inlet.ts";
 
 /**
@@ -24,7 +25,7 @@ export function createHttpExchange(lookup: typeof systemLookup = systemLookup): 
     const response = await send(request, agents[reach]);
     return {
       status: response.statusCode as number,
-      headers: headersOf(response),
+      headers: headersOf(response.rawHeaders),
       framing: framingOf(response),
       ...(response.socket.remoteAddress && { address: response.socket.remoteAddress }),
       body: flowOf(response, signal),
@@ -102,18 +103,6 @@ function unreachable(url: URL, error: NodeJS.ErrnoException): SluiceError {
     : new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
         cause: error,
       });
-}
-
-function headersOf({ rawHeaders }: IncomingMessage): Headers {
-  const headers = new Headers();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    try {
-      headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
-    } catch {
-      // a name or value that no header may have means nothing to us
-    }
-  }
-  return headers;
 }
 
 function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {

@@ -5,7 +5,7 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { createPublicLookup, ensurePublic } from "@sluice/client/node";
+import { createPublicLookup, ensurePublic, headersOf } from "@sluice/client/node";
 import { SluiceError } from "@sluice/core";
 import { createAnswerText } from "./answer-json.ts";
 import { writeBody } from "./write-body.ts";
@@ -28,7 +28,7 @@ export function createHttpSender(): Sender {
     const secure = url.protocol === "https:";
     const outgoing = (secure ? httpsRequest : httpRequest)(url, {
       method: request.method,
-      headers: headersOf(request),
+      headers: ownHeaders(request),
       agent: agents[reach][secure ? "https" : "http"],
       maxHeaderSize: 16_384,
     });
@@ -69,7 +69,7 @@ const continueMs = 1_000;
 /** Interim answers tell of progress. This many of one request tell of an attack. */
 const maxInterimAnswers = 10_000;
 
-function headersOf({ headers, body }: SenderRequest): Record<string, string> {
+function ownHeaders({ headers, body }: SenderRequest): Record<string, string> {
   return {
     "user-agent": "sluice",
     ...headers,
@@ -158,7 +158,7 @@ function exchange(outgoing: ClientRequest, request: SenderRequest): Promise<Send
       readAnswer(response, (json) => {
         end();
         const { statusCode = 0 } = response;
-        const headers = headersIn(response);
+        const headers = headersOf(response.rawHeaders);
         resolve({ status: statusCode, headers, sentAll, ...(json !== undefined && { json }) });
         if (!sentAll) outgoing.destroy();
       });
@@ -209,16 +209,4 @@ function faultOf(url: URL, connected: boolean, cause?: NodeJS.ErrnoException): S
   return connected
     ? new SluiceError("interrupted", `uploads: the connection to ${url.origin} broke`, { cause })
     : new SluiceError("unavailable", `uploads: ${url.origin} could not be reached`, { cause });
-}
-
-function headersIn({ rawHeaders }: IncomingMessage): Headers {
-  const headers = new Headers();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    try {
-      headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
-    } catch {
-      // a name or value that no header may have means nothing to us
-    }
-  }
-  return headers;
 }

@@ -1,5 +1,5 @@
 /** A `notifications/progress` (SEP-1306 §5). */
-export interface ProgressNotification {
+interface ProgressNotification {
   readonly method: "notifications/progress";
   readonly params: {
     readonly progressToken: string | number;

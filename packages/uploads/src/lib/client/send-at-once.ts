@@ -7,13 +7,16 @@ import { sendRequest } from "./send-request.ts";
 import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
 
-/** A file of at most this size is read before it is sent, for a digest in the header. */
-export const digestFirstBytes: number = 2 ** 20;
+/**
+ * A file of at most this size is sent at once, also where it could go in steps, and is read before, for
+ * a digest in the header.
+ */
+export const shortBytes: number = 2 ** 20;
 
 /** Sends a file as the body of one request. A connection that breaks ends it: nobody knows what the server kept. */
 export async function sendRaw(transfer: Transfer): Promise<void> {
   const { source, file, digest } = transfer;
-  const isShort = file.size <= digestFirstBytes || transfer.settings.sender.blind;
+  const isShort = file.size <= shortBytes || transfer.settings.sender.blind;
   const sha256 = isShort ? await digest.finish() : undefined;
   const answer = await send(transfer, onePiece(transfer), {
     "content-type": source.mimeType,

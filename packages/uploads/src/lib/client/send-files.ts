@@ -1,13 +1,10 @@
 import { SluiceError } from "@sluice/core";
 import type { FileSource, OpenFile } from "./file-source.ts";
 import { startDigest } from "./running-digest.ts";
-import { sendForm, sendRaw } from "./send-at-once.ts";
+import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type BegunUpload } from "./send-resumable.ts";
 import { totalMsOf, type SendSettings, type SentFile, type Transfer } from "./transfer.ts";
 import type { UploadTarget } from "./upload-target.ts";
-
-/** A file of at most this size is sent at once, also where it could go in steps. */
-const stepsFromBytes = 2 ** 20;
 
 /** One or more files for one target. */
 export interface Shipment {
@@ -87,7 +84,7 @@ async function sendOne(
     const told = (bytes: number): void => onSent(base + bytes, source);
     const digest = startDigest(file);
     const transfer: Transfer = { source, file, digest, target, settings, signal, onSent: told };
-    const inSteps = target.wire === "resumable" && file.size > stepsFromBytes;
+    const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
     return await settle(transfer);
   } finally {

@@ -88,8 +88,3 @@ export const sendTimeouts: SendTimeouts = {
 export function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
   return timeouts.answerMs + (bytes / 2 ** 24) * 1_000;
 }
-
-/** A body of one piece. */
-export function filePart(piece: FilePiece): Outgoing {
-  return { length: piece.end - piece.start, pieces: [piece] };
-}
