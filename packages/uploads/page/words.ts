@@ -1,3 +1,4 @@
+import { isAccepted } from "../src/lib/client/accept-list.ts";
 import { sizeText } from "../src/lib/page/size-text.ts";
 import { Refused } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";
@@ -15,7 +16,10 @@ export interface Terms {
 /** What is wrong with a file before it is sent, or `undefined`. */
 export function findingOf(file: File, terms: Terms): string | undefined {
   if (file.size > terms.maxBytes) return tooBig(file, terms);
-  return isAccepted(file, terms.accept) ? undefined : wrongType(terms);
+  // where the browser knows no type, the server looks into the file
+  const mayPass =
+    file.type === "" || isAccepted({ name: file.name, mimeType: file.type }, terms.accept);
+  return mayPass ? undefined : wrongType(terms);
 }
 
 function tooBig({ size }: File, { maxBytes }: Terms): string {
@@ -27,18 +31,6 @@ function wrongType({ acceptText }: Terms): string {
   return acceptText === ""
     ? "The server does not take this type of file."
     : `Not a type that can be sent here. Possible: ${acceptText}.`;
-}
-
-function isAccepted({ name, type }: File, accept: readonly string[]): boolean {
-  if (accept.length === 0) return true;
-  return accept.some((entry) => {
-    const wanted = entry.trim().toLowerCase();
-    if (wanted.startsWith(".")) return name.toLowerCase().endsWith(wanted);
-    if (wanted === "*/*") return true;
-    // where the browser knows no type, the server looks into the file
-    if (type === "") return true;
-    return wanted.endsWith("/*") ? type.startsWith(wanted.slice(0, -1)) : type === wanted;
-  });
 }
 
 /** Why it failed, and what one can do. */

@@ -12,7 +12,8 @@ export type { FilesAnswer, FormValue } from "./lib/client/chosen-files.ts";
 export type { FallbackClient } from "./lib/client/elicitation-client.ts";
 export type { FileField, FileRequest } from "./lib/client/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./lib/client/file-sender.ts";
-export { isAccepted, typeOfName } from "./lib/client/file-type.ts";
+export { isAccepted } from "./lib/client/accept-list.ts";
+export { typeOfName } from "./lib/client/file-type.ts";
 export type { NamedBlob } from "./lib/client/file-source.ts";
 export type {
   BegunFile,

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { isAccepted } from "./file-type.ts";
+import { isAccepted } from "./accept-list.ts";
 import type { FileSource } from "./file-source.ts";
 import type { FileField, FileRequest } from "./file-request.ts";
 

@@ -5,7 +5,7 @@ import {
   type FileValue,
 } from "@sluice/core/wire";
 import { z } from "zod";
-import { isAccepted } from "../client/file-type.ts";
+import { isAccepted } from "../client/accept-list.ts";
 import type { ClaimedFile, UploadedFile } from "../slots.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";

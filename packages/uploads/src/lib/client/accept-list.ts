@@ -1,0 +1,19 @@
+/**
+ * True when a file may go to a field that accepts these media types (`image/png`), ranges (`image/*`)
+ * and file name extensions (`.pdf`), as SEP-1306 §2 lists them. An empty list accepts everything.
+ */
+export function isAccepted(
+  { name, mimeType }: { readonly name: string; readonly mimeType: string },
+  accept: readonly string[],
+): boolean {
+  if (accept.length === 0) return true;
+  const type = mimeType.toLowerCase().replace(/\s*;.*$/s, "");
+  const lower = name.toLowerCase();
+  return accept.some((entry) => {
+    const wanted = entry.trim().toLowerCase();
+    if (wanted.startsWith(".")) return wanted.length > 1 && lower.endsWith(wanted);
+    if (wanted === "*/*") return true;
+    if (wanted.endsWith("/*")) return type.startsWith(wanted.slice(0, -1));
+    return type === wanted;
+  });
+}
