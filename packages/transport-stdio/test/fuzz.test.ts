@@ -165,3 +165,15 @@ test(
   },
   deep ? 7_200_000 : undefined,
 );
+
+test("bytes of another stream, too few and too many are found", () => {
+  const [a, b] = streams;
+  expect(isOwn({ first: a!.first, got: a!.bytes, clean: true }, true)).toBe(true);
+  for (const isDamaged of [false, true]) {
+    expect(isOwn({ first: a!.first, got: b!.bytes, clean: true }, isDamaged)).toBe(false);
+    expect(isOwn({ first: a!.first, got: a!.bytes.subarray(1), clean: true }, isDamaged)).toBe(
+      false,
+    );
+  }
+  expect(isOwn({ first: a!.first, got: b!.bytes.subarray(1), clean: false }, false)).toBe(false);
+});

@@ -8,7 +8,8 @@ import type { ReadingCost } from "./reading-process.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const bytes = deep ? 2 ** 30 : 2 ** 27;
-const bound = 48 * 2 ** 20;
+// Node 24 lets 64 MiB of read buffers lie about, whoever reads a pipe
+const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * 2 ** 20;
 let folder: string;
 
 beforeAll(() => {
@@ -31,14 +32,14 @@ async function read(...mode: readonly string[]): Promise<ReadingCost> {
   return JSON.parse(stdout) as ReadingCost;
 }
 
-test(`${bytes} bytes grow neither end by more than 48 MiB, and calls are answered in the middle`, async () => {
+test(`${bytes} bytes grow neither end by more than what the collector leaves, and calls are answered in the middle`, async () => {
   const cost = await read();
   expect(cost.bytes).toBe(bytes);
-  expect(Math.max(...cost.growth)).toBeLessThan(bound);
+  expect(Math.max(...cost.growth)).toBeLessThan(mostGrowth);
   expect(cost.calls).toHaveLength(8);
 });
 
 test("an end that keeps everything is found", async () => {
   const { growth } = await read("keep");
-  expect(growth[0]).toBeGreaterThan(bound);
+  expect(growth[0]).toBeGreaterThan(mostGrowth);
 });
