@@ -1,4 +1,4 @@
-import { mkdir, readdir, symlink } from "node:fs/promises";
+import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { checkBackend } from "@sluice/storage/conformance";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -18,7 +18,7 @@ vi.mock("node:fs", async (importOriginal) => ({
 // a disk that others write to answers late
 vi.setConfig({ testTimeout: 60_000 });
 
-const groups = ["describe", "open", "file", "key", "list", "write"];
+const groups = ["describe", "open", "file", "key", "list", "write", "remove"];
 
 test(`without names of descriptors the rules are kept as well: ${groups.join(", ")}`, async () => {
   await using tree = await createTemporaryTree();
@@ -28,13 +28,16 @@ test(`without names of descriptors the rules are kept as well: ${groups.join(", 
   expect(findings.filter(({ outcome }) => outcome === "kept").length).toBeGreaterThan(40);
 });
 
-test("without names of descriptors nothing is made behind a link", async () => {
+test("without names of descriptors nothing is made or removed behind a link", async () => {
   await using tree = await createTemporaryTree();
   await mkdir(`${tree.root}-secret`);
   await symlink(`${tree.root}-secret`, join(tree.root, "way"));
+  await writeFile(`${tree.root}-secret/kept.txt`, "kept");
   const backend = createFsBackend({ root: tree.root, writable: true });
-  await expect(backend.write?.("way/folder/file.txt")).rejects.toMatchObject({
-    code: "permission_denied",
-  });
-  expect(await readdir(`${tree.root}-secret`)).toEqual([]);
+  for (const call of [
+    () => backend.write?.("way/folder/file.txt"),
+    () => backend.remove?.("way/kept.txt"),
+  ])
+    await expect(call()).rejects.toMatchObject({ code: "permission_denied" });
+  expect(await readdir(`${tree.root}-secret`)).toEqual(["kept.txt"]);
 });
