@@ -111,13 +111,18 @@ test("a file in the call itself goes the same way: hashed, scanned, kept", async
   expect(objects.filter(({ key }) => key.includes("/bytes-"))).toHaveLength(1);
 });
 
-test("bytes that do not match the declared digest are refused, and nothing is kept", async () => {
+test("bytes that do not match the declared digest are refused as a form, raw and in steps, and nothing is kept", async () => {
   const site = await startFiles();
   const client = await connectOfficial("SDK v2, modern", site.url, { token: "ada-token" });
   onTestFinished(() => client.close());
   const { file, upload } = await ask(client, "files/authorizeUpload", declared);
-  const other = bytesOf(document.length, "other");
-  await postForm(upload.url, [new File([other], "document.bin")]);
+  const body = bytesOf(document.length, "other");
+  const form = await postForm(upload.url, [new File([body], "document.bin")]);
+  const headers = { "content-type": "application/octet-stream" };
+  const raw = await fetch(upload.url, { method: "PUT", body, headers });
+  const steps = { ...headers, "upload-complete": "?1", "upload-length": `${body.length}` };
+  const inSteps = await fetch(upload.url, { method: "POST", body, headers: steps });
+  expect([form.status, raw.status, inSteps.status]).toEqual([422, 422, 422]);
   expect(await digest(client, file.uri)).not.toMatch(/^[\w-]{43}$/);
   const { objects } = await site.received.list();
   expect(objects.filter(({ key }) => key.includes("/bytes-"))).toEqual([]);

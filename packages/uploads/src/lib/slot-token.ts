@@ -86,7 +86,7 @@ function holderOf(principal: Principal | undefined): Principal | undefined {
   return holder;
 }
 
-function boundTerms({ accept, maxBytes, maxFiles }: SlotTerms, most: number): SlotTerms {
+function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: number): SlotTerms {
   for (const [name, value] of Object.entries({ maxBytes, maxFiles }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`uploads: reserve: ${name} must be a whole number from 1`);
@@ -101,6 +101,7 @@ function boundTerms({ accept, maxBytes, maxFiles }: SlotTerms, most: number): Sl
     accept: accept.map((entry) => entry.toLowerCase()),
     maxBytes: Math.min(maxBytes, most),
     maxFiles,
+    ...(sha256 !== undefined && { sha256 }),
   };
 }
 
@@ -113,8 +114,8 @@ const acceptGrammar = new RegExp(
 const maxHandleBytes = 1_024;
 
 function encodeHandle({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): string {
-  const { maxBytes, maxFiles, accept } = terms;
-  const handle = JSON.stringify([uploadId, owner, maxBytes, maxFiles, ...accept]);
+  const { maxBytes, maxFiles, sha256 = "", accept } = terms;
+  const handle = JSON.stringify([uploadId, owner, maxBytes, maxFiles, sha256, ...accept]);
   if (new TextEncoder().encode(handle).length > maxHandleBytes)
     throw new RangeError(
       "uploads: reserve: accept is too long for a slot; name ranges such as image/* instead of types",
@@ -124,12 +125,17 @@ function encodeHandle({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): 
 
 function decodeHandle(handle: string): Omit<OpenSlot, "expiresAt"> {
   // what is in the seal was made by encodeHandle
-  const [uploadId, owner, maxBytes, maxFiles, ...accept] = JSON.parse(handle) as [
+  const [uploadId, owner, maxBytes, maxFiles, sha256, ...accept] = JSON.parse(handle) as [
     string,
     string,
     number,
     number,
+    string,
     ...string[],
   ];
-  return { uploadId, owner, terms: { accept, maxBytes, maxFiles } };
+  return {
+    uploadId,
+    owner,
+    terms: { accept, maxBytes, maxFiles, ...(sha256 !== "" && { sha256 }) },
+  };
 }

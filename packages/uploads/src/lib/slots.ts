@@ -9,6 +9,8 @@ export interface SlotTerms {
   readonly maxBytes: number;
   /** Most files. */
   readonly maxFiles: number;
+  /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
+  readonly sha256?: string;
 }
 
 /** A place to send files to: a URL and what may go there. */

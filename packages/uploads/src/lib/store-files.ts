@@ -39,7 +39,10 @@ export async function storeFiles(
   const made: string[] = [];
   try {
     const records: FileRecord[] = [];
+    const { sha256 } = slot.terms;
     for (const file of files) {
+      if (sha256 !== undefined && sha256 !== file.sha256)
+        throw new SluiceError("corrupt", "uploads: the bytes are not the ones that were declared");
       const key = bytesKey(folder, file.fileId);
       const verdict = await scanFile(parts, slot.uploadId, key, file, signal);
       if (verdict === "reject")

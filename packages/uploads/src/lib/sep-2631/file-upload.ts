@@ -54,6 +54,7 @@ export function authorizeUpload(
     accept: mimeType === undefined ? [] : [mimeType],
     maxBytes: Math.max(1, size ?? Number.MAX_SAFE_INTEGER),
     maxFiles: 1,
+    ...(sha256 !== undefined && { sha256 }),
   };
   const slot = slots.reserve(owner, terms, { ttlMs: uploadTtlMs, selfAuthenticating: true });
   const maxSize = slot.terms.maxBytes;
