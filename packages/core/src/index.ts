@@ -19,6 +19,7 @@ export {
   type EntityTag,
 } from "./lib/entity-tag.ts";
 export { createSha256, type Sha256 } from "./lib/sha256.ts";
+export { builtInModule } from "./lib/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./lib/repr-digest.ts";
 export {
   formatContentType,

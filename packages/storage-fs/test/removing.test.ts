@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, readlink, symlink, writeFile } from "node:fs/
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import type { StorageBackend } from "@sluice/storage";
-import { createFsBackend } from "@sluice/storage-fs";
+import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { expect, test } from "vitest";
 import { createTemporaryTree, racyMs, readAll, type TemporaryTree } from "./temporary-tree.ts";
 
@@ -110,4 +110,20 @@ test("a writer is not disturbed by removals that take its empty folder away", as
   };
   await Promise.all(["a", "b", "c"].map(churn));
   expect(await readdir(tree.root)).toEqual([]);
+});
+
+test("what a killed process left of its writers goes when it is old, and nothing else", async () => {
+  await using tree = await createTemporaryTree();
+  const temporary = ".sluice-01234567-89ab-cdef-0123-456789abcdef.tmp";
+  await tree.put(`a/b/${temporary}`, "left");
+  await tree.put(`c/${temporary}`, "left");
+  await tree.put("c/1.txt", "1");
+  await tree.put("c/.sluice-other.tmp", "not ours");
+  expect(await removeAbandonedWrites({ root: tree.root })).toBe(0);
+  expect(await removeAbandonedWrites({ root: tree.root, olderThanMs: 0 })).toBe(2);
+  expect((await readdir(tree.root, { recursive: true })).toSorted()).toEqual([
+    "c",
+    "c/.sluice-other.tmp",
+    "c/1.txt",
+  ]);
 });

@@ -24,7 +24,7 @@ export function formOf(boundary: string, parts: readonly SentPart[]): string {
 export async function takeApart(
   createParser: CreateParser,
   contentType: string,
-  pieces: readonly Uint8Array[],
+  body: readonly Uint8Array[],
   maxParts = 3,
 ): Promise<string[] | SluiceError> {
   const contents: string[] = [];
@@ -41,7 +41,7 @@ export async function takeApart(
       };
     });
     try {
-      for (const piece of pieces) {
+      for (const piece of body) {
         fence.check(piece);
         await parser.write(piece);
       }

@@ -120,6 +120,7 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
     const stalls = monitorEventLoopDelay({ resolution: 5 });
     if (deep) stalls.enable();
     let taken = 0;
+    const misread: string[] = [];
     for (let round = 0; round < bodies; round++) {
       const text = mutate(form, random);
       const cuts = Array.from({ length: random(6) }, () => random(text.length + 1));
@@ -128,15 +129,18 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
         if (!["invalid_argument", "too_large"].includes(result.code)) throw result;
       } else {
         // what was taken is what anybody would read between these boundaries
-        expect(result).toEqual(contentsOf(text));
+        if (JSON.stringify(result) !== JSON.stringify(contentsOf(text)))
+          misread.push(JSON.stringify(text));
         taken++;
       }
       if (round % 64 === 0) await breathe();
     }
     stalls.disable();
+    expect(misread).toEqual([]);
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(bodies);
-    if (deep) expect(stalls.max / 1e6).toBeLessThan(50);
+    // it watches the deep run only
+    expect(stalls.max / 1e6).toBeLessThan(50);
   });
 });
 

@@ -36,9 +36,9 @@ export interface UploadServer {
   readonly records: AuditRecord[];
   readonly errors: unknown[];
   /** Paths of all files on disk, also of temporary ones. */
-  files(): Promise<string[]>;
+  readonly files: () => Promise<string[]>;
   /** A slot of Alice's. */
-  slot(terms?: Partial<SlotTerms>): Slot;
+  readonly slot: (terms?: Partial<SlotTerms>) => Slot;
 }
 
 /** What a test may set. */

@@ -6,6 +6,14 @@ export function temporaryName(): string {
   return `${temporaryPrefix}${crypto.randomUUID()}.tmp`;
 }
 
+/** True for what {@link temporaryName} makes. */
+export function isTemporary(name: string): boolean {
+  return (
+    name.startsWith(temporaryPrefix) &&
+    /^[0-9a-f-]{36}\.tmp$/.test(name.slice(temporaryPrefix.length))
+  );
+}
+
 /** True when a segment of the key must be neither listed nor opened. */
 export function isHidden(key: string, dotfiles: boolean): boolean {
   const prefix = dotfiles ? temporaryPrefix : ".";

@@ -9,6 +9,7 @@ import {
   wrongSize,
 } from "@sluice/storage";
 import { removeEmptyFolders } from "./empty-folders.ts";
+import { createFlushBehind } from "./flush-behind.ts";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { temporaryName } from "./names.ts";
 import { toObjectInfo } from "./object-info.ts";
@@ -17,7 +18,7 @@ import { openTargetDirectory, type TargetDirectory } from "./target-directory.ts
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 /** Chunks are gathered to this much, or this many, before they are written together. */
-const gatherBytes = 1024 * 1024;
+const gatherBytes = 256 * 1024;
 const gatherChunks = 512;
 /** How often a folder may vanish before a file is in it. */
 const mostAttempts = 20;
@@ -41,7 +42,7 @@ export function createTurns(): TakeTurns {
 
 /**
  * Opens a writer: the bytes go to a temporary file beside the target, which `commit` flushes to
- * disk and gives its name in one step. Up to 2 MiB wait in memory.
+ * disk and gives its name in one step. Up to 512 KiB wait in memory.
  */
 export async function createFsWriter(
   root: Root,
@@ -69,12 +70,14 @@ export async function createFsWriter(
   let committed = false;
   let writing = Promise.resolve();
   let finished: Promise<unknown> | undefined;
+  const flush = createFlushBehind(file);
 
   const startWriting = (): void => {
     const chunks = gathered;
+    const bytes = gatheredBytes;
     gathered = [];
     gatheredBytes = 0;
-    writing = writing.then(() => writeAll(file, chunks));
+    writing = writing.then(() => writeAll(file, chunks)).then(() => flush.wrote(bytes));
     // it is thrown where the writer is waited for next
     writing.catch(() => {});
   };
@@ -85,6 +88,7 @@ export async function createFsWriter(
   const release = async (): Promise<void> => {
     signal?.removeEventListener("abort", onAbort);
     await writing.catch(() => {});
+    await flush.settle().catch(() => {});
     await file.close();
     await rm(temporary, { force: true });
     await directory.close();
@@ -103,6 +107,7 @@ export async function createFsWriter(
       startWriting();
       await writing;
       if (size !== undefined && size !== written) throw wrongSize(who, written, size);
+      await flush.settle();
       await file.sync();
       await takeTurns(key, publish);
       await rm(temporary, { force: true });

@@ -36,7 +36,6 @@ export async function readGuarded(
   let windowAgeMs = 0;
   let ageMs = 0;
   let isFirstWindow = true;
-  let cancel = (): void => {};
 
   const tick = (): void => {
     ageMs += tickMs;
@@ -54,7 +53,7 @@ export async function readGuarded(
     }
     cancel = clock.schedule(tick, tickMs);
   };
-  cancel = clock.schedule(tick, tickMs);
+  let cancel = clock.schedule(tick, tickMs);
   try {
     await body.read(
       (chunk) => {

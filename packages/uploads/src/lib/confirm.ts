@@ -90,13 +90,16 @@ export async function discardUpload(
 ): Promise<void> {
   if (!isId(uploadId)) return;
   const infos = await listAll(storage, uploadPrefix(uploadId), signal);
-  const isMarker = (key: string): boolean => key.endsWith("/confirmed");
   for (const info of infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)))) {
     await storage.remove(info.key, { signal });
     const object = readObject(info);
     if (object && "fileId" in object) ledger.drop(object.owner, object.fileId);
   }
   board.forget(uploadId);
+}
+
+function isMarker(key: string): boolean {
+  return key.endsWith("/confirmed");
 }
 
 /** An upload of this principal; others do not learn that there is one. */

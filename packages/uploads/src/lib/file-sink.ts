@@ -1,5 +1,6 @@
-import { createSha256, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import { createKindDetector } from "./detect-kind.ts";
+import { createFileHash } from "./file-hash.ts";
 import type { FileRecord } from "./records.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createWriteQueue } from "./write-queue.ts";
@@ -12,6 +13,8 @@ export interface FileTerms {
   readonly maxBytes: number;
   /** Bytes that were announced. */
   readonly size?: number | undefined;
+  /** About as many, where nobody announced how many. */
+  readonly expectedBytes?: number | undefined;
   /** Digest that was announced, lower-case hex. */
   readonly sha256?: string | undefined;
 }
@@ -39,7 +42,7 @@ export async function createFileSink(
   const { name, declaredType, accept, maxBytes, size, sha256: wanted } = terms;
   const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
   const queue = createWriteQueue((chunk) => writer.write(chunk));
-  const hash = createSha256();
+  const hash = createFileHash(size ?? terms.expectedBytes);
   const detector = createKindDetector({ name, declaredType }, accept);
   let received = 0;
   let committed = false;
@@ -55,15 +58,15 @@ export async function createFileSink(
           `uploads: more than the announced ${size} bytes came`,
         );
       onBytes(chunk.byteLength);
-      hash.update(chunk);
-      const wait = queue.push(chunk);
-      return detector.add(chunk)?.then(() => wait) ?? wait;
+      const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
+      const busy = waits.filter((wait) => wait !== undefined);
+      return busy.length === 0 ? undefined : Promise.all(busy).then(() => {});
     },
     async finish() {
       const mimeType = await detector.kind();
       if (size !== undefined && received < size)
         throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
-      const sha256 = hash.digest();
+      const sha256 = await hash.digest();
       if (wanted !== undefined && wanted !== sha256)
         throw new SluiceError("corrupt", "uploads: the bytes are not the ones of Repr-Digest");
       await queue.drain();
@@ -78,6 +81,7 @@ export async function createFileSink(
       };
     },
     async abort() {
+      hash.stop();
       await queue.drain().catch(() => {});
       if (committed) await storage.remove(key);
       else await writer.abort();

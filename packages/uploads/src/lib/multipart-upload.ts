@@ -96,7 +96,7 @@ async function discard({ opening, finishing }: ComingFile): Promise<void> {
 
 function receivePart(
   { storage }: UploadsParts,
-  { slot, signal }: Arrival,
+  { slot, facts, signal }: Arrival,
   {
     fileName,
     contentType,
@@ -106,7 +106,8 @@ function receivePart(
   const { maxBytes, accept } = slot.terms;
   const fileId = newId();
   const name = sanitizeFileName(fileName);
-  const terms = { name, declaredType: contentType, accept, maxBytes };
+  const expectedBytes = facts.contentLength;
+  const terms = { name, declaredType: contentType, accept, maxBytes, expectedBytes };
   const key = bytesKey(folderOf(slot), fileId);
   const opening = createFileSink(storage, key, terms, { signal, onBytes: () => {} });
   const file: ComingFile = { fileId, opening };

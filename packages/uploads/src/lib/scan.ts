@@ -36,14 +36,14 @@ export async function scanFile(
 }
 
 async function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  let onAbort = (): void => {};
+  const settled = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
+    const options = { once: true, signal: settled.signal };
+    signal.addEventListener("abort", () => reject(signal.reason as Error), options);
   });
   try {
     return await Promise.race([work, aborted]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    settled.abort();
   }
 }
