@@ -16,7 +16,7 @@ export interface FrameWriterOptions {
 }
 
 /** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
-const largestChunkBytes = 2 ** 18;
+const largestChunkBytes = 2 ** 19;
 
 interface Entry {
   readonly text: string;
@@ -40,6 +40,8 @@ export class FrameWriter {
   /** Something may have become due since the last look. */
   #hasNews = false;
   #wake: (() => void) | undefined;
+  /** Ends the waits for what the pipe has not taken yet. */
+  readonly #writing = new Set<() => void>();
   /** The chunk before the last one is in the pipe when this resolves. */
   #earlier: Promise<void> = Promise.resolve();
 
@@ -107,6 +109,7 @@ export class FrameWriter {
       for (const stream of whole) discardBytes(stream, reason);
       reject(reason);
     }
+    for (const done of this.#writing) done();
     this.#notify();
   }
 
@@ -200,10 +203,10 @@ export class FrameWriter {
     const last = parts.length - 1;
     await new Promise<void>((resolve) => {
       const done = (): void => {
-        signal.removeEventListener("abort", done);
+        this.#writing.delete(done);
         resolve();
       };
-      signal.addEventListener("abort", done, { once: true });
+      this.#writing.add(done);
       if (last > 0) this.#output.cork();
       for (const [at, part] of parts.entries())
         // an error comes as an event, too, and closes the connection
