@@ -30,7 +30,8 @@ export async function startBinarySite(
   { sessions = false, binary = true }: BinarySiteOptions = {},
 ): Promise<BinarySite> {
   const http = createServer();
-  const { port, close } = await listen(http);
+  const listening = await listen(http);
+  const { port } = listening;
   const url = `http://127.0.0.1:${port}/mcp`;
   const sluice = createSluice({
     storage,
@@ -75,7 +76,7 @@ export async function startBinarySite(
     url,
     async [Symbol.asyncDispose]() {
       await sockets.close({ deadlineMs: 0 });
-      await close();
+      await listening.close();
     },
   };
 }

@@ -1,7 +1,9 @@
 import { GiB, KiB, MiB, type Bench } from "../bench.ts";
 import { runToEnd } from "../child.ts";
+import { observeClient } from "../client-process.ts";
 import { interleave, type Subject } from "../interleave.ts";
-import { builtProgram } from "../server-process.ts";
+import { builtProgram, startNodeServer, type ServerProcess } from "../server-process.ts";
+import { uriOf } from "../sluice.ts";
 import { across, ratio } from "../statistics.ts";
 import type { Experiment, Reach, Row, Table } from "../table.ts";
 
@@ -31,6 +33,7 @@ export const binary: Experiment = {
         });
       }
     }
+    rows.push(...(await besideHttp(bench)));
     const bytes = bench.quick ? 256 * MiB : GiB;
     const raw = await stdioSubject(bench, "raw", bytes, "raw pipe, 1 GiB");
     const stream = await stdioSubject(bench, "binary", bytes, "stdio, stream, 1 GiB");
@@ -51,7 +54,7 @@ export const binary: Experiment = {
       { claim: "stdio, stream: slowest call in the middle, ms", atMost: 20, got: slowest },
     );
     return {
-      how: "Two processes and two pipes. base64 is `resources/read` of the official SDK over the transport of Sluice and over its own; a raw pipe is one program that writes the file with two buffers and one that counts bytes. Page cache warm.",
+      how: "Two processes. Over HTTP base64 is server and client of the official SDK, over WebSocket both are over the transport of Sluice. Over stdio: two pipes. base64 is `resources/read` of the official SDK over the transport of Sluice and over its own; a raw pipe is one program that writes the file with two buffers and one that counts bytes. Page cache warm.",
       columns: [
         { key: "seconds", title: "seconds", digits: 3 },
         { key: "faster", title: "× base64", digits: 1, bars: true },
@@ -63,6 +66,53 @@ export const binary: Experiment = {
     };
   },
 };
+
+/** Multipart beside what the official SDK does over HTTP, frames beside base64 over the same WebSocket. */
+async function besideHttp(bench: Bench): Promise<Row[]> {
+  await using official = await startNodeServer("base64-server", [bench.files], bench);
+  await using sluice = await startNodeServer("binary-server", [bench.files], bench);
+  const warmUp = uriOf(await bench.file(64 * KiB));
+  const rows: Row[] = [];
+  for (const size of [1, 16, 100]) {
+    const uri = uriOf(await bench.file(size * MiB));
+    const subject = (
+      what: string,
+      server: ServerProcess,
+      program: string,
+      ...mode: readonly string[]
+    ): Subject => ({
+      name: `${what}, ${size} MiB`,
+      async measure() {
+        const args = [...mode, String(server.ready["endpoint"]), uri, warmUp];
+        const seen = await observeClient(bench, program, args, server);
+        if (seen.bytes !== size * MiB) throw new Error(`bench: ${what}: got ${seen.bytes} bytes`);
+        bench.say(`  ${what}, ${size} MiB: ${seen.seconds.toFixed(3)} s`);
+        return { seconds: seen.seconds };
+      },
+    });
+    const pairs = [
+      [
+        subject("HTTP, base64, official SDK", official, "base64-client"),
+        subject("HTTP, multipart", sluice, "binary-client", "multipart"),
+      ],
+      [
+        subject("WebSocket, base64", sluice, "binary-client", "socket-base64"),
+        subject("WebSocket, frames", sluice, "binary-client", "frames"),
+      ],
+    ] as const;
+    const samples = await interleave(pairs.flat(), { runs: bench.runs });
+    for (const pair of pairs)
+      for (const { name } of pair)
+        rows.push({
+          name,
+          cells: {
+            seconds: across(samples.get(name), "seconds"),
+            faster: ratio(samples.get(pair[0].name), samples.get(name), "seconds"),
+          },
+        });
+  }
+  return rows;
+}
 
 type Mode = "binary" | "base64" | "official" | "raw";
 
