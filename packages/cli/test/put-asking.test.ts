@@ -119,6 +119,12 @@ test("what does not fit the question is not sent", async () => {
   expect([status, stdout]).toEqual([exitCodes.refused.status, ""]);
 });
 
+test("a server whose tools take no files says so", async () => {
+  const { status, stderr } = await runHere(["put", url, "a.txt"], { cwd: root });
+  expect(stderr).toContain("has no tool that takes a file");
+  expect(status).toBe(exitCodes.refused.status);
+});
+
 test("without a terminal nobody is asked, and that is said", async () => {
   for (const args of [
     ["--tool", "look"],

@@ -10,6 +10,7 @@ import { pathSource, type PickedPath } from "./lib/client/path-source.ts";
 
 export type { FileSender, FileSenderOptions } from "./lib/client/file-sender.ts";
 export type { NamedBlob } from "./lib/client/file-source.ts";
+export type { BegunFile, UploadedReference, UploadOptions } from "./lib/client/upload-file.ts";
 export type { PickedPath } from "./lib/client/path-source.ts";
 
 const sender = createHttpSender();

@@ -61,21 +61,22 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 
   test("a redirect is not followed, whatever its code", async () => {
     await using other = await startScriptedServer();
+    let code = 0;
+    await using server = await startScriptedServer((req, res) => {
+      req.resume();
+      res.writeHead(code, { location: `${other.origin}/up` }).end();
+      return true;
+    });
+    const trustedOrigins = [other.origin];
     for (const wire of ["multipart", "raw", "resumable"] as const)
-      for (const code of [301, 302, 303, 307, 308]) {
-        await using server = await startScriptedServer((req, res) => {
-          req.resume();
-          res.writeHead(code, { location: `${other.origin}/up` }).end();
-          return true;
-        });
+      for (code of [301, 302, 303, 307, 308])
         await expect(
-          send(server.origin, [bytesSource(big)], {
-            sender,
-            wire,
-            trustedOrigins: [other.origin],
-          }),
+          send(server.origin, [bytesSource(small)], { sender, wire, trustedOrigins }),
         ).rejects.toMatchObject({ code: "untrusted" });
-      }
+    code = 307;
+    await expect(
+      send(server.origin, [bytesSource(big)], { sender, trustedOrigins }),
+    ).rejects.toMatchObject({ code: "untrusted" });
     expect(other.seen).toEqual([]);
   });
 
@@ -102,8 +103,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
       await using server = await startScriptedServer((req, res) => {
         shown.push(req.headers.authorization);
         if (req.headers.authorization === "Bearer new") return false;
-        req.resume();
-        res.writeHead(401, { connection: "close" }).end();
+        req.resume().on("end", () => res.writeHead(401).end());
         return true;
       });
       const authorization = (): string => (tokens.length > 2 ? tokens.shift()! : tokens[0]!);

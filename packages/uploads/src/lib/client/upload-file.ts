@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import {
   AUTHORIZE_UPLOAD_METHOD,
   UPLOADS_EXTENSION_ID,
@@ -139,11 +139,33 @@ async function authorize(
   const result = await untilAborted(
     () => client.request(request, authorizedSchema, { signal }),
     signal,
-  );
+  ).catch((error: unknown) => {
+    throw refusalOf(error);
+  });
   const parsed = authorizedSchema.safeParse(result);
   if (parsed.success) return parsed.data;
   throw new SluiceError("protocol", `uploads: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
 }
+
+/** A JSON-RPC error as one of ours; whatever else the SDK throws is its own. */
+function refusalOf(error: unknown): unknown {
+  const { code, data } = (error ?? {}) as { code?: unknown; data?: { reason?: unknown } };
+  if (typeof code !== "number") return error;
+  const { reason } = data ?? {};
+  const [ours, hint] =
+    code === methodNotFound
+      ? (["unsupported", "the server takes no files this way"] as const)
+      : (refusals.get(reason) ?? (["protocol", "the server refused the file"] as const));
+  return new SluiceError(ours, `uploads: ${AUTHORIZE_UPLOAD_METHOD}: ${hint}`, { cause: error });
+}
+
+const methodNotFound = -32601;
+/** `data.reason` of a refusal (SEP-2631 §10). */
+const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new Map([
+  ["maxSizeExceeded", ["too_large", "larger than the server takes"]],
+  ["mimeTypeNotAccepted", ["unsupported", "a type of file that the server does not take"]],
+  ["invalidMimeType", ["invalid_argument", "the media type is none"]],
+] satisfies [string, readonly [SluiceErrorCode, string]][]);
 
 /** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */
 function claimOf({ upload }: Authorized): TargetClaim {
