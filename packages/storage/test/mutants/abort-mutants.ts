@@ -63,7 +63,6 @@ export const abortMutants: Mutants = {
   },
   "abort-unread": {
     flaw: "never lets go of the first large body that nobody reads",
-    also: ["abort-many"],
     breaks: () => {
       let leaked = false;
       return opens((opened) =>

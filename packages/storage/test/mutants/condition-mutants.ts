@@ -83,6 +83,7 @@ export const conditionMutants: Mutants = {
   },
   "condition-removed": {
     flaw: "ends where the object was removed",
+    also: ["remove-read"],
     breaks: ({ store }) =>
       opens((opened, key) => {
         const reader = opened.body.getReader();
