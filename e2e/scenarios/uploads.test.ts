@@ -241,6 +241,31 @@ describe.each(sdkNames)("%s", (sdk) => {
     expect(await bytesKept(site.received)).toHaveLength(1);
   });
 
+  test("a client that can only open links gets the page, and the tool what was sent from there [SEP-1306/compatibility/should-fall-back]", async () => {
+    const site = await startAsking();
+    const client = await literal(sdk, site, {
+      capabilities: { elicitation: { url: {} } },
+      async answer({ mode, url = "" }) {
+        expect(mode).toBe("url");
+        // what the page's script does in a browser, where nobody has a bearer token
+        const html = await (await fetch(url)).text();
+        const [slotUrl = ""] = /http[^"]*\/uploads\/v1\.[\w.-]+/.exec(html) ?? [];
+        const { body } = await postForm(slotUrl, [sunsetFile]);
+        const picture = { ...named, uploadId: body["uploadId"] };
+        const done = await fetch(url, {
+          method: "POST",
+          headers: { "content-type": "application/json", origin: site.origin },
+          body: JSON.stringify({ action: "accept", content: { picture, note: "by hand" } }),
+        });
+        expect(done.status).toBe(204);
+        return { action: "accept" };
+      },
+    });
+    const { text, isError } = await look(client);
+    expect(isError, text).toBe(false);
+    expect(JSON.parse(text)).toEqual({ files: [seen], values: { note: "by hand" } });
+  });
+
   test("a client with forms only is told what it must be able to do [SEP-1306/compatibility/should-read-empty-as-form] [SEP-1306/compatibility/should-fall-back]", async () => {
     const site = await startAsking();
     const missing = {
