@@ -251,11 +251,11 @@ describe.each(sdkNames)("%s", (sdk) => {
         const html = await (await fetch(url)).text();
         const [slotUrl = ""] = /http[^"]*\/uploads\/v1\.[\w.-]+/.exec(html) ?? [];
         const { body } = await postForm(slotUrl, [sunsetFile]);
-        const picture = { ...named, uploadId: body["uploadId"] };
+        const sent = { ...named, uploadId: body["uploadId"] };
         const done = await fetch(url, {
           method: "POST",
           headers: { "content-type": "application/json", origin: site.origin },
-          body: JSON.stringify({ action: "accept", content: { picture, note: "by hand" } }),
+          body: JSON.stringify({ action: "accept", content: { picture: sent, note: "by hand" } }),
         });
         expect(done.status).toBe(204);
         return { action: "accept" };
