@@ -1,4 +1,4 @@
-import { createSha256, discardSource, SluiceError, type Source } from "@sluice/core";
+import { createSha256, discardSource, encodeBlob, SluiceError, type Source } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
 import { outletOf, type Outlet } from "./outlet.ts";
 
@@ -95,16 +95,5 @@ export async function base64Of({ source, size }: SizedSource, maxBytes: number):
   const bytes = source.bytes ?? new Uint8Array(await new Response(source.body).arrayBuffer());
   if (bytes.length !== size)
     throw new SluiceError("interrupted", `binary: content: ${bytes.length} of ${size} bytes came`);
-  return encodeBase64(bytes);
-}
-
-function encodeBase64(bytes: Uint8Array): string {
-  // many times faster, where the runtime has it
-  const { Buffer } = globalThis as { Buffer?: typeof globalThis.Buffer };
-  if (Buffer) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
-  const step = 0x8000;
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += step)
-    binary += String.fromCharCode(...bytes.subarray(at, at + step));
-  return btoa(binary);
+  return encodeBlob(bytes);
 }

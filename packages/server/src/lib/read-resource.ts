@@ -1,5 +1,5 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import { encodeBlob, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
 import { answerCall } from "./call.ts";
@@ -89,7 +89,7 @@ async function ensureOurs(
 
 /** Content as JSON carries it. */
 export function contentOf({ text, bytes }: Part): { text: string } | { blob: string } {
-  return text === undefined ? { blob: encodeBase64(bytes) } : { text };
+  return text === undefined ? { blob: encodeBlob(bytes) } : { text };
 }
 
 function ensureText(etag: unknown): string {
@@ -100,15 +100,4 @@ function ensureText(etag: unknown): string {
 function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {
   const { [EXTENSION_ID]: asked } = (mcpReq._meta ?? {}) as Record<string, unknown>;
   return typeof asked === "object" && asked !== null ? asked : {};
-}
-
-function encodeBase64(bytes: Uint8Array): string {
-  // many times faster, where the runtime has it
-  const { Buffer } = globalThis as { Buffer?: typeof globalThis.Buffer };
-  if (Buffer) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
-  const step = 0x8000;
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += step)
-    binary += String.fromCharCode(...bytes.subarray(at, at + step));
-  return btoa(binary);
 }
