@@ -1,7 +1,6 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./lib/error.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./lib/source.ts";
 export { discardSource } from "./lib/discard-source.ts";
-export { encodeBlob } from "./lib/blob-text.ts";
 
 export {
   formatContentRange,

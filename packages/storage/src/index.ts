@@ -14,6 +14,7 @@ export type {
   WatchOptions,
   WriteOptions,
 } from "./lib/backend.ts";
+export { encodeBlob } from "./lib/blob-text.ts";
 export { type BodySteps, createBody } from "./lib/body.ts";
 export { type ChangeFeed, createChangeFeed } from "./lib/change-feed.ts";
 export { type Clock, sleep, systemClock } from "./lib/clock.ts";

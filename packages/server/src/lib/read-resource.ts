@@ -1,7 +1,8 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import { encodeBlob, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
+import { encodeBlob } from "@sluice/storage";
 import { answerCall } from "./call.ts";
 import type { Reach } from "./reach.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
