@@ -57,9 +57,9 @@ const ways: Readonly<Record<string, Way>> = {
       store(req as never, res as never, (error: unknown) => {
         const { file } = req as { file?: { path: string } };
         if (error || !file) return reject(error ?? new Error("multer: no file"));
-        rm(file.path).then(resolve, reject);
+        resolve(file.path);
       });
-    }),
+    }).then((path) => rm(path as string)),
 };
 
 const sluice = createSluice({

@@ -41,7 +41,7 @@ describe("a body", () => {
   test("that is silent for 15 seconds is given up", async () => {
     const { clock, body, outcome } = read();
     await clock.advance(14_000);
-    body.send(100_000);
+    void body.send(100_000);
     await clock.advance(14_000);
     expect(outcome()).toBe("open");
     await clock.advance(2_000);
@@ -52,7 +52,7 @@ describe("a body", () => {
   test("that dribbles is given up, after a window that is free", async () => {
     const { clock, body, outcome } = read();
     for (let second = 0; second < 19; second++) {
-      body.send(8_000);
+      void body.send(8_000);
       await clock.advance(1_000);
     }
     expect(outcome()).toBe("open");
@@ -63,7 +63,7 @@ describe("a body", () => {
   test("that comes at the least pace is read to its end, and no longer than six hours", async () => {
     const { clock, body, outcome } = read();
     for (let second = 0; second < 60; second++) {
-      body.send(8_192);
+      void body.send(8_192);
       await clock.advance(1_000);
     }
     body.end();
@@ -71,7 +71,7 @@ describe("a body", () => {
     expect([outcome(), clock.waiting()]).toEqual(["read", 0]);
     const endless = read(undefined, { totalMs: 5_000 });
     for (let second = 0; second < 6; second++) {
-      endless.body.send(100_000);
+      void endless.body.send(100_000);
       await endless.clock.advance(1_000);
     }
     expect(endless.outcome()).toBe("timeout");

@@ -20,7 +20,10 @@ export function createFileHash(expectedBytes: number | undefined): FileHash {
   if (threaded) return threaded;
   const hash = createSha256();
   return {
-    update: (chunk) => void hash.update(chunk),
+    update(chunk) {
+      hash.update(chunk);
+      return undefined;
+    },
     digest: async () => hash.digest(),
     stop() {},
   };

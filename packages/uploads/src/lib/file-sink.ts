@@ -59,8 +59,7 @@ export async function createFileSink(
         );
       onBytes(chunk.byteLength);
       const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
-      const busy = waits.filter((wait) => wait !== undefined);
-      return busy.length === 0 ? undefined : Promise.all(busy).then(() => {});
+      return waits.some((wait) => wait !== undefined) ? settled(waits) : undefined;
     },
     async finish() {
       const mimeType = await detector.kind();
@@ -87,4 +86,8 @@ export async function createFileSink(
       else await writer.abort();
     },
   };
+}
+
+async function settled(waits: readonly unknown[]): Promise<void> {
+  await Promise.all(waits);
 }

@@ -156,7 +156,12 @@ function readHeaders(block: string): PartFacts {
   const [fileName] = parsed?.fileNames ?? [];
   if (parsed?.type !== "form-data" || fileName === undefined || fieldOf(disposition) !== "file")
     throw malformed('every part must be a file in the field "file"');
-  return { fileName, contentType: headers.get("content-type") };
+  return { fileName: unescaped(fileName), contentType: headers.get("content-type") };
+}
+
+/** Browsers write a quote and line breaks in names so (HTML, multipart/form-data encoding algorithm). */
+function unescaped(name: string): string {
+  return name.replaceAll(/%(?:22|0d|0a)/gi, decodeURIComponent);
 }
 
 function fieldOf(disposition: string): string | undefined {

@@ -1,4 +1,3 @@
-import type { Readable, Writable } from "node:stream";
 import { Busboy } from "@fastify/busboy";
 import { SluiceError } from "@sluice/core";
 
@@ -21,6 +20,21 @@ export interface MultipartParser {
 
 /** Makes a parser for a body of this type; `onPart` is called as each part begins. */
 export type CreateParser = (contentType: string, onPart: () => PartReceiver) => MultipartParser;
+
+/** What is used of a parser of the busboy family, a writable stream of Node. */
+export interface BusboyStream {
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  write(chunk: Uint8Array): boolean;
+  end(): void;
+  destroy(): void;
+}
+
+/** What is used of the stream of a part. */
+interface PartStream {
+  on(event: string, listener: (chunk: Uint8Array) => void): unknown;
+  pause(): void;
+  resume(): void;
+}
 
 /** Who waits for the parser. */
 interface Waiter {
@@ -47,7 +61,7 @@ export const createFastifyParser: CreateParser = (contentType, onPart) =>
  * Drives a parser of the busboy family, which says what it finds by `file` events with a stream each. An
  * error of the parser or of such a stream ends the body: unheard, either would end the process.
  */
-export function driveBusboy(busboy: Writable, onPart: () => PartReceiver): MultipartParser {
+export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): MultipartParser {
   let failure: { readonly error: unknown } | undefined;
   let isFinished = false;
   let waiter: Waiter | undefined;
@@ -74,7 +88,7 @@ export function driveBusboy(busboy: Writable, onPart: () => PartReceiver): Multi
     isFinished = true;
     wake();
   });
-  busboy.on("file", (_field: string, stream: Readable) => {
+  busboy.on("file", (_field: string, stream: PartStream) => {
     stream.on("error", failToParse);
     let part: PartReceiver | undefined;
     try {

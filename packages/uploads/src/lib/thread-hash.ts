@@ -90,6 +90,8 @@ function startThread(): Thread | undefined {
   if (!threads) return undefined;
   // not this process's own arguments: loaders and --input-type would change what the source means
   const worker = new threads.Worker(workerSource, { eval: true, execArgv: [] });
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  const post = (message: object): void => worker.postMessage(message);
   const jobs = new Map<number, (answer: { digest?: string; failure?: unknown }) => void>();
   let lastId = 0;
 
@@ -116,29 +118,32 @@ function startThread(): Thread | undefined {
       let sent = 0;
       let failure: unknown;
       let digest: string | undefined;
-      let wake = (): void => {};
+      let wake: (() => void) | undefined;
       jobs.set(id, (answer) => {
         sent -= 1;
         failure ??= answer.failure;
         digest ??= answer.digest;
-        wake();
+        wake?.();
       });
       worker.ref();
-      worker.postMessage({ id, memory });
+      post({ id, memory });
       const until = async (isReady: () => boolean): Promise<void> => {
-        while (!failure && !isReady()) await new Promise<void>((resolve) => void (wake = resolve));
-        if (failure) throw failure;
+        for (;;) {
+          if (failure) throw failure;
+          if (isReady()) return;
+          await new Promise<void>((resolve) => void (wake = resolve));
+        }
       };
       return {
         send(range) {
           sent += 1;
-          worker.postMessage({ id, ...range });
+          post({ id, ...range });
         },
         sent: () => sent,
         fewerThan: (count) => until(() => sent < count),
         async end() {
           try {
-            worker.postMessage({ id, isLast: true });
+            post({ id, isLast: true });
             await until(() => digest !== undefined);
             return digest!;
           } finally {
@@ -147,7 +152,7 @@ function startThread(): Thread | undefined {
         },
         stop() {
           if (!jobs.has(id)) return;
-          worker.postMessage({ id, isLast: true });
+          post({ id, isLast: true });
           close(id);
         },
       };

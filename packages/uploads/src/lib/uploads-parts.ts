@@ -24,4 +24,4 @@ export interface UploadsParts {
 }
 
 /** How long after the end of its slot an upload may still be confirmed; then it is swept. */
-export const graceMs = 5 * 60_000;
+export const graceMs: number = 5 * 60_000;

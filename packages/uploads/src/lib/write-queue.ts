@@ -9,7 +9,7 @@ export interface WriteQueue {
 /** Lets whoever reads go on reading while `consume` is busy with up to `maxBytes`. */
 export function createWriteQueue(
   consume: (chunk: Uint8Array) => Promise<void>,
-  maxBytes = 512 * 1024,
+  maxBytes: number = 512 * 1024,
 ): WriteQueue {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;

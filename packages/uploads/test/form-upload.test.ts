@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import { formOf } from "./forms.ts";
+import { alice, bearer, noise, png, startUploadServer } from "./upload-server.ts";
+
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+function formData(
+  files: readonly (readonly [string, string, Uint8Array<ArrayBuffer>, string?])[],
+): FormData {
+  const form = new FormData();
+  for (const [field, name, bytes, type] of files)
+    form.append(field, new Blob([bytes], type === undefined ? {} : { type }), name);
+  return form;
+}
+
+const post = (url: string, body: FormData, headers = {}): Promise<Response> =>
+  fetch(url, { method: "POST", headers: { ...bearer("alice"), ...headers }, body });
+
+test("files of a form are files of the slot, with their names and types", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const [picture, other] = [png(300_000), noise(500_000)];
+  const form = formData([
+    ["file", 'süß "1".png', picture, "image/png"],
+    ["file", "../../b.bin", other],
+  ]);
+  const answer = await post(url, form);
+  expect(answer.status).toBe(201);
+  const files = [
+    { name: "süß _1_.png", size: 300_000, mimeType: "image/png", sha256: sha256(picture) },
+    { name: "b.bin", size: 500_000, mimeType: "application/octet-stream", sha256: sha256(other) },
+  ];
+  expect(await answer.json()).toEqual({ uploadId, status: "completed", files });
+  const confirmed = await server.uploads.confirm(alice, uploadId, files);
+  const bodies = await Promise.all(confirmed.map(async (file) => (await file.open()).body));
+  const read = await Promise.all(bodies.map((body) => new Response(body as never).arrayBuffer()));
+  expect(read.map((bytes) => sha256(new Uint8Array(bytes)))).toEqual(
+    files.map((file) => file.sha256),
+  );
+});
+
+test("a large form whose parts are hashed in a thread is the same", async () => {
+  const server = await startUploadServer();
+  const { url } = server.slot();
+  const bytes = noise(17_000_000);
+  const answer = await post(url, formData([["file", "a.bin", bytes]]));
+  expect(await answer.json()).toMatchObject({ size: bytes.length, sha256: sha256(bytes) });
+});
+
+test("a form of which one file is refused leaves none", async () => {
+  const server = await startUploadServer();
+  const slot = { maxFiles: 3, maxBytes: 200_000, accept: ["image/png"] };
+  const good = ["file", "a.png", png(100_000), "image/png"] as const;
+  for (const [bad, status] of [
+    [["file", "b.png", noise(100_000), "image/png"], 415],
+    [["file", "b.png", png(200_001), "image/png"], 413],
+    [["other", "b.png", png(1_000), "image/png"], 400],
+  ] as const) {
+    const { url } = server.slot(slot);
+    expect((await post(url, formData([good, bad]))).status).toBe(status);
+    await expect.poll(() => server.files()).toEqual([]);
+    const retried = await post(url, formData([good]));
+    expect(retried.status).toBe(201);
+    await server.uploads.discard(((await retried.json()) as { uploadId: string }).uploadId);
+  }
+  const { url } = server.slot({ maxFiles: 1 });
+  expect((await post(url, formData([good, good]))).status).toBe(413);
+  await expect.poll(() => server.files()).toEqual([]);
+});
+
+test("what is no form of files is refused, and nothing is kept", async () => {
+  const server = await startUploadServer();
+  const { url } = server.slot();
+  const fields = new FormData();
+  fields.append("file", "text");
+  expect((await post(url, fields)).status).toBe(400);
+  expect((await post(url, new FormData())).status).toBe(400);
+  const raw = (method: string, type: string, body: string, headers = {}): Promise<Response> =>
+    fetch(url, { method, headers: { ...bearer("alice"), "content-type": type, ...headers }, body });
+  const form = formOf("xyz", [{ content: "hello" }]);
+  const type = "multipart/form-data; boundary=xyz";
+  expect((await raw("PUT", type, form)).status).toBe(415);
+  expect((await raw("POST", type, form, { "upload-complete": "?1" })).status).toBe(415);
+  expect((await raw("POST", "multipart/mixed; boundary=xyz", form)).status).toBe(400);
+  expect((await raw("POST", type, form.slice(0, -9))).status).toBe(400);
+  await expect.poll(() => server.files()).toEqual([]);
+  expect((await raw("POST", type, form)).status).toBe(201);
+});
