@@ -310,3 +310,26 @@ describe("what goes out", () => {
     expect(await peer.closed()).toBe(1011);
   });
 });
+
+test("a stream for which no credit comes is given up, and its place is free again", async () => {
+  const { port } = await serve({
+    attach: { binary: binaryReads },
+    ws: { binary: { idleMs: 20, maxStreams: 1 } },
+  });
+  const peer = await rawSocket(port);
+  const extensions = {
+    "dev.sluice/binary-transfer": { ...declared, interleave: { windowBytes: 4_096 } },
+  };
+  peer.text({ ...initialize, params: { ...initialize.params, capabilities: { extensions } } });
+  await peer.json();
+  for (const id of [1, 2]) {
+    const params = { uri, transferMode: "binary" };
+    peer.text({ jsonrpc: "2.0", id, method: "resources/read", params });
+    expect(await peer.json()).toMatchObject({ id, result: { contents: [{ blob: "" }] } });
+    await peer.next();
+    expect(await peer.json()).toMatchObject({
+      method: BINARY_ABORT_METHOD,
+      params: { reason: "timeout" },
+    });
+  }
+});

@@ -34,12 +34,7 @@ export async function readMultipartRequest(
     stop();
   }, headMs);
   try {
-    const reader = readMultipart(async () => {
-      const { value } = await source.read().catch((cause: unknown) => {
-        throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
-      });
-      return value;
-    }, boundary);
+    const reader = readMultipart(readAtPace(source), boundary);
     const call = callOf(await readJsonPart(reader, maxJsonBytes));
     if (!call) throw new SluiceError("protocol", "http: the first part is no JSON-RPC request");
     return {
@@ -57,4 +52,29 @@ export async function readMultipartRequest(
   } finally {
     clearTimeout(timer);
   }
+}
+
+const minBytesPerSecond = 4_096;
+const paceMs = 20_000;
+
+/** The chunks of a body. A sender that is waited for too long for too little is given up with `timeout`. */
+function readAtPace(
+  source: ReadableStreamDefaultReader<Uint8Array>,
+): () => Promise<Uint8Array | undefined> {
+  let waitedMs = 0;
+  let bytes = 0;
+  return async () => {
+    const at = performance.now();
+    const { value } = await source.read().catch((cause: unknown) => {
+      throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
+    });
+    // the time in which nobody asked is the reader's
+    waitedMs += performance.now() - at;
+    bytes += value?.length ?? 0;
+    if (waitedMs < paceMs) return value;
+    if (bytes < (minBytesPerSecond * waitedMs) / 1_000)
+      throw new SluiceError("timeout", "http: the body comes too slowly");
+    waitedMs = bytes = 0;
+    return value;
+  };
 }

@@ -2,11 +2,8 @@ import { SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
-import {
-  createBinaryChannel,
-  type BinaryChannel,
-  type BinaryOptions,
-} from "./binary/binary-channel.ts";
+import type { BinaryChannel, BinaryOptions } from "./binary/binary-channel.ts";
+import { createClientChannel } from "./binary/client-channel.ts";
 import { closings, type Closing } from "./closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";
@@ -205,30 +202,11 @@ export class WebSocketClientTransport implements Transport {
   }
 
   #openBinary(socket: () => SocketPort | undefined): BinaryChannel | undefined {
-    const { binary } = this.#options;
+    const { binary, maxBufferedBytes = 2 ** 24 } = this.#options;
     if (!binary) return undefined;
-    let heldUp = 0;
-    const history = { declared: this.#serverCapabilities };
-    return createBinaryChannel(
-      "client",
-      { ...binary, ...history },
-      {
-        sendText: (text) => socket()?.send(text),
-        async sendBinary(frame) {
-          await socket()?.sendBinary(frame);
-        },
-        get canPause() {
-          return socket()?.pause !== undefined;
-        },
-        pauseUntil(room) {
-          heldUp += 1;
-          socket()?.pause?.();
-          void room.then(() => (heldUp -= 1) === 0 && socket()?.resume?.());
-        },
-        breakOff: () => socket()?.close(closings.fault.code, closings.fault.reason),
-        onError: (error) => this.onerror?.(error as Error),
-      },
-    );
+    const declared = this.#serverCapabilities;
+    const onError = (error: unknown): void => this.onerror?.(error as Error);
+    return createClientChannel(socket, { ...binary, declared, maxBufferedBytes, onError });
   }
 
   #receive(message: JSONRPCMessage): void {

@@ -45,7 +45,7 @@ export class ServerChannel implements Transport {
     this.#binary =
       binary &&
       createBinaryChannel("server", binary, {
-        sendText: (text) => void this.#write(text).catch(() => {}),
+        sendText: (text) => this.#control(text),
         sendBinary: (frame) => sendFrame(socket, frame),
         canPause: true,
         pauseUntil: (room) => void this.#holdUp(room),
@@ -109,6 +109,12 @@ export class ServerChannel implements Transport {
   /** What the SDK calls when it is done with the connection. */
   async close(): Promise<void> {
     this.end(this.#closing);
+  }
+
+  /** A word of the binary channel. A peer that does not read could have them pile up. */
+  #control(text: string): void {
+    if (this.#socket.bufferedAmount > this.#maxBufferedBytes) this.end(closings.slow);
+    else this.#write(text).catch(() => {});
   }
 
   #write(text: string): Promise<void> {

@@ -40,7 +40,7 @@ export interface BinaryLink {
 }
 
 /** A message that came in. */
-export interface ReadResult<Message> {
+interface ReadResult<Message> {
   /** For the SDK; absent when it was for the channel itself. */
   readonly message?: Message;
   /** True when bytes stand behind it: it need not count as one of many messages. */
@@ -70,13 +70,18 @@ export function createBinaryChannel(
   link: BinaryLink,
 ): BinaryChannel {
   const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
-  const outlet = createFrameOutlet({
-    send: (frame) => link.sendBinary(frame),
-    giveUp({ ref }, reason) {
-      if (ref.interleave) notify(BINARY_ABORT_METHOD, { streamId: ref.streamId, reason });
-      else link.breakOff();
+  const { idleMs = 30_000 } = limits;
+  const outlet = createFrameOutlet(
+    {
+      send: (frame) => link.sendBinary(frame),
+      giveUp({ ref }, reason) {
+        if (ref.interleave) notify(BINARY_ABORT_METHOD, { streamId: ref.streamId, reason });
+        else link.breakOff();
+      },
     },
-  });
+    // the receiver has a limit of its own, and knows better what is wrong
+    2 * idleMs,
+  );
   const inlet = createFrameInlet({
     inbox: () => peer.inbox,
     windowBytes,

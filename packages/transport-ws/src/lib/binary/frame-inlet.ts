@@ -8,7 +8,7 @@ import {
 } from "@sluice/binary-transfer/client";
 
 /** What the inlet says to the sender of a stream that stands between other messages. */
-export interface FrameControl {
+interface FrameControl {
   credit(streamId: string, bytes: number): void;
   abort(streamId: string, reason: SluiceErrorCode): void;
 }

@@ -5,7 +5,7 @@ import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/bina
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
  * Node reads at once are copied together by the receiver, which took 10 times the memory.
  */
-export const chunkBytes = 32_768;
+const chunkBytes = 32_768;
 
 /** Where frames go. */
 export interface FrameSink {
@@ -46,8 +46,8 @@ interface Sending {
   wake: (() => void) | undefined;
 }
 
-/** Makes the outlet of a connection. */
-export function createFrameOutlet(sink: FrameSink): FrameOutlet {
+/** Makes the outlet of a connection. A stream for which no credit comes in `stallMs` is given up. */
+export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
   const sendings = new Map<string, Sending>();
   // one at a time is under way, so one buffer does
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
@@ -76,7 +76,7 @@ export function createFrameOutlet(sink: FrameSink): FrameOutlet {
     for (let at = 0; at < chunk.length;) {
       while (sending.allowance === 0) {
         stopped.signal.throwIfAborted();
-        await new Promise<void>((resolve) => (sending.wake = resolve));
+        await nextCredit(sending, stallMs);
       }
       const piece = chunk.subarray(at, at + Math.min(chunkBytes, sending.allowance));
       await sendInTurn(sending, piece);
@@ -151,4 +151,21 @@ export function createFrameOutlet(sink: FrameSink): FrameOutlet {
       for (const { stopped } of sendings.values()) stopped.abort(reason);
     },
   };
+}
+
+/** Waits until more may be sent, or the stream is stopped. Rejects with `timeout`. */
+async function nextCredit(sending: Sending, stallMs: number): Promise<void> {
+  const { streamId } = sending.stream.ref;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      sending.wake = resolve;
+      timer = setTimeout(
+        () => reject(new SluiceError("timeout", `ws: nobody takes stream ${streamId}`)),
+        stallMs,
+      );
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }
