@@ -51,8 +51,12 @@ const mutations: readonly ((text: string, random: Random) => string)[] = [
   (text, random) => splice(text, random(text.length), 0, "x".repeat(random(6_000))),
   (text, random) => text.replace(/Content-Length: \d+/, `Content-Length: ${random(200)}`),
   (text, random) => text.replace(/"size":\d+/, `"size":${random(90)}`),
-  // in the JSON, which then announces one twice
-  (text, random) => text.replace(idOf(random(3)), idOf(random(3))),
+  // in the JSON alone, which then announces one twice
+  (text, random) => {
+    const end = text.indexOf("]}}");
+    const json = text.slice(0, Math.max(0, end)).replace(idOf(random(3)), idOf(random(3)));
+    return json + text.slice(Math.max(0, end));
+  },
   (text, random) => {
     const from = random(text.length);
     const copy = text.slice(from, from + random(60)).replace(/[^\0-\x7f]/g, "x");
