@@ -4,8 +4,11 @@ import { describe, expect, test } from "vitest";
 import { bytesSource, send, senders } from "./sending.ts";
 import { startScriptedServer, type Script, type ScriptedServer } from "./scripted-server.ts";
 
+const deep = process.env["SLUICE_DEEP"] !== undefined;
 const big = randomBytes(1.25 * 2 ** 20 + 17);
-const cuts = process.env["SLUICE_DEEP"] ? 400 : 6;
+// fewer than 64 KiB between two cuts would be no progress, and given up
+const cuts = deep ? 150 : 6;
+const large = deep ? randomBytes(16 * 2 ** 20 + 17) : big;
 
 /** Breaks connections once the given places of the file have come. */
 function cutAt(places: readonly number[], how: "destroy" | "resetAndDestroy"): Script {
@@ -38,12 +41,12 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     "an upload whose connection breaks at many places (%s) arrives byte for byte",
     async (how) => {
       const places = Array.from({ length: cuts }, (_, at) =>
-        Math.floor(((at + 0.5) * big.length) / cuts),
+        Math.floor(((at + 0.5) * large.length) / cuts),
       );
       await using server = await startScriptedServer(cutAt([0, ...places], how));
-      const [sent] = await send(server.origin, [bytesSource(big)], { sender });
-      expect(whole(server).equals(big)).toBe(true);
-      expect(sent?.size).toBe(big.length);
+      const [sent] = await send(server.origin, [bytesSource(large)], { sender });
+      expect(whole(server).equals(large)).toBe(true);
+      expect(sent?.size).toBe(large.length);
       expect(server.seen.filter(({ method }) => method === "HEAD").length).toBeGreaterThan(2);
     },
   );
@@ -80,6 +83,30 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     });
     await send(server.origin, [bytesSource(big)], { sender });
     expect(whole(server).equals(big)).toBe(true);
+  });
+
+  test("a 409 because bytes of a broken connection came after all is asked about, and is the end", async () => {
+    let patches = 0;
+    await using server = await startScriptedServer((req, res, { uploads }) => {
+      const held = uploads.get(req.url ?? "");
+      if (req.method !== "PATCH" || !held) return false;
+      const isFirst = patches++ === 0;
+      req.resume().on("end", () => {
+        if (isFirst) return void req.socket.destroy();
+        held.bytes = big;
+        held.complete = true;
+        res.writeHead(409, { "upload-offset": `${big.length}`, "upload-complete": "?1" }).end();
+      });
+      return true;
+    });
+    await send(server.origin, [bytesSource(big)], { sender });
+    expect(server.seen.map(({ method }) => method)).toEqual([
+      "POST",
+      "PATCH",
+      "HEAD",
+      "PATCH",
+      "HEAD",
+    ]);
   });
 
   test("steps are no longer than the server takes", async () => {

@@ -149,8 +149,10 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
       },
     });
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
-    if (answer.status === 409 && !isComplete && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
+    if (answer.status === 409 && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
       believe(answer);
+      // bytes of an earlier connection were still on their way: it is asked what became of them
+      if (isComplete) offset = undefined;
       throw new SluiceError(
         "interrupted",
         "uploads: the server and this side disagreed on how far they are",
