@@ -92,7 +92,10 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
       if (req.method !== "PATCH" || !held) return false;
       const isFirst = patches++ === 0;
       req.resume().on("end", () => {
-        if (isFirst) return void req.socket.destroy();
+        if (isFirst) {
+          req.socket.destroy();
+          return;
+        }
         held.bytes = big;
         held.complete = true;
         res.writeHead(409, { "upload-offset": `${big.length}`, "upload-complete": "?1" }).end();
