@@ -105,6 +105,16 @@ describe("a transfer", () => {
     await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
   });
 
+  test("wakes everybody who wrote on behind a full window", async () => {
+    const { begin } = receive({ windowBytes: 100 });
+    const { opened, arrival } = begin();
+    const waiting = [arrival.write(bytes.slice(0, 200)), arrival.write(bytes.slice(200))];
+    expect(waiting).not.toContain(undefined);
+    arrival.end();
+    expect(await outcome(opened.body)).toBe("the bytes");
+    await Promise.all(waiting);
+  });
+
   test("waits for a reader with a window of bytes, and then holds its writer up", async () => {
     const { begin } = receive({ windowBytes: 300 });
     const { opened, arrival } = begin();

@@ -2,8 +2,9 @@ import { request } from "node:http";
 import { binaryReads, openBinary } from "@sluice/binary-transfer";
 import { SluiceError } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { readMultipartRequest } from "../src/lib/multipart-request.ts";
 import { serve, type Served } from "./serve.ts";
 
 const uri = "files://demo/a.bin";
@@ -188,6 +189,27 @@ describe("requests", () => {
     });
     expect(await closed).toBeLessThan(64 * 2 ** 20);
   });
+});
+
+test.each([
+  ["drips", 1_000, "timeout"],
+  ["is as fast as it has to be", 50_000, "too_large"],
+])("a body that %s ends accordingly", async (_, bytesEach, code) => {
+  let clock = 0;
+  const now = vi.spyOn(performance, "now").mockImplementation(() => clock);
+  onTestFinished(() => now.mockRestore());
+  const head = Buffer.from("--b\r\nContent-Type: application/json\r\n\r\n");
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => controller.enqueue(head),
+      pull(controller) {
+        clock += 10_000;
+        controller.enqueue(Buffer.alloc(bytesEach, " "));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  await expect(readMultipartRequest(body, "b", 500_000)).rejects.toMatchObject({ code });
 });
 
 describe("answers", () => {
