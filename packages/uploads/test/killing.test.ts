@@ -1,6 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
@@ -10,40 +8,13 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { formatKey, generateKey } from "@sluice/core";
 import { removeAbandonedWrites } from "@sluice/storage-fs";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { serveInProcess } from "./upload-process.ts";
 import { noise } from "./upload-server.ts";
 
 const kills = process.env["SLUICE_DEEP"] ? 200 : 3;
 const bytes = noise(20_000_000);
 const sha256 = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex");
-
-interface Served {
-  readonly child: ChildProcess;
-  readonly urls: readonly string[];
-  /** Where a URL of an earlier process is now. */
-  now(url: string): string;
-  kill(): Promise<void>;
-}
-
-async function serve(root: string, key: string): Promise<Served> {
-  const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
-  const child = spawn(process.execPath, [program, root, key], {
-    stdio: ["ignore", "pipe", "inherit", "ipc"],
-  });
-  const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
-  const { port, urls } = JSON.parse(line.toString()) as { port: number; urls: string[] };
-  const now = (url: string): string => url.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
-  return {
-    child,
-    urls,
-    now,
-    async kill() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill("SIGKILL");
-      await once(child, "exit");
-    },
-  };
-}
 
 /** Sends bytes in pieces until they are sent or the server is gone; the status, or 0. */
 function send(
@@ -94,7 +65,7 @@ test(
   async () => {
     const root = await mkdtemp(join(tmpdir(), "sluice-kill-"));
     const key = formatKey(generateKey());
-    let served = await serve(root, key);
+    let served = await serveInProcess(root, key);
     onTestFinished(async () => {
       await served.kill();
       await rm(root, { recursive: true, force: true });
@@ -113,7 +84,7 @@ test(
       await wait((round * 37) % 230);
       await served.kill();
       const [one, steps] = await sent;
-      served = await serve(root, key);
+      served = await serveInProcess(root, key);
 
       const whole = { size: bytes.length, sha256: sha256(bytes) };
       // an answer of success was the truth, and without one it is all or nothing

@@ -22,6 +22,7 @@ const uploads = createUploads(sluice, {
   storage: createFsBackend({ root, writable: true }),
   unscanned: "allow",
   maxBytes: 2 * 2 ** 30,
+  quota: { concurrent: 100, bytes: 200 * 2 ** 30 },
 });
 const mcp = withSluice({ fetch: async () => new Response() }, sluice);
 const server = createServer(toNodeHandler(withUploads(mcp, uploads)));

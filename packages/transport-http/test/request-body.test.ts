@@ -1,0 +1,67 @@
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { liftBodyDeadline, setBodyDeadline } from "../src/lib/body-deadline.ts";
+import { nodeBody } from "../src/lib/node-body.ts";
+import { listen } from "./serve.ts";
+
+/** Sends a request head for three bytes, and what is given of them. */
+async function send(origin: string, body: string): Promise<string> {
+  const socket = connect(Number(new URL(origin).port), "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write(
+    `PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\n${body}`,
+  );
+  let said = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => void (said += chunk));
+  await once(socket, "close");
+  return said;
+}
+
+test("a body that does not come in time ends its connection, unless its reader has deadlines of its own", async () => {
+  const server = createServer((req, res) => {
+    setBodyDeadline(req, 50);
+    req.resume().on("end", () => res.end("read"));
+  });
+  const origin = await listen(server);
+  expect(await send(origin, "abc")).toMatch(/read$/);
+  expect(await send(origin, "ab")).toBe("");
+  const reader = createServer((req, res) => {
+    setBodyDeadline(req, 50);
+    liftBodyDeadline(req);
+    setTimeout(() => res.end("patient"), 150);
+  });
+  expect(await send(await listen(reader), "ab")).toMatch(/patient$/);
+});
+
+test("the end of a body waits for what its last chunk is waiting for", async () => {
+  let outcome = "";
+  const server = createServer((req, res) => {
+    const { signal } = new AbortController();
+    const take = async (): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      throw new Error("refused late");
+    };
+    nodeBody(req, res)!
+      .read(take, signal)
+      .then(() => (outcome = "read"))
+      .catch((error: Error) => (outcome = error.message))
+      .finally(() => res.end());
+  });
+  await send(await listen(server), "abc");
+  expect(outcome).toBe("refused late");
+});
+
+test("a body that is cut off is interrupted", async () => {
+  let outcome: unknown;
+  const server = createServer((req, res) => {
+    const { signal } = new AbortController();
+    nodeBody(req, res)!
+      .read(() => undefined, signal)
+      .catch((error: unknown) => (outcome = error));
+  });
+  const socket = connect(Number(new URL(await listen(server)).port), "127.0.0.1");
+  socket.write("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na", () => socket.destroy());
+  await expect.poll(() => outcome).toMatchObject({ code: "interrupted" });
+});

@@ -1,0 +1,56 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as wait } from "node:timers/promises";
+import { formatKey, generateKey } from "@sluice/core";
+import { expect, onTestFinished, test } from "vitest";
+import { serveInProcess } from "./upload-process.ts";
+import { noise } from "./upload-server.ts";
+
+const deep = Boolean(process.env["SLUICE_DEEP"]);
+const MiB = 2 ** 20;
+const piece = noise(MiB);
+
+/** Sends a file of so many MiB; the status. */
+function send(url: string, mebibytes: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { "content-length": String(mebibytes * MiB) };
+    const sending = httpRequest(url, { method: "PUT", headers });
+    sending.on("response", (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    const pieces = Readable.from(Array.from({ length: mebibytes }, () => piece));
+    pipeline(pieces, sending).catch(reject);
+  });
+}
+
+test("memory does not grow with a file, nor by more than a little with each of many", async () => {
+  const root = await mkdtemp(join(tmpdir(), "sluice-memory-"));
+  const served = await serveInProcess(root, formatKey(generateKey()));
+  onTestFinished(async () => {
+    await served.kill();
+    await rm(root, { recursive: true, force: true });
+  });
+  const [url = ""] = served.urls;
+  const to = served.now(url);
+  // what is loaded with the first file is no growth
+  expect(await send(to, 17)).toBe(201);
+  const idle = await served.rss();
+
+  async function growthDuring(work: Promise<unknown>): Promise<number> {
+    const over = work.then(() => "over");
+    let most = 0;
+    do most = Math.max(most, await served.rss());
+    while ((await Promise.race([over, wait(20)])) !== "over");
+    return (most - idle) / MiB;
+  }
+
+  expect(await growthDuring(send(to, deep ? 1_024 : 96))).toBeLessThan(48);
+  const many = Array.from({ length: deep ? 50 : 8 }, () => send(to, deep ? 64 : 4));
+  // buffers of the parser, of the writer and of the hash: 3 MiB each, at most
+  expect(await growthDuring(Promise.all(many))).toBeLessThan(48 + 3 * many.length);
+});

@@ -1,0 +1,39 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { inject } from "vitest";
+
+/** An upload endpoint in a process of its own. */
+export interface ServedInProcess {
+  /** Two slots that authenticate themselves. */
+  readonly urls: readonly string[];
+  /** Where a URL of an earlier process is now. */
+  now(url: string): string;
+  /** Bytes resident now. */
+  rss(): Promise<number>;
+  kill(): Promise<void>;
+}
+
+/** Starts one over a folder. */
+export async function serveInProcess(root: string, key: string): Promise<ServedInProcess> {
+  const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
+  const child = spawn(process.execPath, [program, root, key], {
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+  const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+  const { port, urls } = JSON.parse(line.toString()) as { port: number; urls: string[] };
+  const now = (url: string): string => url.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
+  return {
+    urls,
+    now,
+    async rss() {
+      child.send("rss");
+      const [bytes] = (await once(child, "message")) as [number];
+      return bytes;
+    },
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
