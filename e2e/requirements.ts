@@ -8,6 +8,7 @@
 import { deviation, entriesOf } from "./requirement-entries.ts";
 import { binaryRequirements } from "./binary-requirements.ts";
 import { resourceRequirements } from "./resource-requirements.ts";
+import { resumeRequirements } from "./resume-requirements.ts";
 import { uploadRequirements } from "./upload-requirements.ts";
 
 /** Key words of BCP 14, plus `STATED` for tables and sentences that bind without one. */
@@ -293,4 +294,5 @@ export const requirements: readonly Requirement[] = [
   ...resourceRequirements,
   ...uploadRequirements,
   ...binaryRequirements,
+  ...resumeRequirements,
 ];

@@ -17,7 +17,7 @@ export function spareNothing({ headers }: Response): number | undefined {
 
 /** What has none must bring an event before it can be picked up, and the opening of a session never can. */
 export function spareFirstEvent(_: Response, init: RequestInit | undefined): number | undefined {
-  return /"initialize"/.test(String(init?.body)) ? undefined : 120;
+  return typeof init?.body === "string" && init.body.includes('"initialize"') ? undefined : 120;
 }
 
 /** Nor what was picked up: with no event on it, SDKs forget where they were. */
@@ -42,7 +42,7 @@ export function cutting(fetch: FetchLike, { random, spare }: CuttingOptions): Fe
     const spared = spare(response, init);
     if (!type.startsWith("text/event-stream") || !response.body || spared === undefined)
       return response;
-    return new Response(cutAfter(response.body, random.int(spared, spared + 600)), response);
+    return new Response(cutAfter(response.body, random.int(spared, spared + 1_000)), response);
   };
 }
 

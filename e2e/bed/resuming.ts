@@ -50,6 +50,8 @@ export interface Resuming {
   close(): Promise<void>;
 }
 
+const elicited = z.looseObject({ content: z.record(z.string(), z.unknown()).optional() });
+
 /** A server whose tool `survey` asks three things and tells its progress between them. */
 export function createServerOfSurveys(options: Pick<ResumingOptions, "workMs" | "register"> = {}) {
   let starts = 0;
@@ -70,16 +72,15 @@ export function createServerOfSurveys(options: Pick<ResumingOptions, "workMs" | 
               method: "notifications/progress",
               params: { progressToken, progress: n, total: 3 },
             });
-          const question = {
+          const params = {
             message: `${name}: question ${n}`,
-            requestedSchema: {
-              type: "object" as const,
-              properties: { text: { type: "string" as const } },
-            },
+            requestedSchema: { type: "object", properties: { text: { type: "string" } } },
           };
-          // without it the SDK asks on the stream of the session, not on that of this request
-          const related = { relatedRequestId: ctx.mcpReq.id };
-          const { content } = await ctx.mcpReq.elicitInput(question, related);
+          // unlike `elicitInput` it asks on the stream of this request, and compiles no schema each time
+          const { content } = await ctx.mcpReq.send(
+            { method: "elicitation/create", params },
+            elicited,
+          );
           answers.push(String(content?.["text"]));
         }
         await pause();

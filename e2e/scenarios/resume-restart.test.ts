@@ -39,9 +39,9 @@ function mortal(store: EventStore, writes: number, { before }: { before: boolean
     };
   const mortalStore: EventStore = {
     ...store,
-    open: write(store.open),
-    append: write(store.append),
-    answer: write(store.answer),
+    open: write((...args: Parameters<EventStore["open"]>) => store.open(...args)),
+    append: write((...args: Parameters<EventStore["append"]>) => store.append(...args)),
+    answer: write((...args: Parameters<EventStore["answer"]>) => store.answer(...args)),
     hold: async (...args) => (left > 0 ? store.hold(...args) : dead()),
     claim: async (...args) => (left > 0 ? store.claim(...args) : dead()),
     read: async (...args) => (left > 0 ? store.read(...args) : dead()),

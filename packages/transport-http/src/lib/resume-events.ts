@@ -17,25 +17,43 @@ export async function eachEvent(
   body: ReadableStream<Uint8Array>,
   { onEvent, onRetry, signal }: EventReading,
 ): Promise<void> {
-  const arrived: EventSourceMessage[] = [];
-  const parser = createParser({
-    onEvent: (event) => void arrived.push(event),
-    onRetry,
-    maxBufferSize: maxEventLength,
-  });
-  const decoder = new TextDecoder();
   const reader = body.getReader();
   const stop = (): void => void reader.cancel().catch(() => {});
   signal.addEventListener("abort", stop, { once: true });
+  let reading: ReturnType<typeof startReading> | undefined;
   try {
     while (!signal.aborted) {
       const { done, value } = await reader.read();
       if (done) return;
-      parser.feed(decoder.decode(value, { stream: true }));
-      for (const event of arrived.splice(0)) await onEvent(event);
+      reading ??= startReading(onRetry);
+      for (const event of reading.take(value)) await onEvent(event);
+      // between events nothing is left in it, and a request may wait for long
+      if (endsEvent(value)) reading = undefined;
     }
   } finally {
     signal.removeEventListener("abort", stop);
     stop();
   }
 }
+
+function startReading(onRetry: (ms: number) => void) {
+  const arrived: EventSourceMessage[] = [];
+  const decoder = new TextDecoder();
+  const parser = createParser({
+    onEvent: (event) => void arrived.push(event),
+    onRetry,
+    maxBufferSize: maxEventLength,
+  });
+  return {
+    take(bytes: Uint8Array): EventSourceMessage[] {
+      parser.feed(decoder.decode(bytes, { stream: true }));
+      return arrived.splice(0);
+    },
+  };
+}
+
+function endsEvent(bytes: Uint8Array): boolean {
+  return bytes.at(-1) === newline && bytes.at(-2) === newline;
+}
+
+const newline = 10;

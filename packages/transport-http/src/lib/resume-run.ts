@@ -38,13 +38,13 @@ export interface RelayOptions {
  */
 export function startRelay(options: RelayOptions): Run {
   const { handler, url, mcpOptions, journal, sessionId, owner, requestId, onError } = options;
-  const headers = sessionHeaders(options.headers);
+  const { headers } = options;
 
   async function post(message: object): Promise<void> {
     const request = new Request(url, {
       method: "POST",
       headers: {
-        ...headers,
+        ...sessionHeaders(headers),
         accept: "application/json, text/event-stream",
         "content-type": "application/json",
       },
@@ -59,17 +59,21 @@ export function startRelay(options: RelayOptions): Run {
   /** SEP-1699: a tool may close the stream that it answers in; the handler then has the rest of it. */
   async function reopen(lastEventId: string): Promise<ReadableStream<Uint8Array> | undefined> {
     const request = new Request(url, {
-      headers: { ...headers, accept: "text/event-stream", "last-event-id": lastEventId },
+      headers: {
+        ...sessionHeaders(headers),
+        accept: "text/event-stream",
+        "last-event-id": lastEventId,
+      },
     });
-    const { mcpOptions: { parsedBody: _none, ...rest } = {} } = options;
+    const { parsedBody: _none, ...rest } = mcpOptions ?? {};
     const response = await handler.fetch(request, rest);
     if (response.ok && response.body) return response.body;
     await response.body?.cancel();
     return undefined;
   }
 
-  async function relay(): Promise<void> {
-    let body: ReadableStream<Uint8Array> | undefined = options.body;
+  async function relay(first: ReadableStream<Uint8Array>): Promise<void> {
+    let body: ReadableStream<Uint8Array> | undefined = first;
     let lastEventId = "";
     let retryMs = 1_000;
     while (body) {
@@ -93,7 +97,7 @@ export function startRelay(options: RelayOptions): Run {
     if (!journal.isAnswered) await post({ method: "notifications/cancelled", params });
   }
 
-  relay().then(cancel).catch(onError);
+  relay(options.body).then(cancel).catch(onError);
 
   return {
     journal,

@@ -48,8 +48,9 @@ export async function startStream(
   if (!member || link === undefined) return handler.fetch(request, told);
 
   // a copy without the signal: who goes away has not cancelled the request
-  const { url, headers } = request;
-  const answer = await handler.fetch(new Request(url, { method: "POST", headers }), told);
+  const copy = new Request(request.url, { method: "POST", headers: request.headers });
+  const { url, headers } = copy;
+  const answer = await handler.fetch(copy, told);
   const type = answer.headers.get("content-type") ?? "";
   if (!answer.ok || !answer.body || !type.startsWith("text/event-stream")) return answer;
 
