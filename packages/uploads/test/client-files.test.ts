@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import {
   appendFile,
   chmod,
@@ -18,6 +18,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blobSource } from "../src/lib/client/file-source.ts";
 import { pathSource } from "../src/lib/client/path-source.ts";
+import { startDigest } from "../src/lib/client/running-digest.ts";
 import { send } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 
@@ -78,6 +79,26 @@ test("any stretch of a file is read byte for byte", async () => {
     expect(Buffer.concat(chunks).equals(bytes.subarray(start, end))).toBe(true);
   }
   await file.close();
+});
+
+test("the digest is that of the file, however often and in whatever pieces its bytes pass", async () => {
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  for (const steps of [
+    [0, bytes.length],
+    [0, 10, 5, 20, 20, 30, 0, 40],
+    [0, 100_000, 99_999, 400_000],
+    // passed over: read again at the end
+    [50, 100, 200, 300],
+    [],
+  ]) {
+    const file = await (await pathSource({ path })).open();
+    const digest = startDigest(file);
+    for (let at = 0; at < steps.length; at += 2)
+      digest.see(bytes.subarray(steps[at], steps[at + 1]), steps[at]!);
+    expect(await digest.finish()).toBe(sha256);
+    expect(await digest.finish()).toBe(sha256);
+    await file.close();
+  }
 });
 
 describe("only regular files are sent", () => {
