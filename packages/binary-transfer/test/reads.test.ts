@@ -131,3 +131,22 @@ test("a connection that is gone gets base64, which nobody reads", async () => {
   expect((await read()).streams).toEqual([]);
   expect(records).toMatchObject([{ outcome: "complete" }]);
 });
+
+test("a connection that goes while its resource is opened keeps no place", async () => {
+  const memory = createMemoryBackend({ "a.bin": bytes });
+  let leaver: BinaryPeer | undefined;
+  const storage = {
+    ...memory,
+    async open(...asked: Parameters<typeof memory.open>) {
+      leaver?.close(new Error("gone"));
+      return memory.open(...asked);
+    },
+  };
+  const limits = { perProcess: 1 };
+  const { read, peer, records } = serve({ storage, limits, onError: () => {} });
+  leaver = peer;
+  expect((await read()).error).toBeDefined();
+  expect(records).toMatchObject([{ outcome: "aborted", bytes: 0 }]);
+  // the place is that of the process: a read inside the JSON takes it, too
+  expect((await read({})).content["blob"]).toBe(Buffer.from(bytes).toString("base64"));
+});

@@ -1,5 +1,7 @@
+import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import type { BinaryReads } from "@sluice/server";
+import { discardBytes } from "./outbox.ts";
 import { asksForBinary, outletOf } from "./outlet.ts";
 
 /**
@@ -10,15 +12,21 @@ import { asksForBinary, outletOf } from "./outlet.ts";
 export const binaryReads: BinaryReads = {
   maxBytes: (ctx) => (asksForBinary(ctx) ? outletOf(ctx)?.maxBinarySize : undefined),
   deliver(ctx, { transfer, size, checksum }) {
-    const outlet = outletOf(ctx);
-    // the connection went away since maxBytes
-    if (!outlet) throw new TypeError("binary: read: there is no outlet; ask maxBytes first");
-    const binaryRef = outlet.offer({
-      source: transfer.source,
+    const { source } = transfer;
+    const bytes = {
+      source,
       size,
       ...(checksum !== undefined && { checksum }),
-      end: (result) => transfer.end(result),
-    });
+      end: (result: Parameters<typeof transfer.end>[0]) => transfer.end(result),
+    };
+    const outlet = outletOf(ctx);
+    if (!outlet) {
+      // the connection went away since maxBytes
+      const gone = new SluiceError("interrupted", "binary: read: the connection is gone");
+      discardBytes(bytes, gone);
+      throw gone;
+    }
+    const binaryRef = outlet.offer(bytes);
     // an SDK takes contents without blob or text for invalid, and drops members it does not know
     return { blob: "", _meta: { [BINARY_EXTENSION_ID]: { binaryRef } } };
   },

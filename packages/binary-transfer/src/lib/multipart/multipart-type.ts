@@ -1,7 +1,7 @@
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const quoted = String.raw`"(?:[\t !#-\[\]-~]|\\[\t -~])*"`;
 const mixed = new RegExp(
-  `^multipart/mixed((?:[\\t ]*;[\\t ]*${token}=(?:${token}|${quoted}))*)[\\t ]*;?[\\t ]*$`,
+  `^multipart/mixed((?:[\\t ]*;[\\t ]*${token}=(?:${token}|${quoted}))*)[\\t ]*(?:;[\\t ]*)?$`,
   "i",
 );
 const parameter = new RegExp(`;[\\t ]*(${token})=(${token}|${quoted})`, "g");

@@ -14,7 +14,8 @@ export interface PartHeaders {
 export const maxHeadBytes = 2_048;
 const maxFields = 5;
 
-const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e]*?)[\t ]*$/;
+// blanks around the value are taken off afterwards: a pattern with both would try every way to share them out
+const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e]*)$/;
 
 /** Reads the head of a part, its lines without the empty one at the end. Throws `protocol`. */
 export function parsePartHeaders(head: Uint8Array): PartHeaders {
@@ -26,7 +27,7 @@ export function parsePartHeaders(head: Uint8Array): PartHeaders {
     const [, name, value] = field.exec(line) ?? [];
     if (name === undefined || value === undefined) throw malformed("a malformed header field");
     if (fields.has(name.toLowerCase())) throw malformed("a header field twice");
-    fields.set(name.toLowerCase(), value);
+    fields.set(name.toLowerCase(), value.trim());
   }
   if (fields.has("content-encoding")) throw malformed("a content coding");
   const encoding = fields.get("content-transfer-encoding") ?? "binary";
