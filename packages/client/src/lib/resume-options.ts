@@ -21,7 +21,7 @@ export interface ResumeOptions {
 }
 
 /** Bounds that were not set. */
-export const resumeDefaults: Required<ResumeOptions> = {
+const resumeDefaults: Required<ResumeOptions> = {
   totalMs: 3_600_000,
   headersMs: 30_000,
   idleMs: 60_000,

@@ -2,7 +2,8 @@ import type { McpHandlerRequestOptions, McpServer } from "@modelcontextprotocol/
 import type { EventStore } from "@sluice/core";
 import type { OriginGateOptions, Sluice } from "@sluice/server";
 import type { Links } from "./resume-link.ts";
-import type { RpcRequest } from "./resume-message.ts";
+import type { RpcId } from "./resume-message.ts";
+import type { Rerunnable } from "./resume-rerun.ts";
 import type { Runs } from "./resume-runs.ts";
 import type { SessionOpenings } from "./resume-openings.ts";
 import type { McpFetchHandler } from "./with-sluice.ts";
@@ -85,13 +86,10 @@ export interface Asked {
 
 /** What a stream's record in the store says, as JSON. */
 export interface StreamRecord {
-  readonly requestId: RpcRequest["id"];
+  readonly requestId: RpcId;
   readonly sessionId: string;
   /** Tag of the principal in its session. */
   readonly owner: string;
   /** Only where it may be run again. */
-  readonly rerun?: {
-    readonly call: RpcRequest;
-    readonly initialize: Readonly<Record<string, unknown>>;
-  };
+  readonly rerun?: Rerunnable;
 }

@@ -1,4 +1,5 @@
 import { principalTag } from "@sluice/core";
+import type { Caller } from "@sluice/server";
 import { createFeed } from "./resume-feed.ts";
 import { createJournal, type Journal } from "./resume-journal.ts";
 import type { Member, Place } from "./resume-link.ts";
@@ -17,7 +18,7 @@ export async function memberOf(parts: ResumeParts, asked: Asked): Promise<Member
 }
 
 /** The caller of a request, for `identify`. */
-export function callerOf({ request, sessionId, mcpOptions }: Asked) {
+export function callerOf({ request, sessionId, mcpOptions }: Asked): Caller {
   return {
     authInfo: mcpOptions?.authInfo,
     sessionId,
