@@ -1,9 +1,10 @@
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { liftBodyDeadline, setBodyDeadline } from "../src/lib/body-deadline.ts";
 import { nodeBody } from "../src/lib/node-body.ts";
+import { toStreamingRequest } from "../src/lib/streaming-request.ts";
 import { listen } from "./serve.ts";
 
 /** Sends a request head for three bytes, and what is given of them. */
@@ -64,4 +65,51 @@ test("a body that is cut off is interrupted", async () => {
   const socket = connect(Number(new URL(await listen(server)).port), "127.0.0.1");
   socket.write("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na", () => socket.destroy());
   await expect.poll(() => outcome).toMatchObject({ code: "interrupted" });
+});
+
+test("a body that came while middleware was busy is there, and one that middleware read is never an empty one", async () => {
+  const outcomes: unknown[] = [];
+  const server = createServer((req, res) => {
+    const { signal } = new AbortController();
+    let text = "";
+    const read = async (): Promise<void> => {
+      while (!req.complete) await new Promise((resolve) => setImmediate(resolve));
+      if (outcomes.length === 1) await once(req.resume(), "end");
+      await nodeBody(req, res)!.read((chunk) => void (text += String(chunk)), signal);
+    };
+    read()
+      .then(
+        () => outcomes.push(text),
+        (error: unknown) => outcomes.push(error),
+      )
+      .finally(() => res.end());
+  });
+  const origin = await listen(server);
+  await send(origin, "abc");
+  await send(origin, "abc");
+  expect(outcomes).toMatchObject(["abc", { message: expect.stringContaining("middleware") }]);
+});
+
+test("a streamed body may be cancelled as its last chunk is read", async () => {
+  const failures: unknown[] = [];
+  const onFailure = (error: unknown): void => void failures.push(error);
+  process.on("unhandledRejection", onFailure);
+  onTestFinished(() => void process.off("unhandledRejection", onFailure));
+  const server = createServer((req, res) => {
+    const { signal } = new AbortController();
+    const { method, headers, url } = req;
+    const like = { method: method!, headers, url: url!, async *[Symbol.asyncIterator]() {} };
+    const cancel = async (): Promise<void> => {
+      while (!req.complete) await new Promise((resolve) => setImmediate(resolve));
+      const { body } = await toStreamingRequest(req, res, { like, signal });
+      const reader = body!.getReader();
+      while (!req.readableEnded) await new Promise((resolve) => setImmediate(resolve));
+      await reader.read();
+      await reader.cancel();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    void cancel().finally(() => res.end("read"));
+  });
+  expect(await send(await listen(server), "abc")).toMatch(/read$/);
+  expect(failures).toEqual([]);
 });

@@ -6,8 +6,7 @@ import type { RequestBody } from "./plain-route.ts";
 /** The body of a request of `node:http`, straight from its parser; absent when it has none. */
 export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody | undefined {
   const { "content-length": length, "transfer-encoding": coding } = req.headers;
-  if (req.complete || (coding === undefined && (length === undefined || Number(length) === 0)))
-    return undefined;
+  if (coding === undefined && (length === undefined || Number(length) === 0)) return undefined;
   return {
     read: (take, signal) =>
       new Promise<void>((resolve, reject) => {
@@ -41,6 +40,11 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
           fail(new SluiceError("interrupted", "http: the connection closed within a body"));
         const onAbort = (): void => fail(signal.reason);
         if (signal.aborted) return onAbort();
+        // an empty body would be taken for what was sent
+        if (req.readableEnded)
+          return reject(
+            new Error("http: middleware read the body; mount the handler in front of body parsers"),
+          );
         if (req.destroyed) return onClose();
         signal.addEventListener("abort", onAbort, { once: true });
         req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);

@@ -34,7 +34,8 @@ function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
           return new Promise<void>((resolve) => (goOn = resolve));
         }, stopped.signal)
         .then(
-          () => controller.close(),
+          // nothing is left to close of what its reader cancelled
+          () => void (stopped.signal.aborted || controller.close()),
           (error: unknown) => controller.error(error),
         );
     },
