@@ -201,6 +201,27 @@ describe("an inbox", () => {
     expect(() => inbox.begin(streamId)).toThrow(expect.objectContaining({ code: "protocol" }));
   });
 
+  test("takes no id a second time while its bytes are on their way, however many others came since", async () => {
+    const { announce, begin, inbox } = receive({ maxStreams: 2 });
+    const { opened, arrival } = begin();
+    for (let others = 0; others < 2_000; others += 1) announce({ size: 1_001 });
+    expect(inbox.wasUsed(arrival.ref.streamId)).toBe(true);
+    const again = announce({ streamId: arrival.ref.streamId });
+    expect(() => openBinary(again.content)).toThrow(expect.objectContaining({ code: "protocol" }));
+    void arrival.write(bytes);
+    arrival.end();
+    expect(await outcome(opened.body)).toBe("the bytes");
+  });
+
+  test("remembers a bounded number of those that ended before anybody came for them", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { announce, inbox } = receive({ maxStreams: 2 });
+    for (let ended = 0; ended < 20; ended += 1)
+      inbox.fail(announce().streamId, new Error("given up"));
+    expect(vi.getTimerCount()).toBe(2);
+  });
+
   test("knows no id that was not announced", () => {
     const { inbox } = receive();
     expect(() => inbox.begin(crypto.randomUUID())).toThrow(
@@ -240,6 +261,12 @@ describe("an inbox", () => {
       expect.objectContaining({ code: "protocol" }),
     );
     expect(() => announce({ size: -1 })).toThrow(expect.objectContaining({ code: "protocol" }));
+  });
+
+  test("what an end that declared nothing says of bytes is its own data, and need not make sense", () => {
+    const { announce } = receive({ declared: undefined });
+    const binaryRef = { streamId: "the third", size: "large" };
+    expect(announce(binaryRef).content).toEqual({ type: "image", binaryRef });
   });
 
   test("a peer that declared nothing announces nothing: its text is only text", () => {

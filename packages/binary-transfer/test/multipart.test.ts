@@ -228,7 +228,7 @@ describe("reading", () => {
     expect(Buffer.from((await last.read())!).toString()).toMatch(/^t/);
   });
 
-  test("blanks without an end cost no more than other bytes", async () => {
+  test("blanks without an end cost no more than other bytes", { timeout: 5_000 }, async () => {
     const blanks = " ".repeat(2_000);
     // seconds for each of them, where a pattern tries every way to share them out
     for (let tries = 0; tries < 10; tries += 1)

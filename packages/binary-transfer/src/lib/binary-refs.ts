@@ -13,15 +13,18 @@ export interface RefHolder {
  * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
  * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, down to 64 levels.
  * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): with it nobody
- * can say whether bytes follow.
+ * can say whether bytes follow. `isMeant` leaves out those that are just data.
  */
-export function findRefs(message: unknown): RefHolder[] {
+export function findRefs(
+  message: unknown,
+  isMeant: (ref: Readonly<Record<string, unknown>>) => boolean = () => true,
+): RefHolder[] {
   const found: RefHolder[] = [];
   function visit(value: unknown, depth: number): void {
     if (typeof value !== "object" || value === null || depth > deepest) return;
     if (isObject(value)) {
       const ref = value["binaryRef"];
-      if (isObject(ref) && "streamId" in ref && "size" in ref)
+      if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
         found.push({ holder: value, ref: ensureRef(ref) });
     }
     for (const [name, member] of Object.entries(value)) {

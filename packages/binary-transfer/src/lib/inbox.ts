@@ -71,15 +71,18 @@ export function createInbox(options: InboxOptions): Inbox {
   let closedBy: { readonly reason: unknown } | undefined;
 
   /** Handles of what ended before anybody took it. Who comes for one of them in time learns why. */
-  const missed: string[] = [];
+  const missed: { readonly handle: string; readonly timer: ReturnType<typeof setTimeout> }[] = [];
 
   function forget(streamId: string, handle: string): void {
     expected.delete(streamId);
     if (!untaken.has(handle)) return;
-    missed.push(handle);
-    if (missed.length > maxStreams) untaken.delete(missed.shift()!);
     const timer = setTimeout(() => untaken.delete(handle), idleMs);
     (timer as { unref?: () => void }).unref?.();
+    missed.push({ handle, timer });
+    if (missed.length <= maxStreams) return;
+    const oldest = missed.shift()!;
+    clearTimeout(oldest.timer);
+    untaken.delete(oldest.handle);
   }
 
   return {
@@ -93,7 +96,9 @@ export function createInbox(options: InboxOptions): Inbox {
         throw new SluiceError("interrupted", `${what}: the connection is gone`, {
           cause: closedBy.reason,
         });
-      if (used.has(streamId)) throw new SluiceError("protocol", `${what}: the id was used before`);
+      // one that is under way may be forgotten as used when many others came since
+      if (used.has(streamId) || expected.has(streamId))
+        throw new SluiceError("protocol", `${what}: the id was used before`);
       used.add(streamId);
       if (used.size > rememberedIds) used.delete(used.values().next().value!);
       if (size > maxBinarySize)
@@ -143,7 +148,7 @@ export function createInbox(options: InboxOptions): Inbox {
       return entry?.hasBegun ? entry.arrival : undefined;
     },
     isExpected: (streamId) => expected.has(streamId),
-    wasUsed: (streamId) => used.has(streamId),
+    wasUsed: (streamId) => used.has(streamId) || expected.has(streamId),
     fail(streamId, error) {
       expected.get(streamId)?.arrival.fail(error);
     },

@@ -161,8 +161,8 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   }
 
   /** Chunks that stand between messages are announced as such: these need no earlier word. */
-  function isMeant({ ref }: RefHolder): boolean {
-    return ref.interleave === true || declared !== undefined;
+  function isMeant(ref: Readonly<Record<string, unknown>>): boolean {
+    return ref["interleave"] === true || declared !== undefined;
   }
 
   const peer: BinaryPeer = {
@@ -173,12 +173,11 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     },
     received(received) {
       const message = received as Message;
-      const found = refsOf(received, "receive");
       if (role === "server" && message.method !== undefined) noteRequest(message);
       if (role === "client" && message.method === undefined && openings.delete(message.id))
         declared = readDeclaration(message.result?.["capabilities"]);
       // after what the message itself declares
-      const holders = found.filter(isMeant);
+      const holders = refsOf(received, "receive", isMeant);
       return { message: received, refs: holders.map((each) => hand(inbox, each)) };
     },
     sending(message) {
@@ -217,9 +216,13 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   return peer;
 }
 
-function refsOf(message: object, what: string): RefHolder[] {
+function refsOf(
+  message: object,
+  what: string,
+  isMeant?: Parameters<typeof findRefs>[1],
+): RefHolder[] {
   try {
-    return findRefs(message);
+    return findRefs(message, isMeant);
   } catch (error) {
     throw new SluiceError("protocol", `binary: ${what}: a reference to bytes is malformed`, {
       cause: error,
