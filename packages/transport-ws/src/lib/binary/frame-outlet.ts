@@ -42,6 +42,8 @@ interface Sending {
   /** Bytes that may be sent now. */
   allowance: number;
   sent: number;
+  /** Bytes that the network may have: where it tells late, the receiver has read them before that. */
+  handed: number;
   credited: number;
   wake: (() => void) | undefined;
 }
@@ -54,11 +56,13 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
   let turn: Promise<void> = Promise.resolve();
 
   /** Sends one frame when those who asked before have sent theirs. */
-  function sendInTurn({ stream, stopped }: Sending, chunk: Uint8Array): Promise<void> {
+  function sendInTurn(sending: Sending, chunk: Uint8Array): Promise<void> {
+    const { stream, stopped } = sending;
     const mine = turn.then(async () => {
       stopped.signal.throwIfAborted();
       frame.set(encodeStreamId(stream.ref.streamId));
       frame.set(chunk, streamIdBytes);
+      sending.handed += chunk.length;
       await sink.send(frame.subarray(0, streamIdBytes + chunk.length)).catch((error: unknown) => {
         stopped.abort(error);
         throw error;
@@ -120,6 +124,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
         stopped: new AbortController(),
         allowance: windowBytes ?? Infinity,
         sent: 0,
+        handed: 0,
         credited: 0,
         wake: undefined,
       };
@@ -137,7 +142,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     },
     credit(streamId, bytes) {
       const sending = sendings.get(streamId);
-      if (!sending || sending.credited + bytes > sending.sent) return false;
+      if (!sending || sending.credited + bytes > sending.handed) return false;
       sending.credited += bytes;
       sending.allowance += bytes;
       sending.wake?.();
