@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { createResuming, endpoint, type Session } from "./resuming.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const waiting = isDeep ? 1_000 : 100;
+const waiting = isDeep ? 1_000 : 60;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -73,7 +73,7 @@ test.each([
         await Promise.all(Array.from({ length: 20 }, (__, n) => call(port, session, at + n, name)));
     };
     // what is made once, and code that is compiled on the way, is no part of a request
-    await batch(1, 60);
+    await batch(1, 40);
     const before = await usedBytes();
     await batch(1_001, waiting);
     await expect.poll(() => connections(server)).toBe(0);
