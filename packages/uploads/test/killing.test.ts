@@ -32,6 +32,8 @@ function send(
       answer.resume();
       resolve(answer.statusCode ?? 0);
     });
+    // also after everything was sent
+    sending.on("error", () => resolve(0));
     pipeline(Readable.from(paced(body)), sending).catch(() => resolve(0));
   });
 }

@@ -1,7 +1,7 @@
 import { parseContentDisposition, SluiceError } from "@sluice/core";
 
 /** What the headers of a part say. */
-export interface PartFacts {
+interface PartFacts {
   /** As the sender wrote it. */
   readonly fileName: string;
   readonly contentType: string | undefined;

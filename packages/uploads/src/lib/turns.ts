@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 
 /** The turn of one request at a file. */
-export interface Turn {
+interface Turn {
   /** Aborts when another request wants the file. */
   readonly signal: AbortSignal;
   end(): void;

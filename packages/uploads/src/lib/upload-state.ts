@@ -2,7 +2,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import { readObject, type UploadObject } from "./layout.ts";
 
 /** A file that comes in parts. */
-export interface Unfinished {
+interface Unfinished {
   /** Bytes from the beginning without a gap. */
   readonly offset: number;
   /** Keys of the parts that make them, in order. */
