@@ -177,4 +177,22 @@ describe("a server that is a process", () => {
       })
       .toBe("gone");
   });
+
+  test("that leaves a program behind with its pipes keeps nobody from ending", async () => {
+    const heir = `setInterval(() => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "x" }) + "\\n"), 20);
+      process.stdout.on("error", () => process.exit());`;
+    const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(heir)}], { stdio: ["ignore", "inherit", "ignore"] });
+      process.stdin.on("end", () => process.exit()).resume();`;
+    const transport = createStdioTransport({
+      command: process.execPath,
+      args: ["-e", script],
+      exitMs: 50,
+    });
+    const isThere = new Promise<void>((resolve) => (transport.onmessage = () => resolve()));
+    await transport.start();
+    await isThere;
+    await transport.close();
+    // its pipes are closed, too: as long as one is open, this process has something to wait for
+    await expect.poll(() => transport.pid).toBeUndefined();
+  });
 });

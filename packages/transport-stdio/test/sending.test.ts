@@ -204,6 +204,18 @@ describe("in chunks", () => {
     });
   });
 
+  test("what the pipe has not taken is not complete when the connection ends", async () => {
+    const peer = await serve(interleaving(2 ** 26));
+    // the last chunk fills the pipe, so its end waits
+    const size = 2 ** 22;
+    const { ended } = await peer.answer({ source: sourceOf(Buffer.alloc(size)), size });
+    await expect.poll(() => peer.pending()).toBeGreaterThan(size);
+    await new Promise(setImmediate);
+    peer.end();
+    await peer.closed;
+    await expect.poll(() => ended).toMatchObject([{ outcome: "aborted" }]);
+  });
+
   test("a file that changed is never sent whole, and is closed", async () => {
     const peer = await serve(interleaving(2 ** 20));
     const { open, mkdtemp, rm, writeFile } = await import("node:fs/promises");

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess, type IOType } from "node:child_process";
-import type { Readable, Stream } from "node:stream";
+import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
@@ -109,13 +109,18 @@ export class StdioClientTransport implements Transport {
   async #end(): Promise<void> {
     const child = this.#child;
     if (!child) return;
+    const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable };
     // it may be stuck in a write that nobody reads
-    child.stdout!.resume();
-    child.stdin!.on("error", () => {}).end();
+    stdout.on("error", () => {}).resume();
+    stdin.on("error", () => {}).end();
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
       if (await this.#exitsInTime()) return;
       child.kill(signal);
     }
+    if (await this.#exitsInTime()) return;
+    // a program that it started may hold the pipes, which would keep this process from ending
+    stdout.destroy();
+    stderr?.destroy();
     await this.#exitsInTime();
   }
 

@@ -189,7 +189,9 @@ export class FrameWriter {
         // only then is every byte on its way
         await this.#earlier;
         await this.#write(formatFrame({ streamId, count: 0 }, due));
-        transfer.end(due === "end" ? "complete" : "failed");
+        const { aborted, reason } = this.#closed.signal;
+        if (aborted) transfer.end("aborted", reason);
+        else transfer.end(due === "end" ? "complete" : "failed");
       }
       return true;
     }
