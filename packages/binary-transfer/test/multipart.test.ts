@@ -1,5 +1,8 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import {
   boundaryOf as readBoundary,
+  readJsonPart,
   readMultipart,
   writeMultipart,
 } from "@sluice/binary-transfer/multipart";
@@ -240,5 +243,29 @@ describe("reading", () => {
     expect(readBoundary("multipart/mixed ; boundary=b ; ")).toBe("b");
     const [part] = await readAll(message("--b", "Content-ID: \t<a> \t", "", "", "--b--"), "b");
     expect(part!.headers.contentId).toBe("a");
+  });
+
+  test("JSON in single bytes keeps none of the buffers that they are views of", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const json = JSON.stringify("x".repeat(4_000));
+    const pull = pieces(message("--b", "Content-Type: application/json", "", json, "--b--"), 1);
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    let most = 0;
+    let pulls = 0;
+    const reader = readMultipart(async () => {
+      pulls += 1;
+      if (pulls === 4_000) {
+        collect();
+        most = process.memoryUsage().arrayBuffers - before;
+      }
+      const byte = await pull();
+      const buffer = new Uint8Array(2 ** 14);
+      if (byte) buffer.set(byte);
+      return byte && buffer.subarray(0, 1);
+    }, "b");
+    expect(await readJsonPart(reader, 10_000)).toBe(json);
+    expect(most).toBeLessThan(2 ** 22);
   });
 });

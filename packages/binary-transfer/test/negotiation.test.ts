@@ -138,6 +138,13 @@ describe("a server", () => {
     });
   });
 
+  test.each([null, "x", [1]])("parameters that are %j are for the SDK to refuse", (params) => {
+    const server = peer();
+    server.received(initialize({ binaryTransfer: { supported: true } }));
+    const message = { jsonrpc: "2.0", id: 2, method: "tools/call", params };
+    expect(server.received(message).message).toEqual({ ...message, params });
+  });
+
   test("a request that declares for itself says all of it", () => {
     const server = peer();
     const declare = (capabilities: object): object => ({

@@ -113,6 +113,8 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
 
   function noteRequest(message: Message): void {
     const { method, id, params = {} } = message;
+    // for the SDK to refuse
+    if (!isObject(params)) return;
     if (opening.has(method) && id !== undefined && openings.size < 16) openings.add(id);
     const meta = isObject(params["_meta"]) ? params["_meta"] : undefined;
     const capabilities =

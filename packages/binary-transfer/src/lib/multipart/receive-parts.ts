@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import type { Arrival } from "../arrival.ts";
+import { ByteQueue } from "../byte-queue.ts";
 import type { Inbox } from "../inbox.ts";
 import { malformed } from "./part-headers.ts";
 import type { MultipartPart, MultipartReader } from "./read-multipart.ts";
@@ -13,17 +14,16 @@ export async function readJsonPart(reader: MultipartReader, maxBytes: number): P
   const part = await reader.next();
   if (part?.headers.mimeType !== "application/json")
     throw malformed("a message without JSON first");
-  const chunks: Uint8Array[] = [];
-  let received = 0;
+  // a sender may chop it into single bytes
+  const queue = new ByteQueue();
   for (let chunk = await part.read(); chunk; chunk = await part.read()) {
-    received += chunk.length;
-    if (received > maxBytes)
+    if (queue.bytes + chunk.length > maxBytes)
       throw new SluiceError("too_large", `multipart: the JSON has more than ${maxBytes} bytes`);
-    chunks.push(chunk);
+    queue.push(chunk);
   }
-  const bytes = new Uint8Array(received);
+  const bytes = new Uint8Array(queue.bytes);
   let at = 0;
-  for (const chunk of chunks) {
+  for (let chunk = queue.shift(); chunk; chunk = queue.shift()) {
     bytes.set(chunk, at);
     at += chunk.length;
   }
