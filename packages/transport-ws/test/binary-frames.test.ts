@@ -131,6 +131,40 @@ describe("what comes in", () => {
     expect(await peer.ask("ping", {})).toContain("result");
   });
 
+  test("frames with next to nothing count as messages", async () => {
+    const binary = { maxBinarySize: 1_000_000, windowBytes: 100_000 };
+    const peer = await open(declared, {
+      ws: { binary, messageRate: { perSecond: 0.01, burst: 20 } },
+    });
+    const streamId = randomUUID();
+    peer.text({
+      jsonrpc: "2.0",
+      id: "call",
+      method: "tools/call",
+      params: { name: "read", arguments: { files: [fileOf(streamId, { size: 4_096 })] } },
+    });
+    // these are paid for
+    for (let some = 0; some < 2; some += 1) peer.write(bytesOf(streamId, "x".repeat(2_048)));
+    expect(await peer.json()).toMatchObject({ id: "call" });
+    const endless = randomUUID();
+    const files = [fileOf(endless)];
+    peer.text({
+      jsonrpc: "2.0",
+      id: "endless",
+      method: "tools/call",
+      params: { name: "read", arguments: { files } },
+    });
+    for (let some = 0; some < 20; some += 1) peer.write(bytesOf(endless, ""));
+    peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
+    let isAnswered = false;
+    void peer.json().then(
+      () => (isAnswered = true),
+      () => {},
+    );
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(isAnswered).toBe(false);
+  });
+
   test("a reference that is none is an error of its request", async () => {
     const peer = await open(declared);
     const files = [fileOf("x")];

@@ -149,7 +149,7 @@ export class ServerChannel implements Transport {
   #receiveFrame(frame: Uint8Array): void {
     const taken = this.#binary?.readFrame(frame) ?? "refused";
     if (taken === "refused") this.end(closings.binary);
-    else if (taken === "stray") this.#spend();
+    else if (taken !== "taken") this.#spend();
   }
 
   #note(message: JSONRPCMessage): void {

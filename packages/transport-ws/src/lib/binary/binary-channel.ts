@@ -58,8 +58,11 @@ export interface BinaryChannel {
    */
   write(message: object): { readonly text: string; readonly follow: () => Promise<number> };
   read<Message extends object>(message: Message): ReadResult<Message>;
-  /** Takes a binary frame. `stray`: of no stream here. `refused`: no frames were negotiated. */
-  readFrame(frame: Uint8Array): "taken" | "stray" | "refused";
+  /**
+   * Takes a binary frame. `small`: with so few bytes that it counts as a message. `stray`: of no stream here.
+   * `refused`: no frames were negotiated.
+   */
+  readFrame(frame: Uint8Array): "taken" | "small" | "stray" | "refused";
   close(reason: unknown): void;
 }
 
@@ -162,7 +165,7 @@ export function createBinaryChannel(
       try {
         const room = inlet.take(frame);
         if (room) link.pauseUntil(room);
-        return "taken";
+        return frame.length < leastPaidBytes ? "small" : "taken";
       } catch (error) {
         link.onError(error);
         return "stray";
@@ -177,7 +180,7 @@ export function createBinaryChannel(
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Less than this is said only at the end of a stream. */
+/** Less than this is said, and sent, only at the end of a stream. */
 const leastPaidBytes = 2_048;
 
 const malformedReference = {
