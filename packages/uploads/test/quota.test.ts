@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createLedger } from "../src/lib/ledger.ts";
 import { bearer, noise, startUploadServer } from "./upload-server.ts";
 
@@ -48,6 +48,39 @@ test("the requests of a user count with all others of that user", async () => {
   const third = await put(server.slot().url, noise(10));
   expect([third.status, third.headers.get("retry-after")]).toEqual([429, "5"]);
   expect(new Set(counted)).toEqual(new Set([server.records[0]!.principal]));
+});
+
+test("a file that was left counts as what came of it, and as a whole again when it goes on", async () => {
+  const server = await startUploadServer({ uploads: { quota: { bytes: 150, files: 2 } } });
+  const headers = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "100" };
+  const begun = await fetch(server.slot().url, { method: "POST", headers, body: noise(10) });
+  expect((await put(server.slot().url, noise(60))).status).toBe(507);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 1_000);
+  await server.uploads.sweep().finally(() => vi.restoreAllMocks());
+  expect((await put(server.slot().url, noise(60))).status).toBe(201);
+  const goOn = await fetch(begun.headers.get("location")!, {
+    method: "PATCH",
+    headers: {
+      ...bearer("alice"),
+      "content-type": "application/partial-upload",
+      "upload-offset": "10",
+      "upload-complete": "?1",
+    },
+    body: noise(90),
+  });
+  expect(goOn.status).toBe(507);
+});
+
+test("the last file of a quota may come in a form", async () => {
+  const server = await startUploadServer({ uploads: { quota: { files: 1, bytes: 1_000 } } });
+  const post = (bytes: Uint8Array<ArrayBuffer>): Promise<Response> => {
+    const body = new FormData();
+    body.append("file", new Blob([bytes]), "a.bin");
+    return fetch(server.slot().url, { method: "POST", headers: bearer("alice"), body });
+  };
+  expect((await post(noise(100))).status).toBe(201);
+  expect((await post(noise(100))).status).toBe(507);
+  expect(await server.files()).toHaveLength(2);
 });
 
 test("a ledger counts what is under way and what storage shows, each once", () => {

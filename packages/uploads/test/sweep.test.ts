@@ -54,6 +54,34 @@ test("an upload that was confirmed too late is refused", async () => {
   await expect(late).rejects.toMatchObject({ code: "expired" });
 });
 
+test("an upload whose time ends while it is looked into is swept, and never half confirmed", async () => {
+  let isLate = false;
+  const server = await startUploadServer({
+    uploads: {
+      async onScan() {
+        if (!isLate) return "defer";
+        vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
+        return "clean";
+      },
+    },
+  });
+  const uploadId = await sent(server, 2 * minute);
+  isLate = true;
+  const confirming = server.uploads.confirm(alice, uploadId, [claim]);
+  await expect(confirming).rejects.toMatchObject({ code: "expired" });
+  await server.uploads.sweep().finally(() => vi.restoreAllMocks());
+  expect(await server.files()).toEqual([]);
+});
+
+test("what is confirmed is no longer counted when the time of its slot is over", async () => {
+  const server = await startUploadServer();
+  const uploadId = await sent(server, 2 * minute);
+  await server.uploads.confirm(alice, uploadId, [claim]);
+  expect(server.uploads.progress(uploadId).received).toBe(110);
+  await sweepAt(server, 8 * minute);
+  expect(server.uploads.progress(uploadId)).toEqual({ received: 0 });
+});
+
 test("a server that starts sweeps, and counts what is there already", async () => {
   const first = await startUploadServer();
   await sent(first, 2 * minute);

@@ -30,14 +30,15 @@ export async function assembleFile(
     { ...plan, accept, maxBytes, size: begun.offset },
     { signal, onBytes: () => {} },
   );
-  let record: FileRecord | undefined;
+  let received: Awaited<ReturnType<FileSink["finish"]>>;
   try {
     for (const key of begun.parts) await copyPart(storage, key, sink, signal);
-    [record] = await storeFiles(parts, slot, [{ fileId, ...(await sink.finish()) }], signal);
+    received = await sink.finish();
   } catch (error) {
     await sink.abort();
     throw error;
   }
+  const [record] = await storeFiles(parts, slot, [{ fileId, ...received }], signal);
   await removeParts(parts, slot, fileId, signal);
   return record!;
 }

@@ -8,7 +8,7 @@ import type { ClaimedFile, UploadedFile } from "./slots.ts";
 import { createJson, readJson } from "./small-object.ts";
 import { stateOf, type UploadState } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
-import { graceMs, type UploadsParts } from "./uploads-parts.ts";
+import { confirmMs, type UploadsParts } from "./uploads-parts.ts";
 
 type Found = UploadState & { readonly folder: string; readonly expiresAt: number };
 type Placed = FileRecord & { readonly place: number };
@@ -23,8 +23,7 @@ export async function confirmUpload(
 ): Promise<readonly UploadedFile[]> {
   const state = await findUpload(parts, principal, uploadId, signal);
   if (state.phase === "confirmed") throw again();
-  if (Date.now() >= state.expiresAt + graceMs)
-    throw new SluiceError("expired", "uploads: the time of this upload is over");
+  ensureInTime(state);
   const records = await recordsOf(parts, state, signal);
   const matched = matchClaims(records, claims);
   if (!matched) {
@@ -43,6 +42,8 @@ export async function confirmUpload(
     const { fileId, size, mimeType, sha256, place } = record;
     files.push({ fileId, place, name: record.name ?? nameOf(claim), size, mimeType, sha256, scan });
   }
+  // looking into files takes time
+  ensureInTime(state);
   const confirmation = { files } satisfies Confirmation;
   if (!(await createJson(parts.storage, markerKey(state.folder), confirmation, signal)))
     throw again();
@@ -197,6 +198,11 @@ function toUploadedFile(
       ledger.drop(owner, fileId);
     },
   };
+}
+
+function ensureInTime({ expiresAt }: Found): void {
+  if (Date.now() >= expiresAt + confirmMs)
+    throw new SluiceError("expired", "uploads: the time of this upload is over");
 }
 
 function unknown(): SluiceError {

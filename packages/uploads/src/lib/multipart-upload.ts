@@ -40,7 +40,7 @@ export async function receiveForm(
   // nobody knows yet how the bytes are divided
   const formId = newId();
   ledger.hold(owner, formId, facts.contentLength ?? most);
-  board.begin(uploadId, formId, { total: facts.contentLength });
+  board.begin(slot, formId, { total: facts.contentLength });
   const coming: ComingFile[] = [];
   try {
     const { places } = await openState(parts, slot, signal);
@@ -74,11 +74,12 @@ export async function receiveForm(
     if (finished.length !== fence.parts.length)
       throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
     const received = await Promise.all(finished);
-    // their bytes are counted with the form
-    for (const { fileId } of received) ledger.hold(owner, fileId, 0);
-    const records = await storeFiles(parts, slot, received, signal);
+    // they take the place of the form
     ledger.drop(owner, formId);
-    return records;
+    for (const { fileId, size } of received) ledger.hold(owner, fileId, size);
+    // what cannot be stored is removed there
+    coming.length = 0;
+    return await storeFiles(parts, slot, received, signal);
   } catch (error) {
     await Promise.allSettled(coming.map(discard));
     for (const { fileId } of coming) ledger.drop(owner, fileId);

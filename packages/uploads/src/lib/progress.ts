@@ -1,10 +1,11 @@
+import type { OpenSlot } from "./slot-token.ts";
 import type { UploadProgress } from "./slots.ts";
 
 /** Counts what comes for slots. */
 export interface ProgressBoard {
   /** Begins to count a file of `total` bytes, of which `received` are there already. */
   begin(
-    uploadId: string,
+    slot: Pick<OpenSlot, "uploadId" | "expiresAt">,
     fileId: string,
     facts: { readonly received?: number; readonly total?: number | undefined },
   ): void;
@@ -12,31 +13,36 @@ export interface ProgressBoard {
   drop(uploadId: string, fileId: string): void;
   of(uploadId: string): UploadProgress;
   forget(uploadId: string): void;
+  /** Forgets the uploads whose slots ended before a time in Unix milliseconds. */
+  forgetBefore(time: number): void;
+}
+
+interface Upload {
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  readonly files: Map<string, { received: number; readonly total: number | undefined }>;
 }
 
 /** Makes the board of one process. */
 export function createProgressBoard(): ProgressBoard {
-  const uploads = new Map<
-    string,
-    Map<string, { received: number; readonly total: number | undefined }>
-  >();
+  const uploads = new Map<string, Upload>();
   return {
-    begin(uploadId, fileId, { received = 0, total }) {
-      let files = uploads.get(uploadId);
-      if (!files) uploads.set(uploadId, (files = new Map()));
-      files.set(fileId, { received, total });
+    begin({ uploadId, expiresAt }, fileId, { received = 0, total }) {
+      let upload = uploads.get(uploadId);
+      if (!upload) uploads.set(uploadId, (upload = { expiresAt, files: new Map() }));
+      upload.files.set(fileId, { received, total });
     },
     add(uploadId, fileId, bytes) {
-      const file = uploads.get(uploadId)?.get(fileId);
+      const file = uploads.get(uploadId)?.files.get(fileId);
       if (file) file.received += bytes;
     },
     drop(uploadId, fileId) {
-      const files = uploads.get(uploadId);
-      files?.delete(fileId);
-      if (files?.size === 0) uploads.delete(uploadId);
+      const upload = uploads.get(uploadId);
+      upload?.files.delete(fileId);
+      if (upload?.files.size === 0) uploads.delete(uploadId);
     },
     of(uploadId) {
-      const files = [...(uploads.get(uploadId)?.values() ?? [])];
+      const files = [...(uploads.get(uploadId)?.files.values() ?? [])];
       const received = files.reduce((sum, file) => sum + file.received, 0);
       const isKnown = files.length > 0 && files.every(({ total }) => total !== undefined);
       return {
@@ -45,5 +51,9 @@ export function createProgressBoard(): ProgressBoard {
       };
     },
     forget: (uploadId) => void uploads.delete(uploadId),
+    forgetBefore(time) {
+      for (const [uploadId, { expiresAt }] of uploads)
+        if (expiresAt < time) uploads.delete(uploadId);
+    },
   };
 }

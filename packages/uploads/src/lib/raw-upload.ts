@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { readArrival, type Arrival } from "./arrival.ts";
-import { createFileSink } from "./file-sink.ts";
+import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "./layout.ts";
 import { newId } from "./random-id.ts";
 import type { FileRecord } from "./records.ts";
@@ -17,7 +17,8 @@ export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise
   const fileId = newId();
   const { uploadId, owner } = slot;
   ledger.hold(owner, fileId, size ?? maxBytes);
-  board.begin(uploadId, fileId, { total: size });
+  board.begin(slot, fileId, { total: size });
+  let received: Awaited<ReturnType<FileSink["finish"]>>;
   try {
     await openState(parts, slot, signal);
     const sink = await createFileSink(
@@ -34,12 +35,12 @@ export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise
     );
     try {
       await readArrival(parts, arrival, (chunk) => sink.write(chunk));
-      const received = await sink.finish();
-      return await storeFiles(parts, slot, [{ fileId, ...received }], signal);
+      received = await sink.finish();
     } catch (error) {
       await sink.abort();
       throw error;
     }
+    return await storeFiles(parts, slot, [{ fileId, ...received }], signal);
   } catch (error) {
     ledger.drop(owner, fileId);
     board.drop(uploadId, fileId);

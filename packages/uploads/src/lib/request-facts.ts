@@ -39,9 +39,12 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
       "unsupported",
       "uploads: send the file as it is, without Content-Encoding",
     );
+  const transfer = header("transfer-encoding");
+  if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
+    throw malformed("no Transfer-Encoding but chunked is taken");
   if (header("trailer") !== undefined) throw malformed("trailers are not taken");
   const contentLength = lengthIn(header("content-length"));
-  if (contentLength !== undefined && header("transfer-encoding") !== undefined)
+  if (contentLength !== undefined && transfer !== undefined)
     throw malformed("Content-Length and Transfer-Encoding exclude each other");
   const digest = header("repr-digest");
   const sha256 = parseReprDigest(digest);

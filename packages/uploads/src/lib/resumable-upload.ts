@@ -43,7 +43,9 @@ export async function createResumable(
   if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
     throw new SluiceError("already_exists", "uploads: too many files were begun here");
   const fileId = newId();
-  parts.ledger.hold(slot.owner, fileId, length ?? terms.maxBytes);
+  const { ledger } = parts;
+  const bytes = length ?? terms.maxBytes;
+  ledger.hold(slot.owner, fileId, bytes);
   const plan = {
     ...(facts.name !== undefined && { name: facts.name }),
     ...(facts.contentType !== undefined && { declaredType: facts.contentType }),
@@ -53,9 +55,10 @@ export async function createResumable(
   try {
     await createJson(parts.storage, planKey(folderOf(slot), fileId), plan, signal);
   } catch (error) {
-    parts.ledger.drop(slot.owner, fileId);
+    ledger.drop(slot.owner, fileId);
     throw error;
   }
+  ledger.settle(slot.owner, fileId, bytes);
   return appendTo(parts, arrival, { fileId, expected: 0 });
 }
 
@@ -116,6 +119,7 @@ async function appendTo(
   const { slot, facts } = arrival;
   const turn = await parts.turns.take(fileId);
   const signal = AbortSignal.any([arrival.signal, turn.signal]);
+  let held: number | undefined;
   try {
     const before = await progressOf(parts, slot, fileId, signal);
     if (before.record) throw new SluiceError("already_exists", "uploads: this file is complete");
@@ -126,13 +130,19 @@ async function appendTo(
         { size: before.offset },
       );
     const length = lengthOf(facts, before.offset, before.length);
+    const most = length ?? slot.terms.maxBytes;
+    // another process may have begun it, or this one before it was started again
+    parts.ledger.hold(slot.owner, fileId, most);
+    held = most;
     const offset = await receiveStep(parts, { ...arrival, signal }, { ...before, length });
     if (!facts.complete) return { fileId, offset, ...(length !== undefined && { length }) };
     if (length !== undefined && offset !== length) throw inconsistent();
     const record = await assembleFile(parts, slot, fileId, signal);
+    held = undefined;
     return { fileId, offset: record.size, length: record.size, record };
   } catch (error) {
     if (isFinal(error)) {
+      held = undefined;
       await removeFile(parts, slot, fileId, AbortSignal.any([parts.closing])).catch(
         parts.host.onError,
       );
@@ -140,6 +150,8 @@ async function appendTo(
     }
     throw error;
   } finally {
+    // from the next sweep on it counts as what storage shows of it
+    if (held !== undefined) parts.ledger.settle(slot.owner, fileId, held);
     turn.end();
   }
 }
@@ -157,7 +169,7 @@ async function receiveStep(
   ensureSize(offset + (arrival.facts.contentLength ?? 0), most);
   const appender = createPartAppender(parts.storage, { folder: folderOf(slot), fileId, offset });
   const detector = offset === 0 ? await openDetector(parts, arrival, fileId) : undefined;
-  parts.board.begin(uploadId, fileId, { received: offset, total: before.length });
+  parts.board.begin(slot, fileId, { received: offset, total: before.length });
   try {
     await readArrival(parts, arrival, (chunk) => {
       if (appender.offset + chunk.byteLength > most)
@@ -226,9 +238,11 @@ function lengthOf(facts: RequestFacts, offset: number, before?: number): number 
   return said[0];
 }
 
-/** Errors after which the file can never become one of the slot. */
+/** Errors after which the file can never become one of the slot; what storage says may be over soon. */
 function isFinal(error: unknown): boolean {
-  return SluiceError.is(error) && finalCodes.has(error.code);
+  return (
+    SluiceError.is(error) && finalCodes.has(error.code) && error.message.startsWith("uploads: ")
+  );
 }
 
 const finalCodes: ReadonlySet<string> = new Set([

@@ -1,9 +1,9 @@
 import { SluiceError } from "@sluice/core";
-import { bytesKey, folderOf, recordKey, uploadPrefix } from "./layout.ts";
-import type { FileRecord } from "./records.ts";
+import { bytesKey, folderOf, markerKey, recordKey, uploadPrefix } from "./layout.ts";
+import type { Confirmation, FileRecord } from "./records.ts";
 import { scanFile } from "./scan.ts";
 import type { OpenSlot } from "./slot-token.ts";
-import { createJson } from "./small-object.ts";
+import { createJson, readJson } from "./small-object.ts";
 import { stateOf, type UploadState } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
@@ -34,9 +34,9 @@ export async function storeFiles(
   files: readonly ReceivedFile[],
   signal: AbortSignal,
 ): Promise<FileRecord[]> {
-  const { storage, ledger, host } = parts;
+  const { ledger, host } = parts;
   const folder = folderOf(slot);
-  const made: string[] = [];
+  const places: Place[] = [];
   try {
     const records: FileRecord[] = [];
     const { sha256 } = slot.terms;
@@ -49,29 +49,69 @@ export async function storeFiles(
         throw new SluiceError("permission_denied", "uploads: the file was found to be harmful");
       records.push({ ...file, scan: verdict === "defer" ? "deferred" : verdict });
     }
-    for (const record of records) made.push(await takePlace(parts, slot, record, signal));
-    // whoever confirmed meanwhile did so without these
-    const state = stateOf(await listAll(storage, uploadPrefix(slot.uploadId), signal));
-    if (state.phase === "confirmed") throw taken("this upload is confirmed already");
+    for (const record of records) places.push(await takePlace(parts, slot, record, signal));
+    const confirmed = await confirmedIn(parts, slot, signal);
+    if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
+      throw taken("this upload is confirmed already");
     for (const { fileId, size } of records) ledger.settle(slot.owner, fileId, size);
     return records;
   } catch (error) {
-    const keys = [...made, ...files.map(({ fileId }) => bytesKey(folder, fileId))];
-    await Promise.all(keys.map((key) => storage.remove(key))).catch(host.onError);
+    await removeAgain(parts, slot, { files, places }).catch(host.onError);
     for (const { fileId } of files) ledger.drop(slot.owner, fileId);
     throw error;
   }
 }
+
+/** Where the record of a file is. */
+interface Place {
+  readonly fileId: string;
+  readonly key: string;
+  /** Another process put the parts of the file together as well, and was first. */
+  readonly isShared: boolean;
+}
+
+/** Ids of the files that were confirmed; `undefined` before that. */
+async function confirmedIn(
+  { storage }: UploadsParts,
+  slot: OpenSlot,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string> | undefined> {
+  const state = stateOf(await listAll(storage, uploadPrefix(slot.uploadId), signal));
+  if (state.phase !== "confirmed") return undefined;
+  const { files } = await readJson<Confirmation>(storage, markerKey(folderOf(slot)), signal);
+  return new Set(files.map(({ fileId }) => fileId));
+}
+
+/** Removes files that could not be stored, but none that somebody else has or believes to have. */
+async function removeAgain(
+  parts: UploadsParts,
+  slot: OpenSlot,
+  { files, places }: { readonly files: readonly ReceivedFile[]; readonly places: readonly Place[] },
+): Promise<void> {
+  const { storage } = parts;
+  const confirmed = await confirmedIn(parts, slot, AbortSignal.timeout(removalMs));
+  const shared = new Set(places.flatMap(({ fileId, isShared }) => (isShared ? [fileId] : [])));
+  const isOurs = ({ fileId }: { readonly fileId: string }): boolean =>
+    !shared.has(fileId) && confirmed?.has(fileId) !== true;
+  const records = places.filter(isOurs).map(({ key }) => key);
+  const bytes = files.filter(isOurs).map(({ fileId }) => bytesKey(folderOf(slot), fileId));
+  await Promise.all([...records, ...bytes].map((key) => storage.remove(key)));
+}
+
+const removalMs = 30_000;
 
 async function takePlace(
   { storage }: UploadsParts,
   slot: OpenSlot,
   record: FileRecord,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Place> {
+  const { fileId } = record;
   for (let place = 0; place < slot.terms.maxFiles; place++) {
     const key = recordKey(folderOf(slot), place);
-    if (await createJson(storage, key, record, signal)) return key;
+    if (await createJson(storage, key, record, signal)) return { fileId, key, isShared: false };
+    const other = await readJson<FileRecord>(storage, key, signal);
+    if (other.fileId === fileId) return { fileId, key, isShared: true };
   }
   throw taken(`there are ${slot.terms.maxFiles} files already, which is the most`);
 }

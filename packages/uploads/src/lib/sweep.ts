@@ -16,7 +16,7 @@ export async function sweepUploads(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { storage, ledger } = parts;
+  const { storage, ledger, board } = parts;
   const listedAt = Date.now();
   const uploads = new Map<string, UploadObject[]>();
   for (const info of await listAll(storage, uploadsPrefix, signal)) {
@@ -36,6 +36,7 @@ export async function sweepUploads(
     else kept.push(...filesIn(await removeLeftovers(parts, objects, signal)));
   }
   ledger.seed(kept, listedAt);
+  board.forgetBefore(now - graceMs);
 }
 
 /** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */

@@ -23,5 +23,8 @@ export interface UploadsParts {
   readonly closing: AbortSignal;
 }
 
-/** How long after the end of its slot an upload may still be confirmed; then it is swept. */
+/** How long after the end of its slot an upload is kept that nobody confirmed. */
 export const graceMs: number = 5 * 60_000;
+
+/** How long it may be confirmed. Less, so that no sweep meets what was confirmed at the last moment. */
+export const confirmMs: number = graceMs - 30_000;

@@ -1,0 +1,10 @@
+import { expect, test } from "vitest";
+import { readFacts } from "../src/lib/request-facts.ts";
+
+const read = (fields: Record<string, string>) => readFacts({ header: (name) => fields[name] });
+
+test("bytes that are coded on their way are not taken for those of the file", () => {
+  expect(read({ "transfer-encoding": "Chunked" })).toEqual({});
+  for (const coding of ["gzip, chunked", "gzip", "chunked, chunked"])
+    expect(() => read({ "transfer-encoding": coding })).toThrow(/Transfer-Encoding/);
+});
