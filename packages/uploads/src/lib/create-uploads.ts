@@ -54,6 +54,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     pace: options.pace ?? {},
     scan: onScan,
     pages: createUploadPages(host),
+    underWay: new Set(),
     closing: closing.signal,
   };
   // one of its own for every call: listeners do not pile up at the one that lasts
@@ -112,7 +113,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     async close() {
       clearInterval(timer);
       closing.abort(new Error("uploads: the endpoint is closed"));
-      await sweeping?.catch(() => {});
+      // whoever closes the storage next must not take it from those that tidy up
+      await Promise.allSettled([sweeping, ...parts.underWay]);
     },
   };
 }

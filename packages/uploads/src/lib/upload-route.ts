@@ -127,7 +127,11 @@ export function createUploadRoute(
 
   return (request) => {
     if (!request.target.startsWith(prefix)) return undefined;
-    return answer(request, request.target.slice(prefix.length).replace(/[?#].*$/s, ""));
+    const reply = answer(request, request.target.slice(prefix.length).replace(/[?#].*$/s, ""));
+    const forget = (): void => void parts.underWay.delete(reply);
+    parts.underWay.add(reply);
+    reply.then(forget, forget);
+    return reply;
   };
 }
 

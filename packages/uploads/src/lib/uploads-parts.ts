@@ -19,6 +19,8 @@ export interface UploadsParts {
   readonly pace: UploadPace;
   readonly scan: Scan | undefined;
   readonly pages: PageDesk;
+  /** Requests that are being answered. */
+  readonly underWay: Set<Promise<unknown>>;
   /** Aborts when the endpoint is closed. */
   readonly closing: AbortSignal;
 }
