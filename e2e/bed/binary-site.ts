@@ -8,7 +8,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 import { z } from "zod";
 import { listen } from "./listen.ts";
-import { createSessionfulHandler } from "./sessions.ts";
+import { createSessionfulHandler } from "../../apps/demo-server/src/lib/sessions.ts";
 
 /** What a test wants to be different. */
 export interface BinarySiteOptions {

@@ -19,7 +19,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
-import { createSessionfulHandler } from "./sessions.ts";
+import { createSessionfulHandler } from "../../apps/demo-server/src/lib/sessions.ts";
 
 /** Who a bearer token stands for. */
 export interface Account {

@@ -8,22 +8,4 @@ export { binaryReads } from "./lib/binary-reads.ts";
 export { openBinary, type OpenedBinary } from "./lib/open-binary.ts";
 export { outletOf, type Outlet } from "./lib/outlet.ts";
 
-// for transports
-export type { Arrival } from "./lib/arrival.ts";
-export { decodeStreamId, encodeStreamId, streamIdBytes } from "./lib/binary-refs.ts";
-export type { Inbox } from "./lib/inbox.ts";
-export type { BinaryTerms, Interleave } from "./lib/negotiation.ts";
-export {
-  discardBytes,
-  type Outbox,
-  type OutgoingBytes,
-  type OutgoingStream,
-} from "./lib/outbox.ts";
-export {
-  createBinaryPeer,
-  type AnnouncedRef,
-  type BinaryPeer,
-  type BinaryPeerOptions,
-  type Received,
-  type Sending,
-} from "./lib/peer.ts";
+export * from "./lib/for-transports.ts";

@@ -1,0 +1,14 @@
+// what every transport builds on, at either end
+export type { Arrival } from "./arrival.ts";
+export { decodeStreamId, encodeStreamId, streamIdBytes } from "./binary-refs.ts";
+export type { Inbox } from "./inbox.ts";
+export type { BinaryTerms, Interleave } from "./negotiation.ts";
+export { discardBytes, type Outbox, type OutgoingBytes, type OutgoingStream } from "./outbox.ts";
+export {
+  createBinaryPeer,
+  type AnnouncedRef,
+  type BinaryPeer,
+  type BinaryPeerOptions,
+  type Received,
+  type Sending,
+} from "./peer.ts";
