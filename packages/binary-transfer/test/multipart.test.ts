@@ -241,8 +241,8 @@ describe("reading", () => {
     for (let tries = 0; tries < 20; tries += 1)
       expect(readBoundary(`multipart/mixed${blanks.repeat(8)}x`)).toBeUndefined();
     expect(readBoundary("multipart/mixed ; boundary=b ; ")).toBe("b");
-    const [part] = await readAll(message("--b", "Content-ID: \t<a> \t", "", "", "--b--"), "b");
-    expect(part!.headers.contentId).toBe("a");
+    const [padded] = await readAll(message("--b", "Content-ID: \t<a> \t", "", "", "--b--"), "b");
+    expect(padded!.headers.contentId).toBe("a");
   });
 
   test("JSON in single bytes keeps none of the buffers that they are views of", async () => {

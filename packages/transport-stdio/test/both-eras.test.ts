@@ -188,7 +188,9 @@ describe("a server that is a process", () => {
       args: ["-e", script],
       exitMs: 50,
     });
-    const isThere = new Promise<void>((resolve) => (transport.onmessage = () => resolve()));
+    const isThere = new Promise<void>((resolve) => {
+      Object.assign(transport, { onmessage: () => resolve() });
+    });
     await transport.start();
     await isThere;
     await transport.close();

@@ -18,6 +18,9 @@ export interface FrameWriterOptions {
 /** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
 const largestChunkBytes = 2 ** 19;
 
+/** Words about streams that wait for the pipe: far more than all streams that may be under way need. */
+const mostControls = 4_096;
+
 interface Entry {
   readonly text: string;
   /** Streams that follow whole, right behind the message. */
@@ -83,6 +86,10 @@ export class FrameWriter {
   /** Tells the sender of a stream something. */
   control(kind: "credit" | "stop", streamId: string, count = 0): void {
     if (this.#closed.signal.aborted) return;
+    if (this.#controls.length >= mostControls)
+      return this.#options.onFatal(
+        new SluiceError("protocol", "stdio: the other end reads no answer to what it announces"),
+      );
     this.#controls.push(formatFrame({ streamId, count }, kind));
     this.#notify();
   }

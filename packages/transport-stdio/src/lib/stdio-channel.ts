@@ -178,6 +178,8 @@ export class StdioChannel {
       else if (isRefused) this.#writer.control("stop", streamId);
       else this.#unsaid.set(streamId, 0);
     }
+    // too many of them end it
+    if (this.#isClosed) return 0;
     this.#events.message(received);
     return this.#whole.size;
   }
