@@ -222,6 +222,27 @@ describe("an answer", () => {
     expect(site.errors).toEqual([]);
   });
 
+  test("that is broken off is no error of the server", async () => {
+    const { url } = await site.ask({ photo });
+    const headers = {
+      "content-type": "application/json",
+      origin: site.origin,
+      "content-length": "90",
+    };
+    const closed = new Promise<void>((resolve) => {
+      site.meddle = (incoming) => {
+        incoming.once("close", resolve);
+        incoming.once("data", () => sent.destroy());
+      };
+    });
+    const sent = request(url, { method: "POST", agent: false, headers });
+    sent.on("error", () => {}).write("{");
+    await closed;
+    site.meddle = undefined;
+    expect((await fetch(url)).status).toBe(200);
+    expect(site.errors).toEqual([]);
+  });
+
   test("that nobody waits for any more is not read", async () => {
     const { pageId } = await site.ask({ photo });
     const signal = AbortSignal.abort("the reason");

@@ -2,6 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { problem, type OriginGate, type Reply } from "@sluice/server";
 import type { PlainRequest, PlainRoute } from "@sluice/transport-http";
 import { z } from "zod";
+import { readGuarded } from "../body-guard.ts";
 import { pageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { failurePage, questionPage } from "./page-html.ts";
@@ -49,7 +50,8 @@ export function createPageRoute(options: PageRouteOptions): PlainRoute {
       const code = SluiceError.is(error) ? error.code : "internal";
       const status = refusals[code];
       if (status !== undefined) return problem(status, { headers: closing });
-      onError(error);
+      // who goes away is no fault of ours
+      if (request.signal?.aborted !== true) onError(error);
       return problem(503, { headers: closing });
     }
   }
@@ -81,6 +83,7 @@ const refusals: Readonly<Record<string, number>> = {
   already_exists: 409,
   too_large: 413,
   interrupted: 400,
+  timeout: 408,
 };
 
 function isRead(method: string): boolean {
@@ -114,10 +117,10 @@ const answerSchema = z.looseObject({
 /** The answer in the body; `undefined` when it is none. What it says is checked by whoever asked. */
 async function readAnswer({ body, signal }: PlainRequest): Promise<object | undefined> {
   const decoder = new TextDecoder();
-  const deadline = AbortSignal.timeout(answerMs);
   let bytes = 0;
   let text = "";
-  await body?.read(
+  await readGuarded(
+    body,
     (chunk) => {
       bytes += chunk.byteLength;
       if (bytes > maxAnswerBytes)
@@ -128,7 +131,8 @@ async function readAnswer({ body, signal }: PlainRequest): Promise<object | unde
       text += decoder.decode(chunk, { stream: true });
       return undefined;
     },
-    signal ? AbortSignal.any([signal, deadline]) : deadline,
+    signal ?? new AbortController().signal,
+    { pace: { totalMs: answerMs } },
   );
   try {
     const parsed = answerSchema.safeParse(JSON.parse(text + decoder.decode()));
