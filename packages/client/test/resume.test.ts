@@ -181,6 +181,32 @@ describe("a stream with a link", () => {
   });
 });
 
+test("servers that share a fetch and an id of a session hear nothing of each other", async () => {
+  const server = scripted(
+    () => events([question(1, 0)]),
+    () => new Response(null, { status: 202 }),
+    () => events([question(1, 0), result]),
+  );
+  const client = start(server);
+  const asked = await readTo(await client.call(), '"id":0');
+  const other = "https://other.example/mcp";
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 0, result: {} });
+  const headers = { ...session, authorization: "Bearer other" };
+  await client.fetch(other, { method: "POST", headers, body });
+  await rest(asked);
+  expect(server.seen.map(({ url }) => url)).toEqual([endpoint, other, here]);
+  expect(server.seen[2]?.headers.get("authorization")).toBe("Bearer one");
+});
+
+test("an empty id of an event is none to go on behind", async () => {
+  const server = scripted(
+    () => events([event(1, { method: "a" }), "id:\ndata: {}\n\n"]),
+    () => events([result]),
+  );
+  await (await start(server).call()).text();
+  expect(server.seen[1]?.headers.has("last-event-id")).toBe(false);
+});
+
 describe("the client's turn", () => {
   test("comes with 204: until then answers are kept, then posted as one array, and cleared", async () => {
     const server = scripted(
@@ -231,6 +257,38 @@ describe("the client's turn", () => {
     const bodies = server.seen.filter(({ body }) => body.startsWith("[")).map(({ body }) => body);
     expect(bodies).toHaveLength(2);
     expect(bodies[0]).toBe(bodies[1]);
+  });
+
+  test("comes again for answers that did not arrive, though there was news in between", async () => {
+    const server = scripted(
+      () => events([question(1, 0)]),
+      yourTurn,
+      () => Promise.reject(new TypeError("cut")),
+      () => events([event(2, { method: "a" })]),
+      yourTurn,
+      () => events([result]),
+    );
+    const client = start(server, { maxTries: 2 });
+    const asked = await readTo(await client.call(), '"id":0');
+    await client.answer(0);
+    expect(await rest(asked)).toContain("ok");
+    const bodies = server.seen.filter(({ body }) => body.startsWith("[")).map(({ body }) => body);
+    expect(new Set(bodies).size).toBe(1);
+    expect(bodies).toHaveLength(2);
+  });
+
+  test("does not wait for the answer to a question that the server withdrew", async () => {
+    const withdrawn = event(2, { method: "notifications/cancelled", params: { requestId: 0 } });
+    const server = scripted(
+      () => events([question(1, 0), withdrawn, question(3, 1)]),
+      yourTurn,
+      () => events([result]),
+    );
+    const client = start(server);
+    const asked = await readTo(await client.call(), '"id":1');
+    await client.answer(1);
+    expect(await rest(asked)).toContain("ok");
+    expect((JSON.parse(server.seen[2]!.body) as { id: number }[]).map(({ id }) => id)).toEqual([1]);
   });
 
   test("is taken from a server that waits and does not end the connection", async () => {
@@ -358,7 +416,12 @@ describe("giving up", () => {
   });
 
   test("bounds that are none are refused", () => {
-    for (const wrong of [{ maxTries: 0 }, { totalMs: Number.NaN }, { retryMs: 0.5 }])
+    for (const wrong of [
+      { maxTries: 0 },
+      { totalMs: Number.NaN },
+      { retryMs: 0.5 },
+      { totalMs: 2 ** 31 },
+    ])
       expect(() => withResume(fetch, wrong)).toThrow(RangeError);
   });
 });

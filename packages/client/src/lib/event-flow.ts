@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { EventSourceMessage } from "eventsource-parser";
 import { openEvents, type EventConnection } from "./event-connection.ts";
-import { isRequest, isResponse, keyOf, type RpcMessage } from "./event-message.ts";
+import { cancelledBy, isRequest, isResponse, keyOf, type RpcMessage } from "./event-message.ts";
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./resume-options.ts";
 
@@ -35,7 +35,6 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   const asked = new Set<string>();
   let answers: string[] = [];
   let answerBytes = 0;
-  let isPosted = false;
   let connection: EventConnection | undefined;
   let wake: (() => void) | undefined;
   let overdue: ReturnType<typeof setTimeout> | undefined;
@@ -49,10 +48,14 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   function take({ id, data }: EventSourceMessage): "event" | "result" | undefined {
     // the same again is as good as nothing
     if (id !== lastEventId) silences = 0;
-    if (id !== undefined) lastEventId = id;
+    // an empty id means none (HTML, section 9.2.6)
+    if (id !== undefined) lastEventId = id === "" ? undefined : id;
     const message = data === "" ? undefined : parse(data);
     if (isResponse(message))
       return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
+    const withdrawn = cancelledBy(message);
+    // nobody answers it any more
+    if (withdrawn !== undefined) waiting.delete(withdrawn);
     if (!isRequest(message)) return "event";
     const key = keyOf(message.id);
     if (asked.has(key)) return undefined;
@@ -87,11 +90,8 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   /** The next body, when there is one at once. */
   async function reconnect(): Promise<ReadableStream<Uint8Array> | undefined> {
     const asking = await link.get(lastEventId);
-    if (asking !== "your turn") {
-      // whoever goes on without them has got them, though we did not hear of it
-      if (isPosted) forgetAnswers();
-      return asking;
-    }
+    // answers stay until somebody took them: news do not say that they arrived
+    if (asking !== "your turn") return asking;
     if (waiting.size > 0) {
       silences = 0;
       await pause(limits.renewMs, { untilAnswered: true });
@@ -99,16 +99,10 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     }
     if (answers.length === 0)
       throw new SluiceError("interrupted", "client: the server waits for what it has not asked");
-    isPosted = true;
     const body = await link.post(`[${answers.join(",")}]`, lastEventId);
-    forgetAnswers();
-    return body;
-  }
-
-  function forgetAnswers(): void {
     answers = [];
     answerBytes = 0;
-    isPosted = false;
+    return body;
   }
 
   /** Waits so long, or until all answers are there. */

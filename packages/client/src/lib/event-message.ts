@@ -21,6 +21,12 @@ export function keyOf(id: unknown): string {
   return JSON.stringify(id) ?? "";
 }
 
+/** Key of the request that a notification cancels. */
+export function cancelledBy(message: unknown): string | undefined {
+  const { method, params } = (message ?? {}) as RpcMessage;
+  return method === "notifications/cancelled" ? keyOf(params?.["requestId"]) : undefined;
+}
+
 function isMessage(message: unknown): message is RpcMessage {
   return typeof message === "object" && message !== null && !Array.isArray(message);
 }

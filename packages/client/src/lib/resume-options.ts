@@ -37,7 +37,10 @@ const resumeDefaults: Required<ResumeOptions> = {
 export function readResumeOptions(options: ResumeOptions): Required<ResumeOptions> {
   const limits = { ...resumeDefaults, ...options };
   for (const [name, limit] of Object.entries(limits))
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`client: withResume: ${name} must be a whole number from 1`);
+    // beyond that a timer goes off at once
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > 2 ** 31 - 1)
+      throw new RangeError(
+        `client: withResume: ${name} must be a whole number from 1 to 2147483647`,
+      );
   return limits;
 }

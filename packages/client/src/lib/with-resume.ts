@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
 import { createEventFlow, type EventFlow } from "./event-flow.ts";
-import { isRequest, isResponse, keyOf, type RpcMessage } from "./event-message.ts";
+import { cancelledBy, isRequest, isResponse, keyOf } from "./event-message.ts";
 import type { FetchLike } from "./fetch-exchange.ts";
 import { createLinkRequest, hasEvents, ownLink, type LinkRequest } from "./link-request.ts";
 import { readResumeOptions, type ResumeOptions } from "./resume-options.ts";
@@ -109,6 +109,7 @@ export function withResume(
 interface Asked {
   readonly url: URL;
   readonly headers: Headers;
+  /** Names the session, and the server that it is with: any server may choose any id. */
   readonly session: string;
   readonly signal: AbortSignal | undefined;
   readonly message: unknown;
@@ -116,10 +117,11 @@ interface Asked {
 
 function readRequest(input: string | URL, init: RequestInit | undefined): Asked {
   const headers = new Headers(init?.headers);
+  const url = new URL(input);
   return {
-    url: new URL(input),
+    url,
     headers,
-    session: headers.get("mcp-session-id") ?? "",
+    session: `${url.href} ${headers.get("mcp-session-id") ?? ""}`,
     signal: init?.signal ?? undefined,
     message: init?.method === "POST" ? parse(init.body) : undefined,
   };
@@ -165,12 +167,6 @@ const CONNECTION_CLOSED = -32000;
 function isModern(headers: Headers): boolean {
   const version = headers.get("mcp-protocol-version") ?? "";
   return /^\d{4}-\d\d-\d\d$/.test(version) && version >= FIRST_MODERN_VERSION;
-}
-
-/** Key of the request that a notification cancels. */
-function cancelledBy(message: unknown): string | undefined {
-  const { method, params } = (message ?? {}) as RpcMessage;
-  return method === "notifications/cancelled" ? keyOf(params?.["requestId"]) : undefined;
 }
 
 function parse(body: unknown): unknown {
