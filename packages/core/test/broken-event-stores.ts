@@ -17,6 +17,9 @@ export const brokenEventStores: Readonly<Record<string, MakeEventStore>> = {
       },
     };
   }),
+  "events-repeated": changed((store) => ({
+    append: (id, { seq: _seq, ...event }) => store.append(id, event),
+  })),
   "streams-apart": changed(() => ({ async drop() {} })),
   "open-exists": changed((store) => ({
     async open(id, stream) {

@@ -23,6 +23,7 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["put-expires", "> tonumber(ARGV[1])", "> 0"],
   ["open-exists", "if isLive() then return 'already_exists' end", "forget(id)"],
   ["open-expires", "and tonumber(expiresAt) > now", ""],
+  ["events-repeated", "if known > 0 and", "if false and"],
   ["last-ends", "if isOver() then return 'over' end", ""],
   ["answers-first", "if before and before ~= answer then return 'refused' end", ""],
   ["answers-whole", "if seen[ask] or", "if"],

@@ -67,6 +67,28 @@ export const eventStoreCases: readonly EventStoreCase[] = [
         equal(events[seq - 1]?.text, `event ${n}`, "the event of a number");
     },
   ),
+  rule(
+    "events-repeated",
+    "An event that is told again under its number is there once, also a question and the last one.",
+    async (store) => {
+      await store.open("a", stream());
+      const events = [
+        event("same"),
+        event("same"),
+        event("asks", { ask: "q" }),
+        event("end", { last: { keepUntil: start + 100 } }),
+      ];
+      for (const [n, said] of events.entries())
+        for (let times = 0; times < 2; times++)
+          equal(await store.append("a", { ...said, seq: n + 1 }), n + 1, "the number of an event");
+      equal((await page(store, "a", 0)).lastSeq, 4, "the newest number");
+      await rejects(() => store.append("a", { ...event("other"), seq: 4 }), "precondition_failed");
+      await rejects(
+        () => store.append("a", { ...event("end"), seq: 4, epoch: 2 }),
+        "precondition_failed",
+      );
+    },
+  ),
   rule("streams-apart", "A stream has its own events and questions only.", async (store) => {
     await store.open("a", stream({ record: "A" }));
     await store.open("b", stream({ record: "B" }));

@@ -42,6 +42,11 @@ export interface NewEvent {
   /** The event itself, opaque. Not empty. */
   readonly text: string;
   readonly now: number;
+  /**
+   * The number that it gets, for a writer that did not hear whether it was kept: when this event has that
+   * number already, word for word, nothing is added.
+   */
+  readonly seq?: number;
   /** The event asks the reader something under this name; {@link EventStore.answer} takes the answer. */
   readonly ask?: string;
   /** No event follows, and the stream is forgotten at this time or at its end, whichever comes first. */

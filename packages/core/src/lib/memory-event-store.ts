@@ -95,9 +95,11 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
       kept.heldUntil = heldUntil;
       return true;
     },
-    async append(id, { epoch, text, ask, last, now }) {
+    async append(id, { epoch, text, seq: known, ask, last, now }) {
       const kept = live(id, now);
       if (!kept) throw new SluiceError("not_found", "event store: append: no such stream");
+      if (known !== undefined && kept.epoch === epoch && kept.events[known - 1] === text)
+        return known;
       if (kept.isOver || kept.epoch !== epoch)
         throw new SluiceError(
           "precondition_failed",

@@ -88,11 +88,12 @@ redis.call('HSET', keyOf('facts'), 'heldUntil', ARGV[5])
 return 1
 `);
 
-/** Further: maxBytes, maxEvents, lastEventBytes, epoch, text, question or '', end of a last event or ''. */
+/** Further: maxBytes, maxEvents, lastEventBytes, epoch, text, question or '', end of a last event or '', its number or 0. */
 export const appendScript: Script = script(`
 local maxBytes, maxEvents, lastEventBytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local writer, text, ask, keepUntil = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
+local writer, text, ask, keepUntil, known = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
 if not isLive() then return 'not_found' end
+if known > 0 and epoch() == writer and redis.call('LINDEX', keyOf('events'), known - 1) == text then return known end
 if isOver() then return 'over' end
 if epoch() ~= writer then return 'taken' end
 if ask ~= '' and redis.call('HEXISTS', keyOf('asks'), ask) == 1 then return 'already_exists' end

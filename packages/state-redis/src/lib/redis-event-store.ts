@@ -66,11 +66,11 @@ export function createRedisEventStore(options: RedisOptions & EventStoreLimits):
     async hold(id, { epoch, now, heldUntil }) {
       return (await run(holdScript, { id, now }, heldUntil, epoch)) === 1;
     },
-    async append(id, { epoch, text, ask = "", last, now }) {
+    async append(id, { epoch, text, seq: known = 0, ask = "", last, now }) {
       const { maxBytes, maxEvents } = limits;
       const bounds = [maxBytes, maxEvents, lastEventBytes];
       const end = last ? last.keepUntil : "";
-      const seq = await run(appendScript, { id, now }, ...bounds, epoch, text, ask, end);
+      const seq = await run(appendScript, { id, now }, ...bounds, epoch, text, ask, end, known);
       if (typeof seq !== "number") throw refusal("append", seq);
       return seq;
     },
