@@ -1,4 +1,11 @@
-import { createMemoryEventStore, createSealer, type Principal } from "@sluice/core";
+import {
+  createMemoryEventStore,
+  createSealer,
+  generateKey,
+  SluiceError,
+  type EventStore,
+  type Principal,
+} from "@sluice/core";
 import { withResume } from "@sluice/transport-http/resume";
 import { describe, expect, test } from "vitest";
 import { answerTo, createResuming, endpoint, eventsOf, linkOf, type Session } from "./resuming.ts";
@@ -349,6 +356,115 @@ describe("a client without links", () => {
     for (let n = 0; n < 2; n++) expect((await server.post(answer, session)).status).toBe(202);
     await expect.poll(() => server.heard).toEqual([{ n: 1 }]);
   });
+});
+
+describe("a question that the server withdrew", () => {
+  test("is not waited for, and what is answered to it all the same harms nothing", async () => {
+    const server = createResuming({ resume: { holdMs: 0 } });
+    const session = await server.open();
+    const first = await server.call("ask-twice", session);
+    const link = linkOf(first);
+    await first.body!.cancel();
+    // two questions, and that the first one counts no more
+    const asked = async () =>
+      (await eventsOf(await server.at(link, session))).filter(({ message }) => message);
+    await expect.poll(async () => (await asked()).length).toBe(3);
+    const [one, , two] = await asked();
+    const last = { "last-event-id": two!.id! };
+    expect((await server.at(link, session, { headers: last })).status).toBe(204);
+    await (await server.at(link, session, array([answerTo(two!)], last))).text();
+    expect(server.heard).toHaveLength(1);
+    // nobody is asked any more: this is no turn of the client
+    expect((await server.at(link, session, { headers: last })).status).toBe(200);
+    const late = await server.at(link, session, array([answerTo(one!)], last));
+    expect(late.status).toBe(200);
+    await late.text();
+    expect(server.heard).toHaveLength(1);
+    server.release();
+    await expect
+      .poll(async () => (await asked()).at(-1)?.message)
+      .toMatchObject({ id: 1, result: {} });
+  });
+});
+
+describe("a store that does not answer in time", () => {
+  test("and has kept the event all the same is told it again, and has it once", async () => {
+    const store = createMemoryEventStore();
+    let times = 0;
+    const unclear: EventStore = {
+      ...store,
+      async append(...args) {
+        const seq = await store.append(...args);
+        times += 1;
+        if (times % 2 === 1) throw new SluiceError("unavailable", "no answer in time");
+        return seq;
+      },
+    };
+    const server = createResuming({ resume: { store: unclear } });
+    const session = await server.open();
+    const response = await server.call("ask", session);
+    const question = (await eventsOf(response)).find(({ message }) => message)!;
+    const next = await server.at(linkOf(response), session, array([answerTo(question)]));
+    const events = await eventsOf(next);
+    expect(events.map(({ message }) => message?.id)).toEqual([1]);
+    expect([times, server.errors]).toEqual([4, []]);
+  });
+
+  test("is no reason to leave a session open that is deleted", async () => {
+    const store = createMemoryEventStore();
+    const down: EventStore = {
+      ...store,
+      drop: async () => Promise.reject(new SluiceError("unavailable", "down")),
+    };
+    const server = createResuming({ resume: { store: down } });
+    const session = await server.open();
+    const calls = [await server.call("work", session, 1), await server.call("work", session, 2)];
+    const ended = await server.send(endpoint, { method: "DELETE", headers: session });
+    expect(ended.status).toBe(200);
+    for (const call of calls) expect((await server.at(linkOf(call), session)).status).toBe(404);
+    expect(server.errors).toMatchObject([{ code: "unavailable" }, { code: "unavailable" }]);
+  });
+});
+
+describe("a request whose process is gone", () => {
+  /** A question of one process, and another process that has its keys, its sessions and its store. */
+  async function orphan() {
+    const store = createMemoryEventStore();
+    const keys = [generateKey()];
+    const [one, two] = [0, 1].map(() => createResuming({ resume: { store }, sluice: { keys } }));
+    const session = await one!.open();
+    const response = await one!.call("ask", session);
+    const question = (await eventsOf(response)).find(({ message }) => message)!;
+    await one!.handler.close();
+    return { server: two!, session, link: linkOf(response), question };
+  }
+  const interrupted = { id: 1, error: { code: -32603, data: { reason: "interrupted" } } };
+
+  test("is told to be interrupted to who posts the answers", async () => {
+    const { server, session, link, question } = await orphan();
+    const next = await server.at(link, session, array([answerTo(question)]));
+    expect((await eventsOf(next)).at(-1)?.message).toMatchObject(interrupted);
+  });
+
+  test("is told to be interrupted to who comes back, and not that it is their turn", async () => {
+    const { server, session, link, question } = await orphan();
+    const headers = { "last-event-id": question.id! };
+    const next = await server.at(link, session, { headers });
+    expect((await eventsOf(next)).at(-1)?.message).toMatchObject(interrupted);
+  });
+});
+
+test("who looks for what another process writes leaves room for everybody else", async () => {
+  const server = createResuming({ resume: { retryMs: 0 } });
+  const session = await server.open("ann", "2025-06-18");
+  const response = await server.call("work", session);
+  await server.handler.close();
+  const reader = response.body!.getReader();
+  const more = reader.read();
+  // a loop without a pause keeps this from coming
+  await new Promise((resolve) => void setTimeout(resolve, 1));
+  await reader.cancel();
+  expect(await more).toMatchObject({ done: true });
 });
 
 describe("without room", () => {

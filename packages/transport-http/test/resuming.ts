@@ -58,6 +58,16 @@ export function createResuming(options: ResumingOptions = {}) {
       await released;
       return say("worked");
     });
+    // asks what it withdraws, asks again, and works on
+    mcp.registerTool("ask-twice", {}, async (ctx) => {
+      const requestedSchema = { type: "object" as const, properties: {} };
+      const question = { message: "well?", requestedSchema };
+      const related = { relatedRequestId: ctx.mcpReq.id };
+      await ctx.mcpReq.elicitInput(question, { ...related, timeout: 5 }).catch(() => {});
+      heard.push((await ctx.mcpReq.elicitInput(question, related)).content);
+      await released;
+      return say("asked");
+    });
     mcp.registerTool("ask", {}, async (ctx) => {
       const question = {
         message: "well?",

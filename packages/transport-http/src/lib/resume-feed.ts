@@ -60,7 +60,7 @@ export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
     if (leaves === "asking" && isAsking) return say(`retry: ${askingRetryMs}\n\n`, true);
     if (leaves !== "never" && (!journal || leftMs <= 0)) return say(`retry: ${retryMs}\n\n`, true);
     if (leftMs <= 0) return say(": still there\n\n", false);
-    const ms = journal ? leftMs : Math.min(leftMs, retryMs);
+    const ms = journal ? leftMs : Math.min(leftMs, Math.max(retryMs, leastMs));
     await (journal?.bell ?? elsewhere).wait(rung, { ms, signal: gone.signal });
     return undefined;
   }
@@ -100,5 +100,7 @@ const encoder = new TextEncoder();
 const eventsAtOnce = 64;
 /** The reader has to come back only once to hear that its answers are awaited. */
 const askingRetryMs = 10;
+/** Pause between two looks at a stream that another process writes, also where readers need not wait. */
+const leastMs = 100;
 /** How long a reader that cannot be sent away is left without a sign, as in the SDK. */
 const silenceMs = 15_000;

@@ -1,7 +1,15 @@
 import { SluiceError, type EventStore } from "@sluice/core";
 import { errorTable, type Reason } from "@sluice/core/wire";
 import { createBell, type Bell } from "./resume-bell.ts";
-import { askName, isRequest, isResponse, type RpcId, type RpcMessage } from "./resume-message.ts";
+import {
+  askName,
+  cancelledBy,
+  isRequest,
+  isResponse,
+  noAnswer,
+  type RpcId,
+  type RpcMessage,
+} from "./resume-message.ts";
 
 /** Writes what a server says in one stream into the event store, for as long as this process holds the stream. */
 export interface Journal {
@@ -66,15 +74,21 @@ export function createJournal(options: JournalOptions): Journal {
     const isLast = isResponse(message) && message.id === requestId;
     // before it is kept: its answer can come as soon as somebody has read it
     if (ask !== undefined) open.set(ask, message.id!);
+    const cancelled = cancelledBy(message);
+    const withdrawn = cancelled === undefined ? "" : askName(cancelled);
+    const isWithdrawn = open.delete(withdrawn);
     const text = JSON.stringify(message);
     const giveUpAt = Date.now() + patienceMs;
     for (;;) {
       try {
         const now = Date.now();
+        if (isWithdrawn) await store.answer(streamId, [{ ask: withdrawn, answer: noAnswer }], now);
         lastSeq = await store.append(streamId, {
           epoch,
           text,
           now,
+          // a store that did not answer in time may have kept it
+          seq: lastSeq + 1,
           ...(ask !== undefined && { ask }),
           ...(isLast && { last: { keepUntil: now + keepMs } }),
         });

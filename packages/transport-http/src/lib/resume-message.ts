@@ -30,6 +30,16 @@ export function isResponse(message: unknown): message is RpcResponse {
   return "result" in message !== "error" in message;
 }
 
+/** Id of the request that a notification cancels. */
+export function cancelledBy(message: unknown): RpcId | undefined {
+  if (!isMessage(message) || message.method !== "notifications/cancelled") return undefined;
+  const id = message.params?.["requestId"];
+  return isId(id) ? id : undefined;
+}
+
+/** Kept as the answer to a question that the server withdrew: none is awaited any more. */
+export const noAnswer = "";
+
 /** The messages in a body: one, or those of a batch. */
 export function messagesIn(body: unknown): readonly unknown[] {
   return Array.isArray(body) ? body : [body];

@@ -9,8 +9,10 @@ import { SluiceError, type StreamPage } from "@sluice/core";
 import type { Journal } from "./resume-journal.ts";
 import {
   askName,
+  cancelledBy,
   isRequest,
   isResponse,
+  noAnswer,
   type RpcId,
   type RpcMessage,
   type RpcRequest,
@@ -55,6 +57,8 @@ export function startRerun(options: RerunOptions): Run {
   const answers = new Map(page.asks.map(({ ask, answer }) => [ask, answer]));
   /** Ids of the new server's requests by the ids that the client knows. */
   const local = new Map<string, RpcId>();
+  /** And the other way round. */
+  const known = new Map<RpcId, RpcId>();
   let opened: () => void;
   const opening = new Promise<void>((resolve) => void (opened = resolve));
   let asked = 0;
@@ -95,17 +99,24 @@ export function startRerun(options: RerunOptions): Run {
     const ask = askName(before.id);
     const answer = answers.get(ask);
     local.set(ask, message.id!);
+    known.set(message.id!, before.id);
     if (answer === undefined) journal.open.set(ask, before.id);
     // when the server is done with sending it
-    else queueMicrotask(() => give(ask, answer));
+    else if (answer !== noAnswer) queueMicrotask(() => give(ask, answer));
   }
 
   async function write(message: RpcMessage): Promise<void> {
+    const cancelled = cancelledBy(message);
+    if (cancelled !== undefined) {
+      const requestId = known.get(cancelled);
+      return journal.write({ ...message, params: { ...message.params, requestId } });
+    }
     if (!isRequest(message)) return journal.write(message);
     // ids of this server begin anew: the client must not take them for those of the one before
     asked += 1;
     const id = `rerun-${epoch}-${asked}-${journal.streamId.slice(0, 8)}`;
     local.set(askName(id), message.id);
+    known.set(message.id, id);
     return journal.write({ ...message, id });
   }
 

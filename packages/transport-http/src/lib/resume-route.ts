@@ -1,9 +1,9 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { SluiceError, type StreamPage } from "@sluice/core";
+import { SluiceError, type EventStore, type StreamPage } from "@sluice/core";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
 import { problem, problemOf, tagOf, type OriginGate, type Reply } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
-import { answerText, askName, isResponse } from "./resume-message.ts";
+import { answerText, askName, isResponse, noAnswer } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";
 import { callerOf, eventAnswer, knowsPriming } from "./resume-start.ts";
 import { readRecord, takeOver } from "./resume-takeover.ts";
@@ -45,13 +45,12 @@ async function answer(parts: ResumeParts, asked: Asked, token: string): Promise<
   const { place: linked, member } = await links.open(token, callerOf(asked));
   await sluice.host.usage.admit(tagOf(member.principal), "request");
   const { streamId } = linked;
-  const now = Date.now();
-  const page = await store.read(streamId, { after: linked.seq, now, maxEvents: 1 });
-  if (!page) throw new SluiceError("not_found", "resume: the stream is gone");
+  let page = await look(store, linked);
   const from = startOf(request, linked, page);
   if (!from) return toResponse(problem(400));
-  await takeOver(parts, { streamId, page, asked });
-  if (method === "POST") return take(parts, asked, { place: from, member, page });
+  // which may have ended it
+  if (await takeOver(parts, { streamId, page, asked })) page = await look(store, linked);
+  if (method === "POST") return take(parts, asked, { place: from, member });
   const link = links.linkTo(member, from);
   // an answer of 204 tells the client that it is its turn (SEP-1335)
   if (isAsking(page) && from.seq === page.lastSeq)
@@ -62,28 +61,34 @@ async function answer(parts: ResumeParts, asked: Asked, token: string): Promise<
 interface Turn {
   readonly place: Place;
   readonly member: Member;
-  readonly page: StreamPage;
 }
 
 /** Takes the answers of the client: all of them, or none. */
 async function take(
   parts: ResumeParts,
   { request, sessionId, mcpOptions }: Asked,
-  { place, member, page }: Turn,
+  { place, member }: Turn,
 ): Promise<Response> {
   const { store, runs, links } = parts;
   const { streamId } = place;
   const body = await readBody(request, mcpOptions?.parsedBody, parts.maxBodyBytes);
   if (body === "too large") return toResponse(problem(413, { reason: "too_large" }));
   if (!Array.isArray(body) || !body.every(isResponse)) return refuse();
-  const answers = body.map((response) => ({
+  const page = await look(store, place);
+  const isWithdrawn = (ask: string): boolean =>
+    page.asks.some((each) => each.ask === ask && each.answer === noAnswer);
+  const given = body.map((response) => ({
     ask: askName(response.id),
     answer: answerText(response),
   }));
-  const kept = await store.answer(streamId, answers, Date.now()).catch(tooLarge);
+  const answers = given.filter(({ ask }) => !isWithdrawn(ask));
+  const isVain = answers.length === 0 && given.length > 0;
+  const kept = isVain
+    ? "repeated"
+    : await store.answer(streamId, answers, Date.now()).catch(tooLarge);
   if (kept === "too large") return toResponse(problem(413, { reason: "too_large" }));
   // of a stream that ended meanwhile, the rest is all that is of use
-  if (kept === "refused" && !page.isOver) return refuse();
+  if (kept === "refused" && !(await look(store, place)).isOver) return refuse();
   if (kept === undefined) throw new SluiceError("not_found", "resume: the stream is gone");
   const run = runs.of(streamId);
   for (const { ask, answer: text } of answers)
@@ -96,6 +101,13 @@ async function take(
   const next = { streamId, seq };
   const link = links.linkTo(member, next);
   return eventAnswer(parts, { place: next, sessionId, link, primed: false, leaves: "asking" });
+}
+
+/** What there is to know of a stream. */
+async function look(store: EventStore, { streamId, seq: after }: Place): Promise<StreamPage> {
+  const page = await store.read(streamId, { after, now: Date.now(), maxEvents: 1 });
+  if (!page) throw new SluiceError("not_found", "resume: the stream is gone");
+  return page;
 }
 
 /** Where the answer begins: behind the last event that the client had, or else where the link says. */

@@ -79,11 +79,12 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
       return undefined;
     },
     async end(sessionId, requestId) {
-      for (const { journal, ...run } of sessions.get(sessionId) ?? []) {
-        if (requestId !== undefined && run.requestId !== requestId) continue;
-        journal.end();
-        await store.drop(journal.streamId);
-      }
+      const ending = [...(sessions.get(sessionId) ?? [])].filter(
+        (run) => requestId === undefined || run.requestId === requestId,
+      );
+      for (const { journal } of ending) journal.end();
+      // what cannot be dropped is over at its end; the others, and the session, are to end all the same
+      for (const { journal } of ending) await store.drop(journal.streamId).catch(onError);
     },
     async close() {
       await Promise.all([...runs.values()].map((run) => giveUp(run).catch(onError)));

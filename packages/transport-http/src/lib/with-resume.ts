@@ -9,11 +9,10 @@ import { createLinks, parseEventId } from "./resume-link.ts";
 import {
   answerText,
   askName,
+  cancelledBy,
   isRequest,
   isResponse,
   messagesIn,
-  type RpcId,
-  type RpcMessage,
 } from "./resume-message.ts";
 import { createSessionOpenings } from "./resume-openings.ts";
 import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./resume-options.ts";
@@ -176,14 +175,6 @@ async function takeAnswers(
     }
   }
   return others;
-}
-
-/** Id of the request that a notification cancels. */
-function cancelledBy(message: unknown): RpcId | undefined {
-  const { method, params } = (message ?? {}) as RpcMessage;
-  const id = params?.["requestId"];
-  if (method !== "notifications/cancelled") return undefined;
-  return typeof id === "string" || typeof id === "number" ? id : undefined;
 }
 
 /** The JSON of a request, which stays readable; `undefined` when there is none: the SDK answers that. */
