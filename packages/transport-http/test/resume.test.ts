@@ -410,6 +410,24 @@ describe("a store that does not answer in time", () => {
     expect([times, server.errors]).toEqual([4, []]);
   });
 
+  test("and has opened a stream all the same does not keep it, and the answer is complete", async () => {
+    const store = createMemoryEventStore();
+    const opened: string[] = [];
+    const unclear: EventStore = {
+      ...store,
+      async open(id, stream) {
+        await store.open(id, stream);
+        opened.push(id);
+        throw new SluiceError("unavailable", "no answer in time");
+      },
+    };
+    const server = createResuming({ resume: { store: unclear } });
+    const response = await server.call("say", await server.open());
+    expect(response.headers.has("link")).toBe(false);
+    expect(await response.text()).toContain("said");
+    expect(await store.read(opened[0]!, { after: 0, now: Date.now() })).toBeUndefined();
+  });
+
   test("is no reason to leave a session open that is deleted", async () => {
     const store = createMemoryEventStore();
     const down: EventStore = {
@@ -452,6 +470,43 @@ describe("a request whose process is gone", () => {
     const next = await server.at(link, session, { headers });
     expect((await eventsOf(next)).at(-1)?.message).toMatchObject(interrupted);
   });
+});
+
+test("a question withdrawn as its process died is withdrawn by the next one, by the id that the client knows", async () => {
+  const store = createMemoryEventStore();
+  const keys = [generateKey()];
+  const dying: EventStore = {
+    ...store,
+    append: async (id, event) =>
+      event.text.includes("notifications/cancelled")
+        ? Promise.reject(new SluiceError("precondition_failed", "this process is dead"))
+        : store.append(id, event),
+  };
+  const [one, two] = [dying, store].map((its) => {
+    const rerun = { allows: () => true, server: () => server.server() };
+    const server = createResuming({
+      resume: { store: its, leaseMs: 100, rerun },
+      sluice: { keys },
+    });
+    return server;
+  });
+  const session = await one!.open();
+  const response = await one!.call("ask-twice", session);
+  const link = linkOf(response);
+  await response.body!.cancel();
+  const said = async () =>
+    (await eventsOf(await two!.at(link, session))).flatMap(({ message }) => message ?? []);
+  await expect.poll(async () => (await said()).length, { timeout: 5_000 }).toBe(3);
+  const [first, cancelled, second] = await said();
+  expect(cancelled).toMatchObject({
+    method: "notifications/cancelled",
+    params: { requestId: first.id },
+  });
+  expect(second.id).not.toBe(first.id);
+  two!.release();
+  const next = await two!.at(link, session, array([answerTo({ message: second }, { n: 2 })]));
+  expect((await eventsOf(next)).at(-1)?.message).toMatchObject({ id: 1, result: {} });
+  expect([one!.heard, two!.heard]).toEqual([[], [{ n: 2 }]]);
 });
 
 test("who looks for what another process writes leaves room for everybody else", async () => {
@@ -504,6 +559,7 @@ test("bounds that are none are refused", () => {
   const handler = { fetch: async () => new Response() };
   for (const wrong of [
     { holdMs: -1 },
+    { holdMs: 2 ** 31 },
     { retryMs: 0.5 },
     { leaseMs: 99 },
     { maxAgeMs: 0 },

@@ -124,6 +124,7 @@ export function createResuming(options: ResumingOptions = {}) {
   return {
     sluice,
     store,
+    server,
     handler,
     errors,
     heard,

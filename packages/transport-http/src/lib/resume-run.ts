@@ -79,7 +79,8 @@ export function startRelay(options: RelayOptions): Run {
     while (body) {
       await eachEvent(body, {
         signal: journal.ended,
-        onRetry: (ms) => (retryMs = Math.min(ms, 60_000)),
+        // also of a handler whose streams end again and again at once
+        onRetry: (ms) => (retryMs = Math.min(Math.max(ms, 10), 60_000)),
         async onEvent({ id, data }) {
           if (id) lastEventId = id;
           if (data !== "") await journal.write(JSON.parse(data) as RpcMessage);

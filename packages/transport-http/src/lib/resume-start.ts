@@ -67,6 +67,8 @@ export async function startStream(
     });
   } catch (error) {
     onError(error);
+    // a store that did not answer in time may have opened it
+    store.drop(streamId).catch(onError);
     return answer;
   }
   const { id: requestId } = call;

@@ -40,6 +40,8 @@ export function withResume(
   const prefix = `${path}/resume/`;
   const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
   const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
+  // beyond that a timer goes off at once
+  const most = 2 ** 31 - 1;
   for (const [name, ms, least] of [
     ["holdMs", holdMs, 0],
     ["retryMs", retryMs, 0],
@@ -47,8 +49,8 @@ export function withResume(
     ["maxAgeMs", maxAgeMs, 1_000],
     ["keepMs", keepMs, 1_000],
   ] as const)
-    if (!(Number.isSafeInteger(ms) && ms >= least))
-      throw new RangeError(`withResume: ${name} must be a whole number from ${least}`);
+    if (!(Number.isSafeInteger(ms) && ms >= least && ms <= most))
+      throw new RangeError(`withResume: ${name} must be a whole number from ${least} to ${most}`);
   const runs = createRuns({ store, leaseMs, onError });
   const parts: ResumeParts = {
     handler,
