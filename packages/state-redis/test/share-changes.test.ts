@@ -94,6 +94,25 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     expect(await nothing).toEqual([]);
   });
 
+  test("a reader that is so slow that changes were forgotten hears that it missed some", async () => {
+    const { backends, send } = createQueue();
+    const over = new AbortController();
+    const batches = share(backends[0], "slow").watch!({ signal: over.signal })[
+      Symbol.asyncIterator
+    ]();
+    await batches.next();
+    send(0, "a");
+    expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
+    const key = "{sluice}:changes:slow";
+    for (let n = 0; n < 120; n++) await redis.xadd(key, "*", "batch", '{"changed":["b"]}');
+    await redis.xtrim(key, "MAXLEN", 110);
+    expect((await batches.next()).value).toMatchObject({ reset: true });
+    send(0, "c");
+    expect((await batches.next()).value).toMatchObject({ changed: ["c"] });
+    over.abort();
+    await batches.return!(undefined);
+  });
+
   test("a watch ends with unavailable while Redis does not answer", async () => {
     const { backends } = createQueue();
     const over = new AbortController();

@@ -73,6 +73,12 @@ async function* watchShared(
       while (!signal.aborted) {
         if (failure) throw failure.error;
         const news = await shared.after(place.at);
+        // a reader so slow that what it had not heard was dropped
+        if (news.length === mostAtOnce && (await shared.hasForgotten(place.at))) {
+          place.at = await shared.newest();
+          yield { reset: true, cursor: cursorOf(place) };
+          continue;
+        }
         for (const { id, batch } of news) {
           place.at = id;
           const wanted = below(prefix, batch);
@@ -125,11 +131,13 @@ function below(prefix: string, { changed = [], removed = [], reset }: ChangeBatc
 interface SharedLog {
   tell(batch: ChangeBatch): Promise<void>;
   newest(): Promise<string>;
-  /** What came after `id`, at most 100 batches. */
+  /** What came after `id`, at most {@link mostAtOnce} batches. */
   after(id: string): Promise<readonly { readonly id: string; readonly batch: ChangeBatch }[]>;
   /** True when something that came after `id` may be gone. */
   hasForgotten(id: string): Promise<boolean>;
 }
+
+const mostAtOnce = 100;
 
 type Entry = [id: string, fields: string[]];
 
@@ -147,7 +155,8 @@ function createSharedLog(redis: Commander, key: string): SharedLog {
       return entry?.[0] ?? "0-0";
     },
     async after(id) {
-      const entries = (await redis.send("XRANGE", key, `(${id}`, "+", "COUNT", "100")) as Entry[];
+      const count = String(mostAtOnce);
+      const entries = (await redis.send("XRANGE", key, `(${id}`, "+", "COUNT", count)) as Entry[];
       return entries.map(([entryId, [, text = "{}"]]) => ({
         id: entryId,
         batch: JSON.parse(text) as ChangeBatch,
