@@ -464,6 +464,22 @@ describe("a request whose process is gone", () => {
     expect((await eventsOf(next)).at(-1)?.message).toMatchObject(interrupted);
   });
 
+  test("is told to be interrupted to who stays, as soon as its process is given up", async () => {
+    const store = createMemoryEventStore();
+    const dead: EventStore = { ...store, hold: async () => true };
+    const keys = [generateKey()];
+    const [one, two] = [dead, store].map((its) =>
+      createResuming({ resume: { store: its, leaseMs: 300, retryMs: 0 }, sluice: { keys } }),
+    );
+    const session = await one!.open("ann", "2025-06-18");
+    const reader = (await one!.call("ask", session)).body!.getReader();
+    const text = new TextDecoder().decode((await reader.read()).value);
+    const headers = { ...session, "last-event-id": /^id: (.*)$/m.exec(text)![1]! };
+    const rest = await two!.send(endpoint, { headers });
+    expect((await eventsOf(rest)).at(-1)?.message).toMatchObject(interrupted);
+    await reader.cancel();
+  });
+
   test("is told to be interrupted to who comes back, and not that it is their turn", async () => {
     const { server, session, link, question } = await orphan();
     const headers = { "last-event-id": question.id! };

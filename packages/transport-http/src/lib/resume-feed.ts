@@ -1,4 +1,4 @@
-import type { EventStore } from "@sluice/core";
+import type { EventStore, StreamPage } from "@sluice/core";
 import { createBell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
 import { formatEventId, type Place } from "./resume-link.ts";
@@ -17,6 +17,8 @@ export interface FeedOptions {
    * and when nothing comes; `idle`, only when nothing comes; `never`, for one that would not come back.
    */
   readonly leaves: "asking" | "idle" | "never";
+  /** Looks after the stream for a reader that stays, while nobody in this process writes it. */
+  readonly adopt?: ((page: StreamPage) => Promise<unknown>) | undefined;
   /** Milliseconds for which a reader is kept while there is nothing to read. */
   readonly holdMs: number;
   /** What a reader that is sent away is told to wait, in milliseconds. */
@@ -29,7 +31,7 @@ export interface FeedOptions {
  * a `retry` as `leaves` says, and when another process works on the request.
  */
 export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
-  const { store, place, journalOf, primed, leaves, holdMs, retryMs, onError } = options;
+  const { store, place, journalOf, primed, leaves, adopt, holdMs, retryMs, onError } = options;
   const { streamId } = place;
   const gone = new AbortController();
   let { seq } = place;
@@ -59,6 +61,7 @@ export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
     const leftMs = silentSince + patienceMs - Date.now();
     if (leaves === "asking" && isAsking) return say(`retry: ${askingRetryMs}\n\n`, true);
     if (leaves !== "never" && (!journal || leftMs <= 0)) return say(`retry: ${retryMs}\n\n`, true);
+    if (!journal) await adopt?.(page);
     if (leftMs <= 0) return say(": still there\n\n", false);
     const ms = journal ? leftMs : Math.min(leftMs, Math.max(retryMs, leastMs));
     await (journal?.bell ?? elsewhere).wait(rung, { ms, signal: gone.signal });

@@ -139,7 +139,10 @@ export async function answerEventId(
   // SDKs forget the id that they came with: they come back from here only with one that they got here
   const primed = knowsPriming(asked.request.headers.get("mcp-protocol-version"));
   // no 204 here: this client answers with a POST of its own, and would take it for the end
-  return eventAnswer(parts, { place, sessionId, link, primed, leaves: primed ? "idle" : "never" });
+  // who stays does not come back to have it taken over once nobody holds it
+  const adopt = (now: StreamPage) => takeOver(parts, { streamId, page: now, asked });
+  const leaves = primed ? "idle" : "never";
+  return eventAnswer(parts, { place, sessionId, link, primed, leaves, adopt });
 }
 
 /** Whether a version belongs to the era without sessions. */

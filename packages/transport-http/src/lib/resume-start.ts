@@ -1,4 +1,4 @@
-import { principalTag } from "@sluice/core";
+import { principalTag, type StreamPage } from "@sluice/core";
 import type { Caller } from "@sluice/server";
 import { createFeed } from "./resume-feed.ts";
 import { createJournal, type Journal } from "./resume-journal.ts";
@@ -101,16 +101,17 @@ interface EventAnswer {
   readonly link: string | undefined;
   readonly primed: boolean;
   readonly leaves: "asking" | "idle" | "never";
+  readonly adopt?: (page: StreamPage) => Promise<unknown>;
 }
 
 /** The events after a place, as an answer. */
 export function eventAnswer(
   { store, runs, holdMs, retryMs, onError }: ResumeParts,
-  { place, sessionId, link, primed, leaves }: EventAnswer,
+  { place, sessionId, link, primed, leaves, adopt }: EventAnswer,
 ): Response {
   const { journalOf } = runs;
   return new Response(
-    createFeed({ store, place, journalOf, primed, leaves, holdMs, retryMs, onError }),
+    createFeed({ store, place, journalOf, primed, leaves, adopt, holdMs, retryMs, onError }),
     {
       headers: {
         "content-type": "text/event-stream",
