@@ -77,5 +77,5 @@ test("a file that is none, or that others may read, is refused with what to do",
   await chmod(open, 0o644);
   const served = await runHere(["serve", root, "--port", "0", "--no-audit", "--keys", open]);
   expect(served.status).toBe(exitCodes.usage.status);
-  expect(served.stderr).toMatch(/others may read it; run chmod 600/);
+  expect(served.stderr).toMatch(/others may read it.*chmod 600/);
 });

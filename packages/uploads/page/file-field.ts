@@ -14,6 +14,8 @@ export interface FileField {
   focus(): void;
   /** What its part of the answer is; `undefined` when there is none. */
   value(): AnsweredFile | readonly AnsweredFile[] | undefined;
+  /** Waits until the server has nothing of a file that was removed, else it would not take the answer; false when that fails. */
+  settle(): Promise<boolean>;
   /** Ends everything that is under way. */
   stop(): void;
 }
@@ -51,6 +53,7 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
   const list = section.querySelector("ul")!;
   const items: Item[] = [];
   /** Files that are being taken back: until then the server counts them. */
+  const removed = new Set<Upload>();
   let removals: Promise<unknown> = Promise.resolve();
 
   function complain(text: string | undefined): void {
@@ -111,8 +114,14 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
   }
 
   function dismiss({ upload, row }: Item): void {
-    if (upload) removals = Promise.all([removals, upload.remove()]);
     row.element.remove();
+    if (!upload) return;
+    removed.add(upload);
+    removals = Promise.all([removals, takeBack(upload)]);
+  }
+
+  async function takeBack(upload: Upload): Promise<void> {
+    if (await upload.remove()) removed.delete(upload);
   }
 
   input.addEventListener("change", () => {
@@ -139,6 +148,11 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
       );
       if (receipts.length === 0) return undefined;
       return multiple === "true" ? receipts : receipts[0];
+    },
+    async settle() {
+      await removals;
+      await Promise.all([...removed].map(takeBack));
+      return removed.size === 0;
     },
     stop() {
       for (const { upload } of items) if (upload?.state.phase !== "done") upload?.pause();

@@ -37,7 +37,8 @@ function start(form: HTMLFormElement): void {
     isSending = true;
     done.setAttribute("aria-disabled", "true");
     warn(undefined);
-    const failure = await deliver(body);
+    const settled = await Promise.all(files.map((field) => field.settle()));
+    const failure = settled.every(Boolean) ? await deliver(body) : notTakenBack;
     isSending = false;
     done.removeAttribute("aria-disabled");
     if (failure !== undefined) return warn(failure);
@@ -109,6 +110,9 @@ async function deliver(body: object): Promise<string | undefined> {
     return "This link has expired. Go back to where you got it and ask for a new one.";
   return "The server did not take the answer. Please try again.";
 }
+
+const notTakenBack =
+  "A file that you removed is still there, because the server cannot be reached. Check your connection and press the button again.";
 
 interface Ending {
   readonly heading: string;

@@ -75,11 +75,16 @@ export async function sendFile(
   return receiptOf(answer, file);
 }
 
-/** Takes back what was sent. Whether it works matters to nobody here: what is not confirmed is removed in time. */
-export async function removeSent({ location }: Transfer): Promise<void> {
-  if (location === undefined) return;
+/** Takes back what was sent; false when the server may still have it. */
+export async function removeSent({ location }: Transfer): Promise<boolean> {
+  if (location === undefined) return true;
   const signal = AbortSignal.timeout(10_000);
-  await send({ method: "DELETE", url: location, signal }).catch(() => {});
+  try {
+    const { status } = await send({ method: "DELETE", url: location, signal });
+    return status < 300 || status === 404;
+  } catch {
+    return false;
+  }
 }
 
 async function create(

@@ -16,7 +16,7 @@ export interface Upload {
   /** Goes on at once, also where it waits to try again, or failed. */
   resume(): void;
   /** Ends it and takes back what was sent; resolves when that is done, or failed. */
-  remove(): Promise<void>;
+  remove(): Promise<boolean>;
 }
 
 /** Lets so many uploads send at once; the server allows four requests to one person. */

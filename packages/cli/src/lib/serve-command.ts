@@ -249,7 +249,8 @@ async function openKeys({ keys: path }: ServeOptions): Promise<KeyFile | undefin
   try {
     return await openKeyFile({ path, onError: (error) => note(`sluice: ${messageOf(error)}`) });
   } catch (error) {
-    throw fault("invalid_argument", messageOf(error), "make one with `sluice keys new`");
+    const advice = "make one with `sluice keys new`; it is its owner's alone (chmod 600)";
+    throw fault("invalid_argument", messageOf(error), advice);
   }
 }
 
