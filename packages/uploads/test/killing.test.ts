@@ -12,7 +12,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { serveInProcess } from "./upload-process.ts";
 import { noise } from "./upload-server.ts";
 
-const kills = process.env["SLUICE_DEEP"] ? 200 : 3;
+const kills = process.env["SLUICE_DEEP"] ? 200 : 2;
 const bytes = noise(20_000_000);
 const sha256 = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
