@@ -13,7 +13,16 @@ export interface Row {
   readonly findings: readonly Finding[];
 }
 
-const operations = ["describe", "open", "list", "presign", "watch", "write", "remove", "close"] as const;
+const operations = [
+  "describe",
+  "open",
+  "list",
+  "presign",
+  "watch",
+  "write",
+  "remove",
+  "close",
+] as const;
 const groups = [...new Set(rules.map(({ id }) => groupOf(id)))];
 
 /** The operations that a backend has. */
