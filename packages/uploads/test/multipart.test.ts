@@ -96,6 +96,10 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
       "a line that begins with the boundary",
       formOf(boundary, [{ content: `a\r\n--${boundary}x` }]),
     ],
+    [
+      "a closing boundary whose line goes on",
+      `${form.trimEnd()}Content-Type: text/plain\r\n${form}`,
+    ],
     ["line feeds alone", form.replaceAll("\r\n", "\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {
     const cuts = Array.from({ length: 40 }, (_, at) => at * 97 + 1);

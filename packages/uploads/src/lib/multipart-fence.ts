@@ -41,7 +41,7 @@ export function boundaryOf(contentType: string): string {
 export function createMultipartFence(boundary: string, maxParts: number): MultipartFence {
   const delimiter = latin1(`\r\n--${boundary}`);
   const parts: PartFacts[] = [];
-  let state: "preamble" | "delimited" | "headers" | "body" | "epilogue" = "preamble";
+  let state: "preamble" | "delimited" | "headers" | "body" | "closed" | "epilogue" = "preamble";
   // a delimiter that opens the body has no line before it
   let tail = latin1("\r\n");
   let around = 0;
@@ -88,7 +88,7 @@ export function createMultipartFence(boundary: string, maxParts: number): Multip
     text += latin1Text(chunk.subarray(from, end));
     if (text.length < 2) return end;
     if (text === "--") {
-      state = "epilogue";
+      state = "closed";
       around = 0;
     } else if (text === "\r\n") {
       if (parts.length === maxParts) throw tooMany(maxParts);
@@ -96,6 +96,16 @@ export function createMultipartFence(boundary: string, maxParts: number): Multip
     } else throw malformed("a line begins with the boundary and goes on");
     text = "";
     return end;
+  }
+
+  /** The line of the closing boundary has blanks after it and nothing else (RFC 2046 §5.1.1). */
+  function closed(chunk: Uint8Array, from: number): number {
+    const byte = chunk[from]!;
+    if (byte === 0x0d) state = "epilogue";
+    else if (byte !== 0x20 && byte !== 0x09)
+      throw malformed("the line of the closing boundary goes on");
+    else if ((around += 1) > maxAroundBytes) throw malformed("what follows the form is too long");
+    return state === "epilogue" ? from : from + 1;
   }
 
   function headers(chunk: Uint8Array, from: number): number {
@@ -123,6 +133,7 @@ export function createMultipartFence(boundary: string, maxParts: number): Multip
       while (at < chunk.length) {
         if (state === "headers") at = headers(chunk, at);
         else if (state === "delimited") at = delimited(chunk, at);
+        else if (state === "closed") at = closed(chunk, at);
         else if (state === "epilogue") {
           around += chunk.length - at;
           if (around > maxAroundBytes) throw malformed("what follows the form is too long");
@@ -131,7 +142,8 @@ export function createMultipartFence(boundary: string, maxParts: number): Multip
       }
     },
     end() {
-      if (state !== "epilogue") throw malformed("the closing boundary is missing");
+      if (state !== "closed" && state !== "epilogue")
+        throw malformed("the closing boundary is missing");
       if (parts.length === 0) throw malformed("there is no file in it");
     },
   };
