@@ -65,7 +65,8 @@ test("a file that was broken leaves the keys as they were, and is complained abo
   await write(path, [old]);
   const errors: unknown[] = [];
   using file = await openKeyFile({ path, pollMs: 5, onError: (error) => errors.push(error) });
-  await writeFile(path, "nonsense");
+  await writeFile(`${path}.new`, "nonsense", { mode: 0o600 });
+  await rename(`${path}.new`, path);
   await vi.waitFor(() => expect(errors).toHaveLength(1));
   expect(String(errors[0])).not.toContain("nonsense");
   expect(file.keys.kids).toEqual(["k1"]);

@@ -22,7 +22,7 @@ if (!hasBrowser)
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 // a browser is slow to talk to; CI runs all of them
-if (!isDeep) console.log("upload page: half of its tests in a browser are for SLUICE_DEEP=1");
+if (!isDeep) console.log("upload page: most of its tests in a browser are for SLUICE_DEEP=1");
 const photo = { type: "file", title: "Photo", accept: ["image/png"], maxBytes: 5_000_000 } as const;
 const papers = { type: "file", title: "Papers", multiple: true, maxFiles: 3 } as const;
 
@@ -383,7 +383,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
 
   const hostile = `<img src=x onerror="document.title='owned'">.txt`;
 
-  test("takes what is dropped, and shows the names and words of others as text", async () => {
+  test.runIf(isDeep)("takes what is dropped, and shows the names and words of others as text", async () => {
     const { url } = await open(
       { papers: { ...papers, title: hostile } },
       { message: `</p><script>${hostile}</script>` },
@@ -399,7 +399,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     expect(await page.getByRole("heading", { level: 2 }).textContent()).toBe(hostile);
   });
 
-  test("these checks see what they look for", async () => {
+  test.runIf(isDeep)("these checks see what they look for", async () => {
     await open({ photo });
     await page.evaluate(spoil);
     await expect.poll(() => complaints.length).toBe(2);
@@ -415,7 +415,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     ]);
   });
 
-  test("what one can use has a name, what one can read has contrast, in light and in dark", async () => {
+  test.runIf(isDeep)("what one can use has a name, what one can read has contrast, in light and in dark", async () => {
     await open(
       { photo, papers, kind: { type: "string", enum: ["a", "b"], title: "Kind", required: true } },
       { reducedMotion: "reduce", viewport: { width: 360, height: 740 } },
