@@ -383,21 +383,24 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
 
   const hostile = `<img src=x onerror="document.title='owned'">.txt`;
 
-  test.runIf(isDeep)("takes what is dropped, and shows the names and words of others as text", async () => {
-    const { url } = await open(
-      { papers: { ...papers, title: hostile } },
-      { message: `</p><script>${hostile}</script>` },
-    );
-    // what misses the field must not take the page away
-    expect(await page.evaluate(dropFiles, hostile)).toEqual({ opensMissed: false });
-    await until(hostile, "sent");
-    expect(page.url()).toBe(url);
-    expect(await page.title()).toContain("Send files to");
-    expect(await page.locator("img, p script, iframe").count()).toBe(0);
-    expect(await page.locator("#message").textContent()).toContain(hostile);
-    expect(await page.locator(".file .name").allTextContents()).toEqual([hostile]);
-    expect(await page.getByRole("heading", { level: 2 }).textContent()).toBe(hostile);
-  });
+  test.runIf(isDeep)(
+    "takes what is dropped, and shows the names and words of others as text",
+    async () => {
+      const { url } = await open(
+        { papers: { ...papers, title: hostile } },
+        { message: `</p><script>${hostile}</script>` },
+      );
+      // what misses the field must not take the page away
+      expect(await page.evaluate(dropFiles, hostile)).toEqual({ opensMissed: false });
+      await until(hostile, "sent");
+      expect(page.url()).toBe(url);
+      expect(await page.title()).toContain("Send files to");
+      expect(await page.locator("img, p script, iframe").count()).toBe(0);
+      expect(await page.locator("#message").textContent()).toContain(hostile);
+      expect(await page.locator(".file .name").allTextContents()).toEqual([hostile]);
+      expect(await page.getByRole("heading", { level: 2 }).textContent()).toBe(hostile);
+    },
+  );
 
   test.runIf(isDeep)("these checks see what they look for", async () => {
     await open({ photo });
@@ -415,23 +418,30 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     ]);
   });
 
-  test.runIf(isDeep)("what one can use has a name, what one can read has contrast, in light and in dark", async () => {
-    await open(
-      { photo, papers, kind: { type: "string", enum: ["a", "b"], title: "Kind", required: true } },
-      { reducedMotion: "reduce", viewport: { width: 360, height: 740 } },
-    );
-    await choose("Photo", [named("a.txt", Buffer.from("a"), "text/plain")]);
-    await choose("Papers", [named(`${"long-".repeat(30)}.bin`, Buffer.from("b"))]);
-    await until("long-", "sent");
-    await page.getByRole("button", { name: "Done" }).click();
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      expect(await page.evaluate(findings)).toEqual([]);
-    }
-    const tree = await page.locator("main").ariaSnapshot();
-    expect(tree).toMatch(/heading "Send files" \[level=1\]/);
-    expect(tree).toMatch(/heading "Photo" \[level=2\]/);
-    expect(tree).toMatch(/alert: .* another look/);
-    expect(tree).not.toMatch(/- (?:button|textbox|combobox|progressbar|checkbox)(?:$|:)/m);
-  });
+  test.runIf(isDeep)(
+    "what one can use has a name, what one can read has contrast, in light and in dark",
+    async () => {
+      await open(
+        {
+          photo,
+          papers,
+          kind: { type: "string", enum: ["a", "b"], title: "Kind", required: true },
+        },
+        { reducedMotion: "reduce", viewport: { width: 360, height: 740 } },
+      );
+      await choose("Photo", [named("a.txt", Buffer.from("a"), "text/plain")]);
+      await choose("Papers", [named(`${"long-".repeat(30)}.bin`, Buffer.from("b"))]);
+      await until("long-", "sent");
+      await page.getByRole("button", { name: "Done" }).click();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        expect(await page.evaluate(findings)).toEqual([]);
+      }
+      const tree = await page.locator("main").ariaSnapshot();
+      expect(tree).toMatch(/heading "Send files" \[level=1\]/);
+      expect(tree).toMatch(/heading "Photo" \[level=2\]/);
+      expect(tree).toMatch(/alert: .* another look/);
+      expect(tree).not.toMatch(/- (?:button|textbox|combobox|progressbar|checkbox)(?:$|:)/m);
+    },
+  );
 });

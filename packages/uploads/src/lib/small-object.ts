@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { discardSource, SluiceError } from "@sluice/core";
 import type { UploadStorage } from "./upload-storage.ts";
 
 /** Makes a JSON object that is not there yet; false when it is there already. */
@@ -31,8 +31,13 @@ export async function readJson<Value>(
   key: string,
   signal: AbortSignal,
 ): Promise<Value> {
-  const { bytes, body } = await storage.open(key, { signal });
-  return JSON.parse(
-    bytes ? new TextDecoder().decode(bytes) : await new Response(body).text(),
-  ) as Value;
+  const opened = await storage.open(key, { signal });
+  try {
+    const { bytes, body } = opened;
+    const text = bytes ? new TextDecoder().decode(bytes) : await new Response(body).text();
+    return JSON.parse(text) as Value;
+  } finally {
+    // its body was not touched where the bytes were at hand
+    if (opened.bytes) await discardSource(opened);
+  }
 }
