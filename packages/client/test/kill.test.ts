@@ -9,7 +9,7 @@ import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 
 const content = Buffer.alloc(3_000_000, "The quick brown fox ");
-const kills = process.env["SLUICE_DEEP"] ? 1_000 : 6;
+const kills = process.env["SLUICE_DEEP"] ? 1_000 : 12;
 
 async function startSaving(
   script: string,
