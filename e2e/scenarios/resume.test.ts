@@ -143,7 +143,7 @@ describe("connections that break", () => {
 
   // the contract's figures are 30 s and 1 s
   const [workMs, cutMs] = isDeep ? [7_500, 1_000] : [100, 130];
-  const surveys = isDeep ? 100 : 4;
+  const surveys = isDeep ? 1_000 : 4;
 
   test(`${surveys} surveys of ${4 * workMs} ms complete through a proxy that cuts every connection after ${cutMs} ms`, async () => {
     let handle: ReturnType<typeof toNodeHandler> | undefined;
@@ -158,7 +158,7 @@ describe("connections that break", () => {
       await cutter.close();
       await listening.close();
     });
-    await atOnce(surveys, surveys, async (n) => {
+    await atOnce(surveys, 200, async (n) => {
       const fetch = withResume(globalThis.fetch, { retryMs: 5 });
       const client = await retried(() => (n % 2 ? connectV1 : connectV2)({ url: endpoint, fetch }));
       try {
