@@ -16,6 +16,8 @@ export const brokenStateStores: Readonly<Record<string, () => StateStore>> = {
   "claim-once": checkThenSet,
   "claim-until-end": () => forgetting((terms, now) => now >= terms.expiresAt),
   "claim-expired": () => claiming((terms) => ({ ...terms, expiresAt: Infinity })),
+  "claim-look": () =>
+    claiming((terms) => (terms.use === "window" ? { ...terms, id: `of ${terms.id}` } : terms)),
   "lease-continues": () => keeping((record) => ({ ...record, requestsLeft: 19 })),
   "lease-ends": () => keeping((record) => ({ ...record, leaseEndsAt: Infinity })),
   "settle-lease": () => changed(() => ({ async settle() {} })),

@@ -13,6 +13,16 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["claim-once", "requests = 1 end", "requests = 2 end"],
   ["claim-expired", "if now >= overAt then return 'expired' end", ""],
   ["claim-window", "if use == 'window' then return 'granted' end", ""],
+  [
+    "claim-look",
+    "if use ~= 'window' then redis.call('HINCRBY'",
+    "if true then redis.call('HINCRBY'",
+  ],
+  [
+    "claim-look",
+    "local left, endsAt",
+    "if use == 'window' then return 'granted' end\nlocal left, endsAt",
+  ],
   ["lease-continues", "redis.call('HINCRBY', KEYS[1], 'left', -1)", ""],
   ["lease-ends", "or now >= tonumber(endsAt)", ""],
   ["settle-lease", "redis.call('HSET', KEYS[1], 'left', 0)", "return 0"],

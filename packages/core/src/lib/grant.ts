@@ -58,7 +58,8 @@ export function grantState(
 
 /**
  * Redeems a grant for one body-bearing response: the next record to keep and the answer.
- * Pure; a store runs it in one atomic step. A `window` grant needs no record, and gives none.
+ * Pure; a store runs it in one atomic step. A `window` grant needs no record, and gives none. Asked
+ * for as one, any grant is looked at and none of it used up, as HEAD does.
  */
 export function claimGrant(
   record: GrantRecord | undefined,
@@ -66,7 +67,8 @@ export function claimGrant(
   now: number,
 ): { readonly record: GrantRecord | undefined; readonly claim: Claim } {
   const state = grantState(record, terms, now);
-  if (state === "leased") return grant(continueLease(record!), true);
+  if (state === "leased")
+    return grant(terms.use === "window" ? record : continueLease(record!), true);
   if (state !== "issued") return { record, claim: { outcome: state } };
   if (terms.use === "window") return grant(undefined, false);
   if (terms.use === "once") return grant(overRecord("spent", terms), false);

@@ -72,6 +72,23 @@ export const stateStoreCases: readonly StateStoreCase[] = [
     },
   ),
   rule(
+    "claim-look",
+    "Asked for as a window grant, one is looked at: nothing is used up, and what is spent is spent.",
+    async (store) => {
+      const [once, lease] = [terms("once", { id: "once" }), terms("lease", { id: "lease" })];
+      for (const grant of [once, lease]) {
+        granted(await store.claim({ ...grant, use: "window" }, start), false);
+        granted(await store.claim(grant, start), false);
+      }
+      outcome(await store.claim({ ...once, use: "window" }, start + 1), "spent");
+      for (let n = 0; n < leaseRequests; n++)
+        granted(await store.claim({ ...lease, use: "window" }, start + 1), true);
+      granted(await store.claim(lease, start + 1), true);
+      await store.settle(lease.id, start + 2);
+      outcome(await store.claim({ ...lease, use: "window" }, start + 3), "spent");
+    },
+  ),
+  rule(
     "lease-ends",
     "A lease ends a fixed time after the request that opened it.",
     async (store) => {

@@ -12,13 +12,13 @@ for n = 2, 4 do
   if revokedAt and tonumber(revokedAt) >= issuedAt then return 'revoked' end
 end
 if now >= overAt then return 'expired' end
-if use == 'window' then return 'granted' end
 local left, endsAt = unpack(redis.call('HMGET', KEYS[1], 'left', 'endsAt'))
 if left then
   if tonumber(left) < 1 or now >= tonumber(endsAt) then return 'spent' end
-  redis.call('HINCRBY', KEYS[1], 'left', -1)
+  if use ~= 'window' then redis.call('HINCRBY', KEYS[1], 'left', -1) end
   return 'continued'
 end
+if use == 'window' then return 'granted' end
 if use == 'once' then requests = 1 end
 redis.call('HSET', KEYS[1], 'left', requests - 1, 'endsAt', leaseEndsAt)
 redis.call('PEXPIRE', KEYS[1], life)
