@@ -11,6 +11,7 @@ import {
 
 /** For every rule of the state store, a store that breaks it. */
 export const brokenStateStores: Readonly<Record<string, () => StateStore>> = {
+  "says-shared": () => changed(() => ({ shared: undefined as unknown as boolean })),
   "claim-window": () =>
     claiming((terms) => ({ ...terms, use: terms.use === "window" ? "once" : terms.use })),
   "claim-once": checkThenSet,

@@ -41,6 +41,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
   }
 
   return {
+    shared: false,
     async claim(terms, now) {
       const kept = isRevoked(terms, now) ? revokeGrant(terms) : grants.get(terms.id, now);
       const { record, claim } = claimGrant(kept, terms, now);

@@ -17,6 +17,9 @@ export interface StateStoreCase {
 
 /** The rules of {@link StateStore}, to be run by any test runner or none. */
 export const stateStoreCases: readonly StateStoreCase[] = [
+  rule("says-shared", "A store says whether other processes see what is in it.", async (store) => {
+    equal(typeof store.shared, "boolean", "the type of shared");
+  }),
   rule("claim-window", "A window grant is redeemed any number of times.", async (store) => {
     const grant = terms("window");
     for (let n = 0; n < 50; n++) granted(await store.claim(grant, start + n), false);

@@ -24,6 +24,11 @@ export type GrantSelector =
  */
 export interface StateStore {
   /**
+   * Whether other processes see what is in it. Where they do, keys that one process made for itself are
+   * refused: the others could open nothing of what it seals.
+   */
+  readonly shared: boolean;
+  /**
    * Redeems a grant for one body-bearing response, as `claimGrant` says. Of any number of
    * simultaneous claims of a `once` grant exactly one is granted.
    */

@@ -28,6 +28,7 @@ export interface SluiceOptions {
   /**
    * Keys that seal the download tokens: a ring, its text or its keys. `"ephemeral"` makes one for
    * this process, with a warning: it fits a server that is a single process and whose URLs may die with it.
+   * With a state store that processes share it is a `TypeError`.
    */
   readonly keys: KeyRing | KeyRingInput;
   /** What must be shared between processes. Default: this process's memory. */

@@ -89,7 +89,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onWarning(
       "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
     );
-  const keys = readKeys(options.keys, onWarning);
+  const keys = readKeys(options, onWarning);
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);
   const storageOf = createStorageOf(storage);
@@ -197,8 +197,17 @@ function createStorageOf(storage: SluiceOptions["storage"]): SluiceParts["storag
   };
 }
 
-function readKeys(keys: SluiceOptions["keys"], onWarning: (message: string) => void): KeyRing {
+function readKeys(
+  { keys, state }: Pick<SluiceOptions, "keys" | "state">,
+  onWarning: (message: string) => void,
+): KeyRing {
   if (keys === "ephemeral") {
+    // a store that does not say counts as shared
+    if (state && state.shared !== false)
+      throw new TypeError(
+        "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
+          "make keys with `sluice keys new` and give every process the same",
+      );
     onWarning("ephemeral keys: download URLs die with this process and work in no other one");
     return createKeyRing(formatKey(generateKey()));
   }

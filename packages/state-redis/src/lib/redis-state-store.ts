@@ -25,6 +25,7 @@ export function createRedisStateStore(options: RedisOptions): StateStore {
   };
 
   return {
+    shared: true,
     async claim({ id, use, issuedAt, expiresAt, principal, resource }, now) {
       const keys = [
         keyOf.grant(id),
