@@ -203,7 +203,8 @@ function readKeys(
 ): KeyRing {
   if (keys === "ephemeral") {
     // a store that does not say counts as shared
-    if (state && state.shared !== false)
+    const { shared = true }: Partial<StateStore> = state ?? { shared: false };
+    if (shared)
       throw new TypeError(
         "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
           "make keys with `sluice keys new` and give every process the same",
