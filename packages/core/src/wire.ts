@@ -16,8 +16,14 @@ export const EXTENSION_ID = "dev.sluice/resource-streaming";
 /** Response header that names the resource whose bytes follow (SEP-2532 §3). */
 export const RESOURCE_URI_HEADER = "mcp-resource-uri";
 
+/** Request header that repeats the method for gateways; servers hold it against the body (2026-07-28). */
+export const METHOD_HEADER = "mcp-method";
+
 /** Request header that repeats `params.uri` for gateways (2026-07-28). */
 export const NAME_HEADER = "mcp-name";
+
+/** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
+export const OFFLOAD_HEADER = "x-sluice-offload";
 
 /** JSON-RPC code of a request whose headers contradict its body (2026-07-28), with HTTP 400. */
 export const HEADER_MISMATCH_CODE = -32020;

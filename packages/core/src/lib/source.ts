@@ -33,6 +33,11 @@ export interface FileRegion {
   /** Offset in bytes one past the last byte. */
   readonly end: number;
   /**
+   * Canonical path at which the file lay when it was opened; absent where that is unknown. Another file
+   * may lie there by now: compare device and inode before you send anybody there.
+   */
+  readonly path?: string;
+  /**
    * Throws `precondition_failed` when the file is no longer the one that was opened. Call it
    * after the last read and before the last chunk is handed on: that keeps a mixed version from
    * ever being a complete one.

@@ -20,12 +20,20 @@ export type AuditAction =
 /**
  * - `begun`: bytes are about to be sent; only where records are required, before the one of the end
  * - `complete`: every byte asked for was handed over, or there was none to send (HEAD, 304, a list)
+ * - `offloaded`: the bytes were left to a proxy in front to send; whether they arrived is not known here
  * - `issued`: a download URL or a redirect was handed out
  * - `denied`: refused; `reason` says why
  * - `aborted`: the receiver went away in the middle
  * - `failed`: a fault of ours or of storage
  */
-export type AuditOutcome = "begun" | "complete" | "issued" | "denied" | "aborted" | "failed";
+export type AuditOutcome =
+  | "begun"
+  | "complete"
+  | "offloaded"
+  | "issued"
+  | "denied"
+  | "aborted"
+  | "failed";
 
 /** One line of the audit trail: who got, or did not get, which resource, and how it went. */
 export interface AuditRecord {
@@ -55,7 +63,7 @@ export interface AuditRecord {
    * `upload`, the id of the upload.
    */
   readonly grant?: string;
-  /** Bytes of the resource handed over; with `upload`, bytes that were received or confirmed. */
+  /** Bytes of the resource handed over, or left to a proxy to send; with `upload`, bytes that were received or confirmed. */
   readonly bytes: number;
   readonly durationMs: number;
   /** With `upload`: which step it was. */

@@ -23,9 +23,12 @@ export interface Transfer {
 
 /** How a transfer went. */
 export interface TransferResult {
-  /** `complete`: every byte was handed over. `aborted`: the receiver went away. `failed`: the source broke. */
-  readonly outcome: "complete" | "aborted" | "failed";
-  /** Bytes handed to the network. */
+  /**
+   * `complete`: every byte was handed over. `offloaded`: a proxy in front sends them, and nobody here
+   * sees how that goes. `aborted`: the receiver went away. `failed`: the source broke.
+   */
+  readonly outcome: "complete" | "offloaded" | "aborted" | "failed";
+  /** Bytes handed to the network, or left to the proxy. */
   readonly bytes: number;
   /** What broke. For logs only. */
   readonly error?: unknown;

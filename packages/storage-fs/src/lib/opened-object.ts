@@ -5,7 +5,7 @@ import { createBody, type OpenedObject, quoteKey } from "@sluice/storage";
 import { toSluiceError } from "./fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
 import { closeFile, type OpenFile } from "./open-file.ts";
-import type { Root } from "./root.ts";
+import { pathOf, type Root } from "./root.ts";
 
 const chunkBytes = 256 * 1024;
 const readAsync = promisify(read);
@@ -50,6 +50,7 @@ export function createOpenedObject(
     },
     start,
     end,
+    path: pathOf(root, opened.key),
     async verify() {
       ensureOpen();
       const now =

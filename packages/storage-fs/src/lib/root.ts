@@ -92,6 +92,11 @@ export function toPath(root: Root, key: string, who: string): string {
     );
   if (isHidden(key, root.dotfiles))
     throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+  return pathOf(root, key);
+}
+
+/** The path of a key that is known to be a good one. */
+export function pathOf(root: Root, key: string): string {
   return root.inside + (sep === "/" ? key : key.replaceAll("/", sep));
 }
 
