@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { withResume } from "@sluice/client/resume";
 import type { FetchLike } from "@sluice/client";
 import {
@@ -15,6 +16,8 @@ import { hasRedis, startRedis } from "../bed/redis.ts";
 import { connectV1, connectV2, createResuming, surveyOf } from "../bed/resuming.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+/** Milliseconds that a survey works before each question and its end, four times in all. */
+const workMs = isDeep ? 7_500 : 10;
 const patient = { retryMs: 10, maxRetryMs: 50, maxTries: 200 };
 
 /**
@@ -129,44 +132,107 @@ test("a tool that does not ask the same again is stopped, not continued", async 
 });
 
 describe.skipIf(!hasRedis)("with the streams in Redis", () => {
-  const runs = isDeep ? 20 : 1;
+  // four servers at a time: each dies five times, with fifty surveys of 30 s at work
+  const { servers, deaths, surveys } = isDeep
+    ? { servers: 4, deaths: 5, surveys: 50 }
+    : { servers: 1, deaths: 1, surveys: 3 };
+  const runs = servers * deaths * surveys;
 
-  test(`a survey completes through the death of its server by SIGKILL, ${runs} times`, async () => {
+  test(`${runs} surveys complete through the death of their server by SIGKILL, each at a place of its own`, async () => {
     await using redis = await startRedis();
-    let port = 0;
-    const front = await startCutter(() => port);
-    onTestFinished(() => front.close());
-    const endpoint = `${front.origin}/mcp`;
-    const settings: ServeSurveysSettings = {
-      redis: redis.path,
-      endpoint,
-      keys: formatKey(generateKey()),
-      workMs: isDeep ? 1_000 : 10,
-      leaseMs: 200,
-      reruns: true,
+    const completed = await Promise.all(
+      Array.from({ length: servers }, (_, n) =>
+        dieOften({ redis: redis.path, name: `server ${n}`, deaths, surveys }),
+      ),
+    );
+    expect(completed.reduce((sum, count) => sum + count, 0)).toBe(runs);
+  });
+});
+
+interface Deaths {
+  /** Socket of the Redis. */
+  readonly redis: string;
+  readonly name: string;
+  readonly deaths: number;
+  /** How many are begun before each death. */
+  readonly surveys: number;
+}
+
+/** Kills a server again and again, and starts it anew. Gives how many surveys lost and doubled nothing. */
+async function dieOften({ redis, name, deaths, surveys }: Deaths): Promise<number> {
+  let port = 0;
+  const front = await startCutter(() => port);
+  onTestFinished(() => front.close());
+  const settings: ServeSurveysSettings = {
+    redis,
+    endpoint: `${front.origin}/mcp`,
+    keys: formatKey(generateKey()),
+    workMs,
+    leaseMs: isDeep ? 2_000 : 200,
+    reruns: true,
+  };
+  const begin = async () => {
+    const server = await startProgram<{ port: number }>("serve-surveys", settings);
+    ({ port } = server.hello);
+    return server;
+  };
+  let completed = 0;
+  for (let death = 0; death < deaths; death++) {
+    await using doomed = await begin();
+    const dead = new Promise((resolve) => void doomed.process.once("exit", resolve));
+    const begun = new Set<string>();
+    let isAsked = false;
+    const killInTheMiddle = (): void => {
+      if (isAsked && begun.size === surveys) doomed.process.kill("SIGKILL");
     };
-    const begin = () => startProgram<{ port: number }>("serve-surveys", settings);
-    for (let run = 0; run < runs; run++) {
-      await using a = await begin();
-      await using b = await begin();
-      port = a.hello.port;
+    const surveying = Array.from({ length: surveys }, async (_, n) => {
+      const survey = `${name}, death ${death}, survey ${n}`;
+      // the last ones begin shortly before the first one is asked its second question
+      await setTimeout((n / surveys) * 1.5 * workMs);
       const client = await connectV2({
-        url: endpoint,
-        fetch: withResume(globalThis.fetch, patient),
-        // dies while the client thinks about the second question
-        answer(message) {
-          if (message.endsWith("question 2")) {
-            a.process.kill("SIGKILL");
-            port = b.hello.port;
+        url: settings.endpoint,
+        fetch: withResume(
+          tellingOfLinks(globalThis.fetch, () => {
+            begun.add(survey);
+            killInTheMiddle();
+          }),
+          { retryMs: 50, maxRetryMs: 500, maxTries: 200 },
+        ),
+        async answer(message) {
+          if (n === 0 && message.endsWith("question 2")) {
+            isAsked = true;
+            killInTheMiddle();
+            await dead;
           }
           return `answer to ${message}`;
         },
       });
-      const { asked, progress, text } = surveyOf(`run ${run}`);
-      expect(await client.survey(`run ${run}`)).toBe(text);
+      const { asked, progress, text } = surveyOf(survey);
+      expect(await client.survey(survey, { timeout: 180_000 })).toBe(text);
       expect([client.asked, client.progress]).toEqual([asked, progress]);
-      expect(await b.ask("state")).toEqual({ starts: 1, errors: [] });
       await client.close();
-    }
-  });
-});
+      completed += 1;
+    });
+    const surveyed = Promise.all(surveying);
+    await Promise.race([dead, surveyed]);
+    const over = completed % surveys;
+    await using risen = await begin();
+    await surveyed;
+    const { starts, errors } = await risen.ask<{ starts: number; errors: string[] }>("state");
+    expect(errors).toEqual([]);
+    // nothing runs twice there, and what was at work runs again
+    expect(starts).toBeGreaterThan(0);
+    expect(starts).toBeLessThanOrEqual(surveys - over);
+    if (isDeep) console.log(`${name}, death ${death}: ${starts} of ${surveys} surveys ran again`);
+  }
+  return completed;
+}
+
+/** Tells when a client has got a call's link, without which nobody can pick up its stream. */
+function tellingOfLinks(fetch: FetchLike, onLink: () => void): FetchLike {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (typeof init?.body === "string" && init.body.includes('"tools/call"')) onLink();
+    return response;
+  };
+}
