@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { holdContinue, setBodyDeadline } from "./body-deadline.ts";
+import { noteAnswers } from "./open-answers.ts";
 
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
@@ -12,7 +13,7 @@ export interface HardenServerOptions {
  * defaults have none or lenient ones, and gives it back: headers within 15 s, a request body within
  * 30 s, 5 s for an idle connection, 100 requests a connection, 64 headers. How slowly an answer may
  * be taken is up to `toNodeHandler`, and how slowly an upload may come to its endpoint, which also
- * answers `Expect: 100-continue` when it has made up its mind.
+ * answers `Expect: 100-continue` when it has made up its mind. `drainServer` ends such a server.
  */
 export function hardenServer<Http extends Server>(
   server: Http,
@@ -31,6 +32,7 @@ export function hardenServer<Http extends Server>(
   server.maxHeadersCount = 64;
   server.maxRequestsPerSocket = 100;
   server.maxConnections = maxConnections;
+  noteAnswers(server);
   return server;
 }
 

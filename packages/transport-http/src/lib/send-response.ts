@@ -1,5 +1,8 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { METHOD_HEADER } from "@sluice/core/wire";
+import { endOnDrain } from "./open-answers.ts";
 import type { OutflowOptions } from "./outflow.ts";
+import { LISTEN_METHOD } from "./stream-call.ts";
 
 /**
  * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
@@ -33,11 +36,12 @@ export async function sendResponse(
   res.on("timeout", giveUp);
   res.on("drain", onDrain);
   res.on("close", onClose);
+  if (isEndless(res.req, headers)) endOnDrain(res, () => res.end());
   let sent = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (res.destroyed) return;
+      if (res.destroyed || res.writableEnded) return;
       if (done) break;
       sent += value.byteLength;
       if (promised !== null && sent > Number(promised)) return void res.destroy();
@@ -56,4 +60,10 @@ export async function sendResponse(
     res.off("drain", onDrain);
     res.off("close", onClose);
   }
+}
+
+/** Streams of events that tell what happens for as long as somebody listens, who opens them again when they end. */
+function isEndless({ method, headers: asked }: IncomingMessage, headers: Headers): boolean {
+  if (!headers.get("content-type")?.startsWith("text/event-stream")) return false;
+  return method === "GET" || asked[METHOD_HEADER] === LISTEN_METHOD;
 }

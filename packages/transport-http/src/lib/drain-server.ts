@@ -1,0 +1,81 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { problem } from "@sluice/server";
+import { drainBody } from "./node-body.ts";
+import { openAnswersOf, tellDraining } from "./open-answers.ts";
+import { sendReply } from "./send-reply.ts";
+
+/** How to drain. */
+export interface DrainOptions {
+  /** Milliseconds that answers under way may still take. Default 30,000. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
+/** How a drain went. */
+export interface Drained {
+  /** Answers that were destroyed because they were not finished in time. */
+  readonly cut: number;
+}
+
+/**
+ * Ends a server that `hardenServer` was given. It accepts no connection any more, closes those without a
+ * request, ends the streams of events that would never end by themselves, answers what still comes with 503 and
+ * `Retry-After`, and lets everything else finish. What is not finished at the deadline is destroyed, never ended
+ * cleanly: a download goes on elsewhere with `Range`. Resolves when the connections are gone. WebSockets are
+ * not its own: close their handler at the same time. Throws a `TypeError` for another server.
+ */
+export async function drainServer(
+  server: Server,
+  { deadlineMs = 30_000, signal }: DrainOptions = {},
+): Promise<Drained> {
+  const connections = openAnswersOf(server);
+  if (!connections)
+    throw new TypeError("drainServer: nobody counts the answers of this server; call hardenServer");
+  const answers = (): ServerResponse[] => [...connections.values()].flatMap((each) => [...each]);
+
+  for (const listener of server.listeners("request"))
+    server.off("request", listener as (...args: unknown[]) => void);
+  server.on("request", refuse);
+  const closeIdle = server.closeIdleConnections.bind(server);
+  // Node takes an answer that was ended for done, also when it was not sent yet, and `close` destroys it
+  server.closeIdleConnections = () => {
+    if (!answers().some((answer) => answer.writableEnded)) closeIdle();
+  };
+  const closed = new Promise<void>((resolve) => void server.once("close", resolve));
+  server.close();
+  for (const answer of answers()) {
+    if (!answer.headersSent) answer.setHeader("Connection", "close");
+    answer.once("close", () => server.closeIdleConnections());
+    tellDraining(answer);
+  }
+  // Node waits for a first request as it would for the rest of one
+  for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy();
+
+  await within(deadlineMs, closed, signal);
+  const cut = answers().length;
+  server.closeAllConnections();
+  // connections that were upgraded are closed by whoever has them
+  await within(lastWordMs, closed);
+  return { cut };
+}
+
+async function within(ms: number, event: Promise<void>, signal?: AbortSignal): Promise<void> {
+  const done = new AbortController();
+  const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
+  const late = sleep(Math.min(ms, longestTimerMs), undefined, { signal: stop }).catch(() => {});
+  await Promise.race([event, late]);
+  done.abort();
+}
+
+/** Nothing of it was carried out, so that another process can do it. */
+function refuse(req: IncomingMessage, res: ServerResponse): void {
+  const headers = ["Retry-After", "1", "Connection", "close"];
+  const reply = problem(503, { reason: "draining", headers });
+  void sendReply(res, reply, { beforeEnd: () => drainBody(req) });
+}
+
+/** Beyond that a timer goes off at once. */
+const longestTimerMs = 2 ** 31 - 1;
+const lastWordMs = 1_000;
