@@ -4,3 +4,4 @@ export {
   type EventStoreCase,
   type MakeEventStore,
 } from "./lib/event-store-cases.ts";
+export { uploadStoreCases, type UploadStoreCase } from "./lib/upload-store-cases.ts";

@@ -48,14 +48,14 @@ export {
   type SealingKey,
 } from "./lib/key-ring.ts";
 export { principalTag, resourceTag, type Principal } from "./lib/principal.ts";
+export { createSealer, type Sealer, type SealerOptions } from "./lib/sealed-token.ts";
 export {
-  createSealer,
-  type SealedToken,
-  type Sealer,
-  type SealerOptions,
-  type SealTerms,
-  type UnsealedToken,
-} from "./lib/sealed-token.ts";
+  createTokenStore,
+  isStoredToken,
+  type TokenStore,
+  type TokenStoreOptions,
+} from "./lib/stored-token.ts";
+export type { SealedToken, SealTerms, UnsealedToken } from "./lib/token-contents.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./lib/sealed-text.ts";
 export {
   tokenLifetimes,
@@ -91,6 +91,15 @@ export {
   type StreamPage,
 } from "./lib/event-store.ts";
 export { createMemoryEventStore } from "./lib/memory-event-store.ts";
+export type {
+  HeldFile,
+  ListedFile,
+  UploadLease,
+  UploadStore,
+  WriterClaim,
+  WriterOutcome,
+} from "./lib/upload-store.ts";
+export { createMemoryUploadStore } from "./lib/memory-upload-store.ts";
 
 export {
   advanceTransfer,
