@@ -15,7 +15,7 @@ import {
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
-import { toNodeHandler } from "@sluice/transport-http/node";
+import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
@@ -39,7 +39,8 @@ export interface SiteOptions {
   /** Token → account. With accounts, a request without a known token is anonymous. */
   readonly accounts?: Readonly<Record<string, Account>>;
   /** What lies between clients and the server, and has the address that clients use. */
-  readonly front?: (target: () => number) => Promise<Listening>;
+  readonly front?: (target: () => number, root: string) => Promise<Listening>;
+  readonly node?: (root: string) => NodeHandlerOptions;
   readonly storage?: (files: StorageBackend) => StorageBackend | Promise<StorageBackend>;
   /** What the author of the server registers beside Sluice. */
   readonly author?: (mcp: McpServer, sluice: Sluice) => void;
@@ -94,11 +95,10 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     await truncate(join(root, key), size);
   }
 
-  let port = 0;
-  const front = await options.front?.(() => port);
   const server = options.tls ? createTlsServer(options.tls) : createServer();
   const listening = await listen(server);
-  port = listening.port;
+  const { port } = listening;
+  const front = await options.front?.(() => port, root);
   const { origin } = front ?? listening;
   const url = `${origin}/mcp`;
 
@@ -123,7 +123,10 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
   };
   const mcp = options.sessions ? createSessionfulHandler(factory) : createMcpHandler(factory);
   const handler = withSluice(mcp, sluice);
-  const handle = toNodeHandler(uploads ? withUploads(handler, uploads) : handler);
+  const handle = toNodeHandler(
+    uploads ? withUploads(handler, uploads) : handler,
+    options.node?.(root),
+  );
   server.on("request", (request, response) => {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     const account = token === undefined ? undefined : options.accounts?.[token];

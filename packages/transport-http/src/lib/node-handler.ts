@@ -6,9 +6,10 @@ import type { AuthInfo } from "@modelcontextprotocol/server";
 import { problem, type Reply } from "@sluice/server";
 import { releaseContinue } from "./body-deadline.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
+import { createOffload, type OffloadOptions } from "./offload.ts";
 import type { OutflowOptions } from "./outflow.ts";
 import type { PlainRoute } from "./plain-route.ts";
-import { sendReply } from "./send-reply.ts";
+import { sendReply, type SendOptions } from "./send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { toStreamingRequest } from "./streaming-request.ts";
 import { replyOf } from "./web-response.ts";
@@ -31,6 +32,8 @@ export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown
 export interface NodeHandlerOptions extends OutflowOptions {
   /** Largest request body, in bytes. Default 4 MiB, as in the SDK. */
   readonly maxRequestBodySize?: number;
+  /** Leave files to the nginx in front. Default: every byte goes through this process. */
+  readonly offload?: OffloadOptions;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -47,18 +50,26 @@ export function toNodeHandler(
     maxRequestBodySize,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
+    offload: offloadOptions,
+    ...outflowOptions
   } = options;
+  const offload = offloadOptions && createOffload(offloadOptions);
 
   /** A body that nobody read to its end ends with its connection. */
-  async function answer(req: NodeRequest, res: ServerResponse, reply: Reply): Promise<void> {
+  async function answer(
+    req: NodeRequest,
+    res: ServerResponse,
+    { reply, sending }: { reply: Reply; sending: SendOptions },
+  ): Promise<void> {
     if (req.complete || reply.transfer || !nodeBody(req, res))
-      return sendReply(res, reply, options);
+      return sendReply(res, reply, sending);
     const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
     const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
-    await sendReply(res, { ...reply, headers }, { ...options, beforeEnd: () => drainBody(req) });
+    await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
   }
 
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
+    const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const answered = handler.plain?.({
       method: req.method ?? "GET",
       target: req.originalUrl ?? req.url ?? "/",
@@ -67,7 +78,7 @@ export function toNodeHandler(
       signal: connectionSignal(req.socket),
       body: nodeBody(req, res),
     });
-    if (answered) return answer(req, res, await answered);
+    if (answered) return answer(req, res, { reply: await answered, sending });
     if (releaseContinue(req)) res.writeContinue();
 
     const gone = new AbortController();
@@ -88,7 +99,7 @@ export function toNodeHandler(
       ...(parsedBody !== undefined && { parsedBody }),
     });
     const reply = replyOf(response);
-    return reply ? sendReply(res, reply, options) : sendResponse(res, response, options);
+    return reply ? sendReply(res, reply, sending) : sendResponse(res, response, sending);
   }
 
   return (req, res) => {

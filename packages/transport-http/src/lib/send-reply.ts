@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { discardReply, problemOf, type Reply, type Transfer } from "@sluice/server";
 import { createBufferPool } from "./buffer-pool.ts";
+import type { Offload } from "./offload.ts";
 import { createOutflow, type OutflowOptions } from "./outflow.ts";
 import { pumpBody } from "./pump-body.ts";
 import { pumpFile } from "./pump-file.ts";
@@ -9,7 +10,9 @@ import { pumpFile } from "./pump-file.ts";
 const pool = createBufferPool();
 
 /** How a reply is sent. */
-interface SendOptions extends OutflowOptions {
+export interface SendOptions extends OutflowOptions {
+  /** Set where a proxy in front can send files. */
+  readonly offload?: Offload | undefined;
   /** Awaited between a text and the end of the answer, which may close the connection. */
   readonly beforeEnd?: () => Promise<void>;
 }
@@ -44,7 +47,7 @@ export async function sendReply(
 async function sendTransfer(
   res: ServerResponse,
   reply: Reply & { readonly transfer: Transfer },
-  options: OutflowOptions,
+  options: SendOptions,
 ): Promise<void> {
   const { transfer } = reply;
   const { source } = transfer;
@@ -57,6 +60,15 @@ async function sendTransfer(
     writeHead(res, reply);
   };
   try {
+    const offloaded = file && (await options.offload?.headersFor(res.req, reply, file));
+    if (offloaded) {
+      writeHead(res, { status: reply.status, headers: offloaded });
+      begun = true;
+      await outflow.end();
+      const isTaken = !outflow.isBroken;
+      const outcome = isTaken ? "offloaded" : "aborted";
+      return transfer.end({ outcome, bytes: isTaken ? file.end - file.start : 0 });
+    }
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
     else await pumpBody(source.body, outflow, { bytes: transfer.bytes, begin });

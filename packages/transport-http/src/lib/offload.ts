@@ -1,0 +1,126 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { fstat, lstat, realpathSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { relative, sep } from "node:path";
+import { promisify } from "node:util";
+import { parseContentRange, type FileRegion } from "@sluice/core";
+import { OFFLOAD_HEADER } from "@sluice/core/wire";
+import type { Reply } from "@sluice/server";
+
+/** Has the nginx in front send files, which this process then only decides about. */
+export interface OffloadOptions {
+  /** Folder that nginx can read, as this process sees it. Files elsewhere are sent from here. */
+  readonly root: string;
+  /** Path of the internal location that leads nginx to that folder, such as "/_sluice/". */
+  readonly prefix: string;
+  /**
+   * What nginx puts into the header `X-Sluice-Offload` of every request: at least 16 characters that
+   * nobody can guess. A request without it did not come through that nginx, and gets the bytes from here.
+   */
+  readonly secret: string;
+}
+
+/** Asks whether nginx could send a file in place of this process. */
+export interface Offload {
+  /** Whether a request came through the proxy. Takes the secret off it: handlers behind have no use for it. */
+  claim(req: IncomingMessage): boolean;
+  /** Headers that have nginx send a reply's file, or `undefined` when it would not send the same bytes. */
+  headersFor(req: IncomingMessage, reply: Reply, file: FileRegion): Promise<string[] | undefined>;
+}
+
+const fstatAsync = promisify(fstat);
+const lstatAsync = promisify(lstat);
+
+/** Throws a `TypeError` for options that cannot work, and when there is no such folder. */
+export function createOffload({ root, prefix, secret }: OffloadOptions): Offload {
+  if (!/^\/(?:\w[\w.-]*\/)+$/.test(prefix))
+    throw new TypeError('http: offload: write `prefix` like "/_sluice/", as nginx has it');
+  if (!/^[\x21-\x7e]{16,}$/.test(secret))
+    throw new TypeError("http: offload: `secret` needs 16 visible characters or more");
+  const folder = canonical(root);
+  const expected = hash("sha256", secret, "buffer");
+
+  return {
+    claim(req) {
+      const said = req.headers[OFFLOAD_HEADER];
+      delete req.headers[OFFLOAD_HEADER];
+      return typeof said === "string" && timingSafeEqual(hash("sha256", said, "buffer"), expected);
+    },
+
+    async headersFor(req, reply, file) {
+      const name = nameIn(folder, file.path);
+      if (name === undefined || !isReadAlike(req, reply) || !(await isWhere(file, reply)))
+        return undefined;
+      const target = prefix + name.split(sep).map(encodeURIComponent).join("/");
+      return [...handedOn(reply), "Content-Length", "0", "X-Accel-Redirect", target];
+    },
+  };
+}
+
+function canonical(root: string): string {
+  try {
+    return realpathSync.native(root);
+  } catch (cause) {
+    throw new TypeError(`http: offload: there is no folder ${JSON.stringify(root)}`, { cause });
+  }
+}
+
+/** What leads from a folder to something inside it. */
+function nameIn(folder: string, path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  const inside = folder.endsWith(sep) ? folder : folder + sep;
+  return path.startsWith(inside) ? relative(folder, path) : undefined;
+}
+
+/**
+ * nginx reads the conditions and ranges of the request again, with rules of its own: whatever it could
+ * take in another way than the reply has it is sent from here.
+ */
+function isReadAlike({ headers }: IncomingMessage, reply: Reply): boolean {
+  // without an entity tag of its own nginx fails every If-Match; the dates are those of the file
+  if (headers["if-match"] ?? headers["if-modified-since"] ?? headers["if-unmodified-since"])
+    return false;
+  // it offers ranges of every file
+  if (headerOf(reply, "Accept-Ranges") === "none") return false;
+  const { range, "if-range": ifRange } = headers;
+  if (reply.status === 200) return range === undefined;
+  if (reply.status !== 206 || range === undefined || !plainRange.test(range)) return false;
+  return ifRange === undefined || ifRange === headerOf(reply, "ETag");
+}
+
+const plainRange = /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/i;
+
+/**
+ * Whether the path still leads to the file that is open, the version that was opened, and the reply
+ * is about all of it. Between this look and that of nginx another file can take the name.
+ */
+async function isWhere(file: FileRegion, reply: Reply): Promise<boolean> {
+  const [opened, named] = await Promise.all([
+    fstatAsync(file.fd, { bigint: true }),
+    lstatAsync(file.path!, { bigint: true }).catch(() => undefined),
+  ]);
+  if (opened.ino !== named?.ino || opened.dev !== named.dev) return false;
+  const total =
+    reply.status === 200
+      ? file.end - file.start
+      : parseContentRange(headerOf(reply, "Content-Range"))?.size;
+  if (reply.status === 200 && file.start !== 0) return false;
+  await file.verify();
+  return total !== undefined && opened.size === BigInt(total);
+}
+
+/** nginx says itself how long the bytes are and which they are, and offers ranges in every 200. */
+function handedOn({ status, headers }: Reply): string[] {
+  const own = ["content-length", "content-range", ...(status === 200 ? ["accept-ranges"] : [])];
+  const kept: string[] = [];
+  for (let at = 0; at < headers.length; at += 2)
+    if (!own.includes(headers[at]!.toLowerCase())) kept.push(headers[at]!, headers[at + 1]!);
+  return kept;
+}
+
+function headerOf({ headers }: Reply, name: string): string | undefined {
+  const at = headers.findIndex(
+    (field, index) => index % 2 === 0 && field.toLowerCase() === name.toLowerCase(),
+  );
+  return at < 0 ? undefined : headers[at + 1];
+}
