@@ -45,7 +45,7 @@ export const brokenUploadStores: Readonly<Record<string, () => UploadStore>> = {
       return kept;
     },
   })),
-  "hold-prolongs": changed((store) => ({
+  "hold-again": changed((store) => ({
     hold: async (owner, fileId, file) =>
       file.bytes <= file.maxBytes && store.hold(owner, fileId, file),
   })),

@@ -1,7 +1,8 @@
-import { eventStoreCases, stateStoreCases } from "@sluice/core/conformance";
+import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/core/conformance";
 import {
   createRedisEventStore,
   createRedisStateStore,
+  createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
 import { Redis } from "ioredis";
@@ -43,6 +44,29 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["bound-streams", "redis.call('ZADD', over, redis.call('INCR', order), id)", ""],
   ["bound-expired", "do forget(ended) end", "do end"],
   ["bound-total", "redis.call('DECRBY', total, bytes)", "redis.call('GET', total)"],
+  ["places-bound", "redis.call('ZCARD', places) >= most", "false"],
+  ["places-lapse", "redis.call('ZREMRANGEBYSCORE', places, '-inf', now)", ""],
+  ["files-bound", "redis.call('HLEN', sizes) >= maxFiles", "false"],
+  ["bytes-bound", "sum > maxBytes", "false"],
+  ["hold-anew", "- math.max(before, 0) + bytes", "+ bytes"],
+  ["hold-again", "if bytes > before and", "if"],
+  ["hold-lapses", "'-inf', now)) do forget(file) end", "'-inf', now)) do end"],
+  ["settle-counts", "redis.call('INCRBY', total, bytes)", ""],
+  ["drop-forgets", "forget(ARGV[4])", ""],
+  [
+    "seed-counts",
+    "do\n  if redis.call('HEXISTS', sizes, file) == 0 then count(",
+    "do\n  if false then count(",
+  ],
+  ["seed-spares", "if redis.call('HEXISTS', sizes, file) == 0 then count(", "if true then count("],
+  ["seed-spares", "< tonumber(listedAt)", "<= tonumber(listedAt)"],
+  ["writer-numbers", "math.max(newest + 1, now)", "newest + 1"],
+  ["writer-wanted", "then return 'waiting' end", "then end"],
+  ["writer-bounded", "and now < tonumber(redis.call('HGET', key, 'till'))", ""],
+  ["writer-bounded", "then return 'wanted' end", "then return turnOf(writer) end"],
+  ["writer-newest", "if writer == newest then return", "if writer > 0 then return"],
+  ["writer-released", "if newest == writer then redis.call('HINCRBY', key, 'newest', 1) end", ""],
+  ["writer-unknown", "if writer == newest then return", "if writer > newest then return"],
 ];
 
 describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
@@ -76,12 +100,13 @@ describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
     };
     const prefix = `{flaw ${(spaces += 1)}}:`;
     const state = stateStoreCases.find((rule) => rule.id === id);
-    const outcome = state
-      ? state.run(() => createRedisStateStore({ redis: broken, prefix }))
-      : eventStoreCases
-          .find((rule) => rule.id === id)!
-          .run((limits) => createRedisEventStore({ redis: broken, prefix, ...limits }));
-    await expect(outcome).rejects.toThrow(/(state|event) store: /);
+    const events = eventStoreCases.find((rule) => rule.id === id);
+    const uploads = uploadStoreCases.find((rule) => rule.id === id);
+    const outcome =
+      state?.run(() => createRedisStateStore({ redis: broken, prefix, durable: true })) ??
+      events?.run((limits) => createRedisEventStore({ redis: broken, prefix, ...limits })) ??
+      uploads!.run(() => createRedisUploadStore({ redis: broken, prefix }));
+    await expect(outcome).rejects.toThrow(/(state|event|upload) store: /);
     expect(found).toBe(true);
   });
 });

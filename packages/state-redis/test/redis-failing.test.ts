@@ -4,6 +4,7 @@ import type { GrantTerms } from "@sluice/core";
 import {
   createRedisEventStore,
   createRedisStateStore,
+  createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
 import { Redis } from "ioredis";
@@ -33,7 +34,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
 
   test("every key has the prefix, and is forgotten some day", async () => {
     const prefix = "{forgotten}:";
-    const state = createRedisStateStore({ redis, prefix });
+    const state = createRedisStateStore({ redis, prefix, durable: true });
     await state.claim(onceGrant("a"), now);
     await state.claim({ ...onceGrant("b"), use: "lease" }, now);
     await state.put("r", new Uint8Array(3), { now, expiresAt: now + 1_000 });
@@ -47,8 +48,17 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     }
     const last = { keepUntil: now + 500 };
     await events.append("s", { epoch: 1, text: "end", now, last });
+    const uploads = createRedisUploadStore({ redis, prefix });
+    const lease = { now, until: now + 1_000 };
+    await uploads.enter("alice", "a", { ...lease, places: 1 });
+    await uploads.hold("alice", "f", { ...lease, bytes: 5, maxFiles: 1, maxBytes: 9 });
+    await uploads.settle("alice", "f", { ...lease, bytes: 5 });
+    const { writer } = await uploads.claim("f", lease);
+    await uploads.release("f", writer);
+    await uploads.release("unknown", 1);
+    await uploads.drop("unknown", "f");
     const keys = await redis.keys("*");
-    expect(keys.length).toBeGreaterThan(12);
+    expect(keys.length).toBeGreaterThan(18);
     for (const key of keys) {
       expect(key).toMatch(/^\{forgotten\}:/);
       expect([key, await redis.pttl(key)]).toEqual([key, expect.toSatisfy(isOneHourAtMost)]);
@@ -56,14 +66,19 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   });
 
   test("a server that was restarted is given its scripts again", async () => {
-    const state = createRedisStateStore({ redis, prefix: "{restarted}:" });
+    const state = createRedisStateStore({ redis, prefix: "{restarted}:", durable: true });
     await state.claim(onceGrant("a"), now);
     await redis.script("FLUSH");
     expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
   });
 
   test("while Redis hangs nothing is redeemed, and afterwards one redemption at most was", async () => {
-    const state = createRedisStateStore({ redis, prefix: "{hangs}:", timeoutMs: 100 });
+    const state = createRedisStateStore({
+      redis,
+      prefix: "{hangs}:",
+      durable: true,
+      timeoutMs: 100,
+    });
     server.freeze();
     const during = await Promise.allSettled(
       Array.from({ length: 20 }, () => state.claim(onceGrant("a"), now)),
@@ -74,7 +89,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
         status: "rejected",
         reason: { code: "unavailable", retryAfterMs: 1_000 },
       });
-    const patient = createRedisStateStore({ redis, prefix: "{hangs}:" });
+    const patient = createRedisStateStore({ redis, prefix: "{hangs}:", durable: true });
     const after = await Promise.all([1, 2, 3].map(() => patient.claim(onceGrant("b"), now)));
     expect(after.filter(({ outcome }) => outcome === "granted")).toHaveLength(1);
     // those that nobody waited for were carried out: one redeemed the grant, and got no bytes
@@ -109,7 +124,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       const granted = Promise.all(children.map((child) => grantsOf(child, order)));
       children[1]?.kill("SIGKILL");
       expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
-      const state = createRedisStateStore({ redis });
+      const state = createRedisStateStore({ redis, durable: true });
       expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
     } finally {
       await Promise.all(children.map(stop));

@@ -1,7 +1,8 @@
-import { eventStoreCases, stateStoreCases } from "@sluice/core/conformance";
+import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/core/conformance";
 import {
   createRedisEventStore,
   createRedisStateStore,
+  createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
 import { Redis } from "ioredis";
@@ -37,7 +38,7 @@ describe.runIf(hasRedis)("stores in a real Redis", () => {
 
   describe.each(Object.entries(clients))("through %s", (_name, client) => {
     test.each(stateStoreCases)("state: $id: $sentence", async ({ run }) => {
-      const make = () => createRedisStateStore({ redis: client(), prefix: space() });
+      const make = () => createRedisStateStore({ redis: client(), prefix: space(), durable: true });
       await expect(run(make)).resolves.toBeUndefined();
     });
 
@@ -45,6 +46,11 @@ describe.runIf(hasRedis)("stores in a real Redis", () => {
       await expect(
         run((limits) => createRedisEventStore({ redis: client(), prefix: space(), ...limits })),
       ).resolves.toBeUndefined();
+    });
+
+    test.each(uploadStoreCases)("uploads: $id: $sentence", async ({ run }) => {
+      const make = () => createRedisUploadStore({ redis: client(), prefix: space() });
+      await expect(run(make)).resolves.toBeUndefined();
     });
   });
 });

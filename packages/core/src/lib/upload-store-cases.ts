@@ -102,7 +102,7 @@ export const uploadStoreCases: readonly UploadStoreCase[] = [
     equal(await store.hold("alice", "2", file(90)), true, "the rest");
   }),
   rule(
-    "hold-prolongs",
+    "hold-again",
     "A file that counts already may be held with as many bytes also beyond the bounds.",
     async (store) => {
       await store.settle("alice", "1", { ...later(0), bytes: 300 });

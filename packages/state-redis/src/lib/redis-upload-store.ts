@@ -1,0 +1,88 @@
+import { SluiceError, type UploadLease, type UploadStore, type WriterOutcome } from "@sluice/core";
+import {
+  createCommander,
+  defaultPrefix,
+  graceMs,
+  type RedisOptions,
+  type Script,
+} from "./redis-client.ts";
+import {
+  claimFileScript,
+  dropFileScript,
+  enterScript,
+  holdFileScript,
+  releaseScript,
+  renewScript,
+  seedScript,
+  settleFileScript,
+} from "./upload-scripts.ts";
+
+/**
+ * An upload store that any number of processes share: limits count for all of them together, and a file
+ * has one writer wherever its requests arrive. Every method is one command or one script.
+ */
+export function createRedisUploadStore(options: RedisOptions): UploadStore {
+  const { prefix = defaultPrefix } = options;
+  const redis = createCommander("redis upload store", options);
+  const accountKey = (owner: string): string => `${prefix}upload:account:${owner}:`;
+  const writerKey = (fileId: string): string => `${prefix}upload:writer:${fileId}`;
+
+  const run = (
+    script: Script,
+    key: string,
+    { now, until }: UploadLease,
+    ...further: (string | number)[]
+  ): Promise<unknown> =>
+    redis.run(script, [key], [now, until, Math.max(1, until - now) + graceMs, ...further]);
+
+  return {
+    async enter(owner, place, { places, ...lease }) {
+      return (await run(enterScript, accountKey(owner), lease, place, places)) === 1;
+    },
+    async leave(owner, place) {
+      await redis.send("ZREM", `${accountKey(owner)}places`, place);
+    },
+    async hold(owner, fileId, { bytes, maxFiles, maxBytes, ...lease }) {
+      const bounds = [bytes, maxFiles, maxBytes];
+      return (await run(holdFileScript, accountKey(owner), lease, fileId, ...bounds)) === 1;
+    },
+    async settle(owner, fileId, { bytes, ...lease }) {
+      await run(settleFileScript, accountKey(owner), lease, fileId, bytes);
+    },
+    async drop(owner, fileId) {
+      await run(dropFileScript, accountKey(owner), nothing, fileId);
+    },
+    async seed(owner, files, { listedAt, ...lease }) {
+      const listed = files.map(({ fileId, bytes }) => `${fileId} ${bytes}`).join("\n");
+      await run(seedScript, accountKey(owner), lease, listedAt, listed);
+    },
+    async claim(fileId, lease) {
+      const answer = await run(claimFileScript, writerKey(fileId), lease);
+      const [writer, outcome] = answer as [writer: string, outcome: unknown];
+      return {
+        writer: Number(writer),
+        outcome: outcomeOf(outcome) === "held" ? "held" : "waiting",
+      };
+    },
+    async renew(fileId, writer, lease) {
+      return outcomeOf(await run(renewScript, writerKey(fileId), lease, writer));
+    },
+    async release(fileId, writer) {
+      await run(releaseScript, writerKey(fileId), nothing, writer);
+    },
+  };
+}
+
+/** For what takes no time. */
+const nothing: UploadLease = { now: 0, until: 0 };
+
+const outcomes = ["held", "waiting", "wanted", "lost"] as const;
+
+function outcomeOf(answer: unknown): WriterOutcome {
+  const outcome = outcomes.find((known) => known === String(answer));
+  if (outcome === undefined)
+    throw new SluiceError("unavailable", "redis upload store: an answer that is none", {
+      retryAfterMs: 1_000,
+    });
+  return outcome;
+}

@@ -1,0 +1,128 @@
+import { createScript, type Script } from "./redis-client.ts";
+
+// An account is a set of places by the time at which each ends, a hash of the bytes of files with their sum,
+// a set of files by the time at which each counts no longer, and a hash of when those that are no longer
+// under way were settled. A file has a hash of the newest writer that asked, the one that writes, and until when.
+// Times come in from the caller; Redis' own clock only says when a key may be forgotten.
+
+/** Key: what all keys of the account begin with. First arguments: now, until, life of the keys. */
+const account = `
+local prefix, now, till, life = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local places, sizes, total = prefix .. 'places', prefix .. 'sizes', prefix .. 'total'
+local ends, settled = prefix .. 'ends', prefix .. 'settled'
+local function forget(file)
+  local bytes = redis.call('HGET', sizes, file)
+  if bytes then redis.call('DECRBY', total, bytes) end
+  redis.call('HDEL', sizes, file)
+  redis.call('HDEL', settled, file)
+  redis.call('ZREM', ends, file)
+end
+local function forgetOver()
+  redis.call('ZREMRANGEBYSCORE', places, '-inf', now)
+  for _, file in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now)) do forget(file) end
+end
+local function prolong()
+  for _, key in ipairs({places, sizes, total, ends, settled}) do
+    if redis.call('PTTL', key) < life then redis.call('PEXPIRE', key, life) end
+  end
+end
+local function count(file, bytes, settledAt)
+  forget(file)
+  redis.call('HSET', sizes, file, bytes)
+  redis.call('INCRBY', total, bytes)
+  redis.call('ZADD', ends, till, file)
+  if settledAt then redis.call('HSET', settled, file, settledAt) end
+end
+`;
+
+/** Further: place, number of places. Gives 1 or 0. */
+export const enterScript: Script = createScript(`${account}
+local place, most = ARGV[4], tonumber(ARGV[5])
+forgetOver()
+if not redis.call('ZSCORE', places, place) and redis.call('ZCARD', places) >= most then return 0 end
+redis.call('ZADD', places, till, place)
+prolong()
+return 1
+`);
+
+/** Further: file, its bytes, most files, most bytes. Gives 1 or 0. */
+export const holdFileScript: Script = createScript(`${account}
+local file, bytes, maxFiles, maxBytes = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+forgetOver()
+local before = tonumber(redis.call('HGET', sizes, file) or -1)
+if before < 0 and redis.call('HLEN', sizes) >= maxFiles then return 0 end
+local sum = tonumber(redis.call('GET', total) or 0) - math.max(before, 0) + bytes
+if bytes > before and sum > maxBytes then return 0 end
+count(file, ARGV[5])
+prolong()
+return 1
+`);
+
+/** Further: file, its bytes. */
+export const settleFileScript: Script = createScript(`${account}
+forgetOver()
+count(ARGV[4], ARGV[5], ARGV[1])
+prolong()
+return 1
+`);
+
+/** Further: file. */
+export const dropFileScript: Script = createScript(`${account}
+forget(ARGV[4])
+return 1
+`);
+
+/** Further: when storage was looked at, and files with their bytes, all in one text. */
+export const seedScript: Script = createScript(`${account}
+local listedAt, flat = ARGV[4], redis.call('HGETALL', settled)
+forgetOver()
+for n = 1, #flat, 2 do
+  if tonumber(flat[n + 1]) < tonumber(listedAt) then forget(flat[n]) end
+end
+for file, bytes in string.gmatch(ARGV[5], '(%S+) (%d+)') do
+  if redis.call('HEXISTS', sizes, file) == 0 then count(file, bytes, listedAt) end
+end
+prolong()
+return 1
+`);
+
+/** Key: the file. First arguments: now, until, life of the key. */
+const writers = `
+local key, now, till, life = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local newest = tonumber(redis.call('HGET', key, 'newest') or -1)
+local holder = tonumber(redis.call('HGET', key, 'holder') or -1)
+local isHeld = holder >= 0 and now < tonumber(redis.call('HGET', key, 'till'))
+local function text(number) return string.format('%.0f', number) end
+local function prolong()
+  if redis.call('PTTL', key) < life then redis.call('PEXPIRE', key, life) end
+end
+local function turnOf(writer)
+  prolong()
+  if isHeld and holder ~= writer then return 'waiting' end
+  redis.call('HSET', key, 'holder', text(writer), 'till', till)
+  return 'held'
+end
+`;
+
+/** Gives the number of the writer and what it hears. A number is higher than those that were forgotten, too. */
+export const claimFileScript: Script = createScript(`${writers}
+local writer = math.max(newest + 1, now)
+redis.call('HSET', key, 'newest', text(writer))
+return {text(writer), turnOf(writer)}
+`);
+
+/** Further: number of the writer. Gives what it hears. */
+export const renewScript: Script = createScript(`${writers}
+local writer = tonumber(ARGV[4])
+if writer == newest then return turnOf(writer) end
+if isHeld and holder == writer then return 'wanted' end
+return 'lost'
+`);
+
+/** Further: number of the writer. The newest leaves a number behind that nobody has. */
+export const releaseScript: Script = createScript(`${writers}
+local writer = tonumber(ARGV[4])
+if holder == writer then redis.call('HDEL', key, 'holder', 'till') end
+if newest == writer then redis.call('HINCRBY', key, 'newest', 1) end
+return 1
+`);
