@@ -70,9 +70,33 @@ interface Recipe {
 
 function seal(name: string, parts: Partial<Recipe> & { terms: Terms }): PassVector {
   const { terms, kid = "k1", purpose = "download", version = "v1" } = parts;
-  const ikm = Buffer.from(keys.find((key) => key.kid === (parts.signer ?? kid))!.key, "hex");
+  const ikm = keyOf(parts.signer ?? kid);
   const nonce = digest(`nonce ${name}`).subarray(0, 24);
   const id = digest(`id ${name}`).subarray(0, 16);
+  const plain = plainOf(terms, ikm, id);
+  const box = xchacha20poly1305(
+    hkdf(ikm, parts.info ?? `sluice/v1/${purpose}`),
+    nonce,
+    parts.header ?? lp("sluice.v1", kid, purpose, parts.audience ?? audience),
+    parts.edit?.(plain) ?? plain,
+  );
+  return {
+    name,
+    purpose,
+    audience,
+    now: start * 1000 + 1000,
+    nonce: nonce.toString("hex"),
+    id: id.toString("hex"),
+    terms,
+    token: `${version}.${kid}.${Buffer.concat([nonce, box]).toString("base64url")}`,
+  };
+}
+
+function keyOf(kid: string): Buffer {
+  return Buffer.from(keys.find((key) => key.kid === kid)!.key, "hex");
+}
+
+function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
   const handle = Buffer.from(terms.handle);
   const plain = Buffer.alloc([144, 480, 1152].find((length) => handle.length + 59 <= length)!);
   let flags = { window: 0, once: 2, lease: 4 }[terms.use];
@@ -91,21 +115,41 @@ function seal(name: string, parts: Partial<Recipe> & { terms: Terms }): PassVect
   id.copy(plain, 9);
   plain.writeUInt16BE(handle.length, 57);
   handle.copy(plain, 59);
-  const box = xchacha20poly1305(
-    hkdf(ikm, parts.info ?? `sluice/v1/${purpose}`),
-    nonce,
-    parts.header ?? lp("sluice.v1", kid, purpose, parts.audience ?? audience),
-    parts.edit?.(plain) ?? plain,
-  );
+  return plain;
+}
+
+/** What the store is given for a stored token, in hex and base64url. */
+export interface StoredVector {
+  readonly purpose: "download";
+  readonly audience: string;
+  readonly terms: Terms;
+  /** The random bytes behind it, as they are asked for. */
+  readonly random: string;
+  readonly token: string;
+  readonly id: string;
+  /** Name of the record, and its bytes. */
+  readonly name: string;
+  readonly record: string;
+}
+
+/** Computes a stored token and its record from their layout. */
+export function makeStoredVector(): StoredVector {
+  const secret = digest("secret of a stored token").subarray(0, 24);
+  const id = digest("id of a stored token").subarray(0, 16);
+  const terms: Terms = { ...bound, use: "lease", revision: "0x8DD1" };
+  const key = createHmac("sha256", hkdf(keyOf("k1"), "sluice/v1/stored/download"));
+  const header = lp("sluice.v1 stored", "k1", "download", audience);
+  const plain = plainOf(terms, keyOf("k1"), id);
+  const box = xchacha20poly1305(key.update(secret).digest(), Buffer.alloc(24), header, plain);
   return {
-    name,
-    purpose,
+    purpose: "download",
     audience,
-    now: start * 1000 + 1000,
-    nonce: nonce.toString("hex"),
-    id: id.toString("hex"),
     terms,
-    token: `${version}.${kid}.${Buffer.concat([nonce, box]).toString("base64url")}`,
+    random: Buffer.concat([secret, id]).toString("hex"),
+    token: secret.toString("base64url"),
+    id: id.toString("base64url"),
+    name: `token ${createHash("sha256").update(secret).digest("hex")}`,
+    record: Buffer.concat([Buffer.from([1]), Buffer.from("k1"), box]).toString("hex"),
   };
 }
 
