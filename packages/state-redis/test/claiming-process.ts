@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 
 const [path = ""] = process.argv.slice(2);
 const redis = new Redis({ path });
-const state = createRedisStateStore({ redis, timeoutMs: 10_000 });
+const state = createRedisStateStore({ redis, durable: true, timeoutMs: 10_000 });
 
 interface Order {
   readonly id: string;

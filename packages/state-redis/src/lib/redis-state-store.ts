@@ -8,15 +8,27 @@ import {
   type StateStore,
 } from "@sluice/core";
 import { createCommander, defaultPrefix, graceMs, type RedisOptions } from "./redis-client.ts";
-import { claimScript, putScript, revokeScript, settleScript } from "./state-scripts.ts";
+import { claimScript, putScript, revokeScript, settleScript, takeScript } from "./state-scripts.ts";
+
+/** Options of {@link createRedisStateStore}. */
+export interface RedisStateStoreOptions extends RedisOptions {
+  /**
+   * Whether Redis remembers through a restart whatever it answered, as it does with `appendonly yes`
+   * and `appendfsync always`. Default false: grants and records from before a restart are not
+   * redeemed, and for {@link clockSkewMs} and a second after it nothing is.
+   */
+  readonly durable?: boolean;
+}
 
 /**
  * A state store that any number of processes share. Every method is one command or one script. A
  * server that does not answer in time rejects with `unavailable`: nothing is redeemed then. A claim
  * that was answered may be forgotten by a Redis that fails over before it was replicated.
  */
-export function createRedisStateStore(options: RedisOptions): StateStore {
-  const { prefix = defaultPrefix } = options;
+export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
+  const { prefix = defaultPrefix, durable = false } = options;
+  // Redis counts whole seconds
+  const margin = durable ? "" : clockSkewMs + 1_000;
   const redis = createCommander("redis state store", options);
   const keyOf = {
     grant: (id: string) => `${prefix}grant:${id}`,
@@ -42,8 +54,9 @@ export function createRedisStateStore(options: RedisOptions): StateStore {
         expiresAt + 2 * clockSkewMs + graceMs - now,
         now + leaseMs,
         leaseRequests,
+        margin,
       ]);
-      return claimOf(outcome);
+      return claimOf(known("claim", outcome));
     },
     async settle(id) {
       await redis.run(settleScript, [keyOf.grant(id)], []);
@@ -57,7 +70,7 @@ export function createRedisStateStore(options: RedisOptions): StateStore {
       );
     },
     async put(id, record, { now, expiresAt }) {
-      const text = `${expiresAt} ${Buffer.from(record).toString("base64")}`;
+      const text = `${expiresAt} ${now} ${Buffer.from(record).toString("base64")}`;
       const life = Math.max(1, expiresAt - now + graceMs);
       if ((await redis.run(putScript, [keyOf.record(id)], [now, life, text])) !== 1)
         throw new SluiceError(
@@ -69,15 +82,26 @@ export function createRedisStateStore(options: RedisOptions): StateStore {
       return recordIn(await redis.send("GET", keyOf.record(id)), now);
     },
     async take(id, now) {
-      return recordIn(await redis.send("GETDEL", keyOf.record(id)), now);
+      const record = await redis.run(takeScript, [keyOf.record(id)], [now, margin]);
+      return recordIn(known("take", record), now);
     },
   };
+}
+
+/** What a script gave, unless that is how long it cannot know. */
+function known(call: "claim" | "take", answer: unknown): unknown {
+  if (typeof answer !== "number") return answer;
+  throw new SluiceError(
+    "unavailable",
+    `redis state store: ${call}: Redis was just started and may have forgotten what was redeemed; try again in a few seconds, or see the option durable`,
+    { retryAfterMs: answer },
+  );
 }
 
 const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as const;
 
 function claimOf(answer: unknown): Claim {
-  const outcome = outcomes.find((known) => known === String(answer));
+  const outcome = outcomes.find((one) => one === String(answer));
   if (outcome === undefined)
     throw new SluiceError("unavailable", "redis state store: claim: an answer that is none", {
       retryAfterMs: 1_000,
@@ -96,7 +120,7 @@ function readSelector(selector: GrantSelector): [kind: string, value: string] {
 }
 
 function recordIn(text: unknown, now: number): Uint8Array | undefined {
-  const [, expiresAt, record] = (typeof text === "string" && /^(\d+) (.*)$/.exec(text)) || [];
+  const [, expiresAt, record] = (typeof text === "string" && /^(\d+) \d+ (.*)$/.exec(text)) || [];
   if (record === undefined || Number(expiresAt) <= now) return undefined;
   return new Uint8Array(Buffer.from(record, "base64"));
 }

@@ -1,0 +1,118 @@
+import { clockSkewMs, type GrantTerms, type StateStore } from "@sluice/core";
+import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+
+const now = 1_800_000_000_000;
+const info = "redis.call('INFO', 'server')";
+
+function grant(id: string, other: Partial<GrantTerms> = {}): GrantTerms {
+  const terms = { id, principal: "alice", resource: "a", use: "once" } as const;
+  return { ...terms, issuedAt: now, expiresAt: now + 600_000, ...other };
+}
+
+describe.runIf(hasRedis)("a Redis that was restarted", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let spaces = 0;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis({ path: server.path });
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  /** A store in a Redis that began so many seconds ago, with changes to its scripts. */
+  function storeIn(uptime: () => number, changes: readonly (readonly [string, string])[] = []) {
+    const aged: RedisClient = {
+      async call(command, ...args) {
+        if (command === "EVALSHA") throw new Error("NOSCRIPT");
+        let [lua = "", ...rest] = args;
+        const answer = `'# Server\\r\\nuptime_in_seconds:${uptime()}\\r\\nuptime_in_days:0\\r\\n'`;
+        for (const [from, to] of [[info, answer] as const, ...changes])
+          lua = lua.replace(from, () => to);
+        return redis.call(command, lua, ...rest);
+      },
+    };
+    return createRedisStateStore({ redis: aged, prefix: `{aged ${(spaces += 1)}}:` });
+  }
+
+  /** What a store that lost everything seven seconds ago, when it was restarted, must keep to. */
+  const rules: Readonly<Record<string, (store: StateStore) => Promise<void>>> = {
+    async "no grant is redeemed that may have been redeemed before"(store) {
+      for (const use of ["window", "once", "lease"] as const)
+        expect(await store.claim(grant(use, { use, issuedAt: now - 1_001 }), now)).toEqual({
+          outcome: "spent",
+        });
+    },
+    async "no record is taken that may have been taken before"(store) {
+      await store.put("r", new Uint8Array(1), { now: now - 1_001, expiresAt: now + 9_000 });
+      expect(await store.take("r", now)).toBeUndefined();
+    },
+  };
+
+  const flaws: Readonly<Record<string, readonly [from: string, to: string]>> = {
+    "no grant is redeemed that may have been redeemed before": [
+      "if issuedAt < since then return 'spent' end",
+      "",
+    ],
+    "no record is taken that may have been taken before": [
+      "< since then return false end",
+      "< 0 then return false end",
+    ],
+  };
+
+  test.each(Object.entries(rules))(
+    "%s, and a script without the check is caught",
+    async (rule, run) => {
+      await run(storeIn(() => 7));
+      await expect(run(storeIn(() => 7, [flaws[rule]!]))).rejects.toThrow();
+      // the margin for clocks that differ
+      await expect(run(storeIn(() => 7, [["+ tonumber(margin)", ""]]))).rejects.toThrow();
+    },
+  );
+
+  test("what came after the restart is redeemed as ever, once", async () => {
+    const store = storeIn(() => 7);
+    const late = grant("late", { issuedAt: now - 1_000 });
+    expect(await store.claim(late, now)).toMatchObject({ outcome: "granted" });
+    expect(await store.claim(late, now)).toEqual({ outcome: "spent" });
+    await store.put("r", Uint8Array.of(7), { now: now - 1_000, expiresAt: now + 9_000 });
+    expect(await store.take("r", now)).toEqual(Uint8Array.of(7));
+    expect(await store.take("r", now)).toBeUndefined();
+  });
+
+  test("nothing is redeemed until clocks that differ agree that it was before, and nothing is used up", async () => {
+    let uptime = 2;
+    const store = storeIn(() => uptime);
+    await store.put("r", Uint8Array.of(7), { now: now + 4_000, expiresAt: now + 9_000 });
+    const early = { code: "unavailable", retryAfterMs: clockSkewMs + 1_000 - 2_000 };
+    await expect(store.claim(grant("a"), now)).rejects.toMatchObject(early);
+    await expect(store.take("r", now)).rejects.toMatchObject(early);
+    // what is over is over all the same
+    const over = grant("over", { expiresAt: now - clockSkewMs });
+    expect(await store.claim(over, now)).toEqual({ outcome: "expired" });
+    uptime = 6;
+    const fresh = grant("a", { issuedAt: now + 4_000 });
+    expect(await store.claim(fresh, now + 4_000)).toMatchObject({ outcome: "granted" });
+    expect(await store.take("r", now + 4_000)).toEqual(Uint8Array.of(7));
+  });
+
+  test("that remembers redeems what came before, unless it was redeemed", async () => {
+    const aged = createRedisStateStore({ redis, prefix: "{durable}:", durable: true });
+    expect(await aged.claim(grant("a"), now)).toMatchObject({ outcome: "granted" });
+    expect(await aged.claim(grant("a"), now)).toEqual({ outcome: "spent" });
+  });
+
+  test("is seen to be new by what it says of itself", async () => {
+    const store = createRedisStateStore({ redis, prefix: "{new}:" });
+    // older than this Redis, however slow the machine is
+    const old = grant("a", { issuedAt: now - 3_600_000 });
+    const outcome = await store.claim(old, now).catch((error: { code: string }) => error.code);
+    expect(["unavailable", { outcome: "spent" }]).toContainEqual(outcome);
+  });
+});
