@@ -1,2 +1,7 @@
 export { withResume } from "./lib/with-resume.ts";
-export type { RerunOptions, ResumeHandler, WithResumeOptions } from "./lib/resume-options.ts";
+export type {
+  CloseResumeOptions,
+  RerunOptions,
+  ResumeHandler,
+  WithResumeOptions,
+} from "./lib/resume-options.ts";

@@ -10,6 +10,8 @@ export interface FeedOptions {
   readonly place: Place;
   /** The journal that this process writes for it, where it does. */
   readonly journalOf: (streamId: string) => Journal | undefined;
+  /** True once this process is about to end: who would come back is sent away. */
+  readonly isClosing: () => boolean;
   /** Begin with an event that has an id and no data (SEP-1699), so that there is one to come back with. */
   readonly primed: boolean;
   /**
@@ -31,7 +33,8 @@ export interface FeedOptions {
  * a `retry` as `leaves` says, and when another process works on the request.
  */
 export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
-  const { store, place, journalOf, primed, leaves, adopt, holdMs, retryMs, onError } = options;
+  const { store, place, journalOf, isClosing, primed, leaves, adopt, holdMs, retryMs, onError } =
+    options;
   const { streamId } = place;
   const gone = new AbortController();
   let { seq } = place;
@@ -60,7 +63,8 @@ export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
     const isAsking = page.asks.some(({ answer }) => answer === undefined);
     const leftMs = silentSince + patienceMs - Date.now();
     if (leaves === "asking" && isAsking) return say(`retry: ${askingRetryMs}\n\n`, true);
-    if (leaves !== "never" && (!journal || leftMs <= 0)) return say(`retry: ${retryMs}\n\n`, true);
+    const isOut = !journal || leftMs <= 0 || isClosing();
+    if (leaves !== "never" && isOut) return say(`retry: ${retryMs}\n\n`, true);
     if (!journal) await adopt?.(page);
     if (leftMs <= 0) return say(": still there\n\n", false);
     const ms = journal ? leftMs : Math.min(leftMs, Math.max(retryMs, leastMs));

@@ -50,13 +50,21 @@ export interface WithResumeOptions extends OriginGateOptions {
   readonly onError?: (error: unknown) => void;
 }
 
+/** How to close. */
+export interface CloseResumeOptions {
+  /** Milliseconds that requests under way may still take. Default 0. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
 /** A handler whose streams can be picked up again. */
 export interface ResumeHandler extends McpFetchHandler {
   /**
-   * Gives up the requests that this process works on: with a shared store another process takes them
-   * over at once. Their tools are cancelled here. Idempotent.
+   * Sends readers away who can go on elsewhere, lets requests end until the deadline, and gives up the others: with a
+   * shared store another process takes them over at once. Their tools are cancelled here. Idempotent.
    */
-  close(): Promise<void>;
+  close(options?: CloseResumeOptions): Promise<void>;
 }
 
 /** What the parts of one `withResume` share. */

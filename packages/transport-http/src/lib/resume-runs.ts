@@ -1,6 +1,8 @@
 import type { EventStore } from "@sluice/core";
+import { createBell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
 import { askName, type RpcId } from "./resume-message.ts";
+import type { CloseResumeOptions } from "./resume-options.ts";
 import type { Run } from "./resume-run.ts";
 
 /** The requests that this process is working on. */
@@ -13,8 +15,10 @@ export interface Runs {
   askedBy(sessionId: string, id: RpcId): Run | undefined;
   /** Ends the runs of a session, or only the one of a request, and forgets their streams. */
   end(sessionId: string, requestId?: RpcId): Promise<void>;
-  /** Gives up all of them, so that another process can take them over at once. */
-  close(): Promise<void>;
+  /** This process is about to end: who can read elsewhere is to go there. */
+  readonly isClosing: boolean;
+  /** Waits until they are done, and gives up the others, so that another process can take them over at once. */
+  close(options?: CloseResumeOptions): Promise<void>;
 }
 
 /** What {@link createRuns} needs. */
@@ -32,7 +36,9 @@ export interface RunsOptions {
 export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
   const runs = new Map<string, Run>();
   const sessions = new Map<string, Set<Run>>();
+  const emptied = createBell();
   let timer: ReturnType<typeof setInterval> | undefined;
+  let isClosing = false;
 
   async function tend(run: Run): Promise<void> {
     const { journal } = run;
@@ -55,6 +61,7 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
     if (runs.size > 0) return;
     clearInterval(timer);
     timer = undefined;
+    emptied.ring();
   }
 
   return {
@@ -86,11 +93,21 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
       // what cannot be dropped is over at its end; the others, and the session, are to end all the same
       for (const { journal } of ending) await store.drop(journal.streamId).catch(onError);
     },
-    async close() {
+    get isClosing() {
+      return isClosing;
+    },
+    async close({ deadlineMs = 0, signal = new AbortController().signal } = {}) {
+      isClosing = true;
+      for (const { journal } of runs.values()) journal.bell.ring();
+      const ms = Math.min(deadlineMs, longestTimerMs);
+      if (runs.size > 0) await emptied.wait(emptied.count, { ms, signal });
       await Promise.all([...runs.values()].map((run) => giveUp(run).catch(onError)));
     },
   };
 }
+
+/** Beyond that a timer goes off at once. */
+const longestTimerMs = 2 ** 31 - 1;
 
 async function giveUp({ journal }: Run): Promise<void> {
   try {

@@ -110,8 +110,20 @@ export function eventAnswer(
   { place, sessionId, link, primed, leaves, adopt }: EventAnswer,
 ): Response {
   const { journalOf } = runs;
+  const isClosing = (): boolean => runs.isClosing;
   return new Response(
-    createFeed({ store, place, journalOf, primed, leaves, adopt, holdMs, retryMs, onError }),
+    createFeed({
+      store,
+      place,
+      journalOf,
+      isClosing,
+      primed,
+      leaves,
+      adopt,
+      holdMs,
+      retryMs,
+      onError,
+    }),
     {
       headers: {
         "content-type": "text/event-stream",

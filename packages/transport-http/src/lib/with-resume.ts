@@ -69,7 +69,7 @@ export function withResume(
     onError,
   };
   return {
-    close: () => runs.close(),
+    close: (closing) => runs.close(closing),
     async fetch(request, mcpOptions) {
       const { pathname } = new URL(request.url);
       const session = request.headers.get("mcp-session-id");
