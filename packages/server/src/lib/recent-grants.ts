@@ -1,6 +1,12 @@
-import { clockSkewMs, resourceTag, type Sealer, type UnsealedToken } from "@sluice/core";
+import {
+  clockSkewMs,
+  resourceTag,
+  type KeyRing,
+  type Sealer,
+  type UnsealedToken,
+} from "@sluice/core";
 
-/** How long a token stays open: so long may a key that was withdrawn still count. */
+/** How long a token stays open. */
 const keptMs = 1_000;
 const maxKept = 256;
 
@@ -13,20 +19,36 @@ export interface OpenGrant extends UnsealedToken {
 /**
  * Opens tokens, and remembers for a second what it opened: clients that fetch one object in
  * ranges send the same token many times a second. Everything that can change is still asked each
- * time: expiry, principal, access, version and claim.
+ * time: the key, expiry, principal, access, version and claim.
  */
-export function createGrantOpener(sealer: Sealer): (token: string, now: number) => OpenGrant {
-  const kept = new Map<string, { readonly grant: OpenGrant; readonly until: number }>();
+export function createGrantOpener(
+  sealer: Sealer,
+  keys: KeyRing,
+): (token: string, now: number) => OpenGrant {
+  const kept = new Map<string, Kept>();
+  // another array once the ring was replaced, even by one with a key of that name
+  const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
   return (token, now) => {
     const known = kept.get(token);
-    if (known && now < known.until && now < known.grant.expiresAt + clockSkewMs) return known.grant;
+    if (known && isGood(known, now) && known.key === keyOf(token)) return known.grant;
     kept.delete(token);
     const grant = withMemory(sealer.unseal("download", token, { now }));
     if (kept.size >= maxKept) kept.delete(kept.keys().next().value!);
-    kept.set(token, { grant, until: now + keptMs });
+    kept.set(token, { grant, key: keyOf(token), until: now + keptMs });
     return grant;
   };
+}
+
+interface Kept {
+  readonly grant: OpenGrant;
+  /** What it was opened with. */
+  readonly key: unknown;
+  readonly until: number;
+}
+
+function isGood({ grant, until }: Kept, now: number): boolean {
+  return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
 function withMemory(grant: UnsealedToken): OpenGrant {

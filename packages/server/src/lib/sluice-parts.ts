@@ -105,7 +105,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onError,
     mapper,
     access,
-    openToken: createGrantOpener(sealer),
+    openToken: createGrantOpener(sealer, keys),
     cursors: createTextSealer({ keys, purpose: "cursor" }),
     state: options.state ?? createMemoryStateStore(),
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
