@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
@@ -16,11 +17,10 @@ async function startSaving(
   url: string,
   directory: string,
   connections: number,
-  times = Number.POSITIVE_INFINITY,
+  ...times: readonly (string | number)[]
 ): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [script, url, directory, `${connections}`, `${times}`], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const args = [script, url, directory, connections, ...times].map(String);
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   await told(child, "ready");
   return child;
 }
@@ -80,17 +80,52 @@ test(
   },
 );
 
-test("processes that save the same resource to the same folder never publish each other's bytes", async () => {
+test("processes that save the same resource to the same folder, and break off, never disturb each other", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-"));
   await using server = await startFileServer({ content });
   const script = inject("programs")["packages/client/test/saving-process.ts"]!;
+  // a file has a hundred names in a folder
+  const [processes, saves] = process.env["SLUICE_DEEP"] ? [8, 12] : [3, 3];
   const savers = await Promise.all(
-    [1, 2, 3].map(() => startSaving(script, server.url, root, 1, 3)),
+    Array.from({ length: processes }, () =>
+      startSaving(script, server.url, root, 1, saves, "break-off"),
+    ),
   );
   const ends = await Promise.all(savers.map(exitOf));
-  expect(ends).toEqual([0, 0, 0]);
+  expect(ends).toEqual(savers.map(() => 0));
   const finals = (await readdir(root)).filter((name) => !name.startsWith("."));
-  expect(finals.length).toBe(9);
+  expect(finals).toHaveLength(processes * saves);
+  for (const name of finals)
+    expect((await readFile(join(root, name))).equals(content), name).toBe(true);
+  await rm(root, { recursive: true });
+});
+
+test("what another process takes for nobody's is still whose it is, and both saves succeed", async () => {
+  const root = await mkdtemp(join(tmpdir(), "sluice-"));
+  let slow: ServerResponse | undefined;
+  await using server = await startFileServer({
+    content,
+    before(_req, res) {
+      if (slow) return false;
+      slow = res;
+      const named = { etag: '"v1"', "mcp-resource-uri": "x://a/b.bin" };
+      res.writeHead(200, { ...named, "content-length": content.length });
+      res.write(content.subarray(0, 1_000_000));
+      return true;
+    },
+  });
+  const script = inject("programs")["packages/client/test/saving-process.ts"]!;
+  const other = await startSaving(script, server.url, root, 1, 1);
+  const isRecord = (name: string): boolean => name.endsWith(".json");
+  await expect.poll(async () => (await readdir(root)).some(isRecord)).toBe(true);
+  // a record that is being made by a writer that does not do it at once
+  await writeFile(join(root, (await readdir(root)).find(isRecord)!), "");
+  const stream = await streamResource(createRawClient(server.url, withStreaming()), "x://a/b.bin");
+  await stream.saveTo(root, { resume: true });
+  slow?.end(content.subarray(1_000_000));
+  expect(await exitOf(other)).toBe(0);
+  const finals = await readdir(root);
+  expect(finals).toHaveLength(2);
   for (const name of finals)
     expect((await readFile(join(root, name))).equals(content), name).toBe(true);
   await rm(root, { recursive: true });

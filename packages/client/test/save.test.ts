@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import {
-  link, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, utimes, writeFile,
+  link, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, utimes, writeFile,
 } from "node:fs/promises"; // prettier-ignore
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
@@ -387,146 +386,4 @@ test("orphans of crashed runs go after a day, kept ones after a week, other peop
   await (await open(server)).saveTo(directory);
   const left = [1, 2, 5, 6, 7].map((index) => ages[index]?.[0]);
   expect(new Set(await readdir(directory))).toEqual(new Set([...left, "b.bin"]));
-});
-
-/** Saves until some bytes are there, aborts, and gives what the folder holds then. */
-async function interruptAt(server: RawServer, bytes: number, connections = 1): Promise<string[]> {
-  const abort = new AbortController();
-  const reason = new Error("enough for now");
-  const stream = await open(server, { signal: abort.signal });
-  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-    if (receivedBytes >= bytes) abort.abort(reason);
-  };
-  const saving = stream.saveTo(directory, { resume: true, connections, onProgress });
-  await expect(saving).rejects.toBe(reason);
-  return readdir(directory);
-}
-
-test.each([1, 4])(
-  "a save over %i connections that was interrupted goes on where it stopped",
-  async (connections) => {
-    const file: ServedFile = { content };
-    await using server = await startFileServer(file);
-    const left = await interruptAt(server, 6_000_000, connections);
-    expect(left.every((name) => /^\.[0-9a-f]{32}\.kept(\.json)?$/.test(name))).toBe(true);
-    expect(left).toHaveLength(2);
-    const saved = await (await open(server)).saveTo(directory, { resume: true, connections });
-    expect(saved.sha256).toBe(sha256);
-    expect(saved.resumedBytes).toBeGreaterThan(500_000);
-    expect(await readdir(directory)).toEqual(["b.bin"]);
-  },
-);
-
-test("a broken connection leaves the bytes for a later run, too", async () => {
-  const file: ServedFile = { content, breakAfter: 4_000_000 };
-  await using server = await startFileServer(file);
-  const stream = await open(server);
-  file.before = (_req, res) => {
-    res.destroy();
-    return true;
-  };
-  const saving = stream.saveTo(directory, { resume: true });
-  await expect(saving).rejects.toMatchObject({ retryable: true });
-  delete file.before;
-  delete file.breakAfter;
-  const saved = await (await open(server)).saveTo(directory, { resume: true });
-  expect(saved.sha256).toBe(sha256);
-  // nothing that had arrived is fetched again
-  expect(saved.resumedBytes).toBe(4_000_000);
-});
-
-test("kept bytes of another version, or that anybody touched, are not gone on from", async () => {
-  const doubts: Record<string, (kept: string, file: ServedFile) => Promise<unknown> | void> = {
-    "a new version": (_kept, file) =>
-      void Object.assign(file, { content: Buffer.alloc(9_000_001, "n"), etag: '"v2"' }),
-    "no tag any more": (_kept, file) => void (file.etag = undefined),
-    "a record cut short": (kept) => truncate(`${kept}.json`, 20),
-    "no record": (kept) => rm(`${kept}.json`),
-    "fewer bytes than recorded": (kept) => truncate(kept, 1_000),
-    "a link in its place": async (kept) => {
-      await rm(kept);
-      await symlink("/etc/hostname", kept);
-    },
-    "a second name": (kept) => link(kept, `${kept}.other`),
-  };
-  for (const [doubt, sow] of Object.entries(doubts)) {
-    const file: ServedFile = { content, etag: '"v1"' };
-    await using server = await startFileServer(file);
-    const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
-    await sow(join(directory, name), file);
-    const saved = await (await open(server)).saveTo(directory, { resume: true });
-    expect([doubt, saved.resumedBytes]).toEqual([doubt, 0]);
-    expect(saved.sha256, doubt).toBe(sha(file.content));
-    await rm(directory, { recursive: true });
-    await mkdir(directory);
-  }
-});
-
-test("altered kept bytes never become a file where a digest is promised", async () => {
-  const file: ServedFile = { content, digest: formatReprDigest(sha256) };
-  await using server = await startFileServer(file);
-  const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
-  await writeFile(join(directory, name), Buffer.alloc(3), { flag: "r+" });
-  await expect((await open(server)).saveTo(directory, { resume: true })).rejects.toMatchObject({
-    code: "corrupt",
-  });
-  expect(await readdir(directory)).toEqual([]);
-  const saved = await (await open(server)).saveTo(directory, { resume: true });
-  expect(saved.sha256).toBe(sha256);
-});
-
-test("a hidden file that somebody replaced is neither published nor deleted", async () => {
-  await using server = await startFileServer({ content });
-  for (const resume of [false, true]) {
-    const stream = await open(server);
-    let planted: string | undefined;
-    const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-      if (planted !== undefined || receivedBytes < 3_000_000) return;
-      planted = readdirSync(directory).find((name) => /^\.\w+\.(part|kept)$/.test(name));
-      rmSync(join(directory, planted as string));
-      writeFileSync(join(directory, planted as string), "planted");
-    };
-    const saving = stream.saveTo(directory, { resume, onProgress });
-    await expect(saving).rejects.toMatchObject({ code: "corrupt" });
-    expect(await readdir(directory)).toEqual([planted]);
-    expect(await readFile(join(directory, planted as string), "utf8")).toBe("planted");
-    await rm(join(directory, planted as string));
-  }
-});
-
-test("a resumable save claims its hidden file before the first byte, and lets go when it ends", async () => {
-  await using server = await startFileServer({ content });
-  const record = (): { pid?: number } => {
-    const name = readdirSync(directory).find((entry) => entry.endsWith(".json"));
-    return JSON.parse(readFileSync(join(directory, name as string), "utf8"));
-  };
-  let pid: number | undefined;
-  const stream = await open(server);
-  const onProgress = (): void => void (pid ??= record().pid);
-  await stream.saveTo(directory, { resume: true, onProgress });
-  expect(pid).toBe(process.pid);
-  expect(await readdir(directory)).toEqual(["b.bin"]);
-  await interruptAt(server, 5_000_000);
-  expect(record().pid).toBeUndefined();
-});
-
-test("a record that is a pipe, a device or somebody's endless file is none", async () => {
-  const file: ServedFile = { content };
-  await using server = await startFileServer(file);
-  const [name = ""] = (await interruptAt(server, 6_000_000)).toSorted();
-  await rm(join(directory, `${name}.json`));
-  await symlink("/dev/zero", join(directory, `${name}.json`));
-  const saved = await (await open(server)).saveTo(directory, { resume: true });
-  expect([saved.resumedBytes, saved.sha256]).toEqual([0, sha256]);
-});
-
-test("two saves of the same resource at once do not share a part file", async () => {
-  await using server = await startFileServer({ content });
-  const streams = await Promise.all([open(server), open(server), open(server)]);
-  const saved = await Promise.all(
-    streams.map((stream) => stream.saveTo(directory, { resume: true })),
-  );
-  expect(saved.map((file) => file.sha256)).toEqual([sha256, sha256, sha256]);
-  expect(new Set(saved.map(({ path }) => path)).size).toBe(3);
-  expect(await readdir(directory)).toHaveLength(3);
 });

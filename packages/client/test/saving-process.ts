@@ -1,21 +1,29 @@
-import { SluiceError } from "@sluice/client";
 import { streamResource, withStreaming } from "@sluice/client/node";
 import { createRawClient } from "./raw-client.ts";
 
-// saves one resource so many times, or for ever, until somebody kills the process
-const [url = "", directory = "", connections = "1", times = "Infinity"] = process.argv.slice(2);
+// saves one resource so many times, or for ever, until somebody kills the process; with "abort" it
+// breaks every save off in the middle first, and then goes on with it
+const [url = "", directory = "", connections = "1", times = "Infinity", mode] =
+  process.argv.slice(2);
 const client = createRawClient(url, withStreaming());
 process.stdout.write("ready\n");
-for (let saved = 0; saved < Number(times);) {
-  const stream = await streamResource(client, "x://a/b.bin");
-  try {
-    await stream.saveTo(directory, { connections: Number(connections), resume: true });
-  } catch (error) {
-    // another process took its part file: it published nothing, and may save again
-    if (times !== "Infinity" && SluiceError.is(error) && error.code === "corrupt") continue;
-    throw error;
-  }
-  saved++;
+for (let saved = 0; saved < Number(times); saved++) {
+  if (mode === "abort") await saveUpTo(1_000_000);
+  await saveUpTo(Number.POSITIVE_INFINITY);
   process.stdout.write("saved\n");
 }
 process.exit();
+
+async function saveUpTo(mostBytes: number): Promise<void> {
+  const abort = new AbortController();
+  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
+    if (receivedBytes > mostBytes) abort.abort();
+  };
+  try {
+    const stream = await streamResource(client, "x://a/b.bin", { signal: abort.signal });
+    const options = { connections: Number(connections), resume: true, onProgress };
+    await stream.saveTo(directory, options);
+  } catch (error) {
+    if (!abort.signal.aborted || error !== abort.signal.reason) throw error;
+  }
+}

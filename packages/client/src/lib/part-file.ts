@@ -52,9 +52,9 @@ interface Block {
   readonly releases: (() => void)[];
 }
 
-/** Names of part files: nobody can guess one and plant something there. */
-function randomPartName(): string {
-  return `.${randomBytes(16).toString("hex")}.part`;
+/** A name that nobody else has, and nobody can guess to plant something there; `kept` ones stay longer. */
+export function randomPartName(ending: "part" | "kept" = "part"): string {
+  return `.${randomBytes(16).toString("hex")}.${ending}`;
 }
 
 /** Creates a part file in a directory; it did not exist before and no link is followed. */

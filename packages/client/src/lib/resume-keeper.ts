@@ -1,7 +1,12 @@
+import { unlink } from "node:fs/promises";
+import { basename } from "node:path";
 import type { PartFile } from "./part-file.ts";
-import { forgetKept, writeRecord, type KeptVersion } from "./resume-record.ts";
+import { readRecord, thisProcess, writeRecord, type KeptVersion } from "./resume-record.ts";
 
-/** Keeps the record of a resumable part file true to what is on the disk. */
+/**
+ * Keeps the record of a resumable part file true to what is on the disk. A record that names
+ * another part file belongs to another save: it stays as it is, and this one cannot be gone on with.
+ */
 export interface ResumeKeeper {
   /** Bytes arrived: now and then the record follows, so that a crash loses little. */
   note(): void;
@@ -9,24 +14,32 @@ export interface ResumeKeeper {
   keep(): Promise<boolean>;
   /** The part file begins anew: there is nothing to go on from until bytes arrive again. */
   reset(): Promise<void>;
-  /** Deletes the record, and with it the claim on the part file. */
+  /** Deletes the record. */
   forget(): Promise<void>;
 }
 
 /** A keeper for a part file; `version` tells which version of the resource its bytes belong to. */
 export function createResumeKeeper(
   part: PartFile,
+  recordPath: string,
   version: () => KeptVersion | undefined,
 ): ResumeKeeper {
+  const name = basename(part.path);
   let last = Date.now();
   let writing: Promise<unknown> = Promise.resolve();
 
-  async function record(pid?: number): Promise<boolean> {
+  async function isAnothers(): Promise<boolean> {
+    const there = await readRecord(recordPath);
+    return there !== undefined && there.part !== name;
+  }
+
+  async function record(state: "written" | "over"): Promise<boolean> {
     const of = version();
     const keptBytes = part.gapless();
-    if (!of || keptBytes === 0) return false;
+    if (!of || keptBytes === 0 || (await isAnothers())) return false;
     await part.sync();
-    await writeRecord(part.path, { ...of, keptBytes, ...(pid !== undefined && { pid }) });
+    const writer = state === "written" && { writer: thisProcess() };
+    await writeRecord(recordPath, { ...of, part: name, keptBytes, ...writer });
     return true;
   }
 
@@ -34,22 +47,23 @@ export function createResumeKeeper(
     note() {
       if (Date.now() - last < everyMs) return;
       last = Date.now();
-      writing = writing.then(() => record(process.pid)).catch(() => {});
+      writing = writing.then(() => record("written")).catch(() => {});
     },
     async keep() {
       await writing;
       // what had arrived when the transfer broke, and not only what was written by then
       await part.flush().catch(() => {});
-      return record().catch(() => false);
+      return record("over").catch(() => false);
     },
     async reset() {
       await writing;
       const of = version();
-      if (of) await writeRecord(part.path, { ...of, keptBytes: 0, pid: process.pid });
+      if (!of || (await isAnothers())) return;
+      await writeRecord(recordPath, { ...of, part: name, keptBytes: 0, writer: thisProcess() });
     },
     async forget() {
       await writing;
-      await forgetKept(part.path);
+      if (!(await isAnothers())) await unlink(recordPath).catch(() => {});
     },
   };
 }

@@ -1,18 +1,11 @@
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { CheckedAnswer } from "./check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
+import { openKept } from "./kept-part.ts";
 import { createPartFile, type PartFile } from "./part-file.ts";
 import { createResumeKeeper } from "./resume-keeper.ts";
-import {
-  claimKept,
-  forgetKept,
-  keptName,
-  reopenKept,
-  sweepOrphans,
-  type KeptClaim,
-  type KeptVersion,
-} from "./resume-record.ts";
+import { recordName, sweepOrphans, type KeptVersion } from "./resume-record.ts";
 import { ensureFree, ensureSpace, publishFile, resolveTarget } from "./save-target.ts";
 import type { TransferCount } from "./stream-options.ts";
 import { ensureDigest, type OpenedResource } from "./stream-resource.ts";
@@ -61,41 +54,24 @@ export async function saveResource(
   const { facts } = opened;
   const { overwrite = false, resume = false } = options;
   const version = versionOf(facts.uri, opened.receiver.latest());
-  let claim: KeptClaim | undefined;
   try {
     const target = await resolveTarget(path, options.name ?? facts.name);
     const { directory } = target;
     await ensureFree(target, overwrite);
     await opened.agree(path);
     await sweepOrphans(directory, Date.now());
-    const kept = join(directory, keptName(facts.uri, directory, target.name));
-    claim = resume && version ? await claimKept(kept, version) : undefined;
-    const part = claim && version ? await openKept(kept, claim, version) : undefined;
+    const recordPath = join(directory, recordName(facts.uri, directory, target.name));
+    const kept = resume && version ? await openKept(recordPath, version) : undefined;
     return await fill(
-      part ?? (await createPartFile(directory)),
+      kept ?? (await createPartFile(directory)),
       opened,
       reopen,
       options,
-      part !== undefined,
+      kept && recordPath,
       ({ path: from }) => publishFile(from, target, overwrite),
     );
   } catch (error) {
     opened.cancel(error);
-    throw error;
-  } finally {
-    claim?.release();
-  }
-}
-
-/** The part file of a claimed name, gone on from or new. */
-async function openKept(path: string, claim: KeptClaim, version: KeptVersion): Promise<PartFile> {
-  try {
-    return (
-      (await reopenKept(path, claim.left, version)) ??
-      (await createPartFile(dirname(path), basename(path)))
-    );
-  } catch (error) {
-    await forgetKept(path);
     throw error;
   }
 }
@@ -105,15 +81,16 @@ async function fill(
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
   options: SaveOptions,
-  resumable: boolean,
+  recordPath: string | undefined,
   publish: (part: PartFile) => Promise<string>,
 ): Promise<SavedFile> {
   const { facts, settings, receiver } = opened;
   const resumedBytes = part.gapless();
   const current = { opened };
-  const keeper = resumable
-    ? createResumeKeeper(part, () => versionOf(facts.uri, current.opened.receiver.latest()))
-    : undefined;
+  const latest = (): KeptVersion | undefined =>
+    versionOf(facts.uri, current.opened.receiver.latest());
+  const keeper =
+    recordPath === undefined ? undefined : createResumeKeeper(part, recordPath, latest);
   const filling: Filling = { part, keeper, onProgress: options.onProgress ?? settings.onProgress };
   const aborted = (): boolean => settings.signal.aborted;
   try {

@@ -1,0 +1,233 @@
+import { createHash } from "node:crypto";
+import {
+  link, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, truncate, writeFile,
+} from "node:fs/promises"; // prettier-ignore
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { formatReprDigest } from "@sluice/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { thisProcess, type ResumeRecord } from "../src/lib/resume-record.ts";
+import { startFileServer, type ServedFile } from "./file-server.ts";
+import { createRawClient } from "./raw-client.ts";
+import type { RawServer } from "./raw-server.ts";
+
+type Writer = ReturnType<typeof thisProcess>;
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "sluice-"));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const content = Buffer.alloc(9_000_001, "The quick brown fox ");
+const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const sha256 = sha(content);
+
+function open(
+  server: RawServer,
+  options: Parameters<typeof streamResource>[2] = {},
+): Promise<SavableStream> {
+  return streamResource(createRawClient(server.url, withStreaming()), "x://a/b.bin", {
+    timeouts: { pauseScale: 0 },
+    ...options,
+  });
+}
+
+/** Paths of the part file and the record that an interrupted save left in the folder. */
+async function keptFiles(): Promise<{ readonly part: string; readonly record: string }> {
+  const [part = "", record = ""] = (await readdir(directory))
+    .toSorted((a, b) => a.length - b.length)
+    .map((name) => join(directory, name));
+  return { part, record };
+}
+
+/** Saves until some bytes are there, aborts, and gives what the folder holds then. */
+async function interruptAt(server: RawServer, bytes: number, connections = 1): Promise<string[]> {
+  const abort = new AbortController();
+  const reason = new Error("enough for now");
+  const stream = await open(server, { signal: abort.signal });
+  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
+    if (receivedBytes >= bytes) abort.abort(reason);
+  };
+  const saving = stream.saveTo(directory, { resume: true, connections, onProgress });
+  await expect(saving).rejects.toBe(reason);
+  return readdir(directory);
+}
+
+test.each([1, 4])(
+  "a save over %i connections that was interrupted goes on where it stopped",
+  async (connections) => {
+    const file: ServedFile = { content };
+    await using server = await startFileServer(file);
+    const left = await interruptAt(server, 6_000_000, connections);
+    expect(left.every((name) => /^\.[0-9a-f]{32}\.kept(\.json)?$/.test(name))).toBe(true);
+    expect(left).toHaveLength(2);
+    const saved = await (await open(server)).saveTo(directory, { resume: true, connections });
+    expect(saved.sha256).toBe(sha256);
+    expect(saved.resumedBytes).toBeGreaterThan(500_000);
+    expect(await readdir(directory)).toEqual(["b.bin"]);
+  },
+);
+
+test("a broken connection leaves the bytes for a later run, too", async () => {
+  const file: ServedFile = { content, breakAfter: 4_000_000 };
+  await using server = await startFileServer(file);
+  const stream = await open(server);
+  file.before = (_req, res) => {
+    res.destroy();
+    return true;
+  };
+  const saving = stream.saveTo(directory, { resume: true });
+  await expect(saving).rejects.toMatchObject({ retryable: true });
+  delete file.before;
+  delete file.breakAfter;
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect(saved.sha256).toBe(sha256);
+  // nothing that had arrived is fetched again
+  expect(saved.resumedBytes).toBe(4_000_000);
+});
+
+test("kept bytes of another version, or that anybody touched, are not gone on from", async () => {
+  const otherPart = `.${"0123456789abcdef".repeat(2)}.kept`;
+  const name = async (record: string, part: string): Promise<void> =>
+    writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), part }));
+  type Sow = (kept: Awaited<ReturnType<typeof keptFiles>>, file: ServedFile) => unknown;
+  const doubts: Record<string, Sow> = {
+    "a new version": (_kept, file) =>
+      void Object.assign(file, { content: Buffer.alloc(9_000_001, "n"), etag: '"v2"' }),
+    "no tag any more": (_kept, file) => void (file.etag = undefined),
+    "a record cut short": ({ record }) => truncate(record, 20),
+    "an empty record": ({ record }) => truncate(record, 0),
+    "no record": ({ record }) => rm(record),
+    "a record of a part that is not there": ({ record }) => name(record, otherPart),
+    "a part with another kind of name": async ({ part, record }) => {
+      await rename(part, join(directory, "mine.bin"));
+      await name(record, "mine.bin");
+    },
+    "a part elsewhere": async ({ part, record }) => {
+      await mkdir(join(directory, "f"));
+      await rename(part, join(directory, "f", otherPart));
+      await name(record, `f/${otherPart}`);
+    },
+    "fewer bytes than recorded": ({ part }) => truncate(part, 1_000),
+    "a link in its place": async ({ part }) => {
+      await rm(part);
+      await symlink("/etc/hostname", part);
+    },
+    "a second name": ({ part }) => link(part, `${part}.other`),
+  };
+  for (const [doubt, sow] of Object.entries(doubts)) {
+    const file: ServedFile = { content, etag: '"v1"' };
+    await using server = await startFileServer(file);
+    await interruptAt(server, 1_500_000);
+    await sow(await keptFiles(), file);
+    const saved = await (await open(server)).saveTo(directory, { resume: true });
+    expect([doubt, saved.resumedBytes]).toEqual([doubt, 0]);
+    expect(saved.sha256, doubt).toBe(sha(file.content));
+    await rm(directory, { recursive: true });
+    await mkdir(directory);
+  }
+});
+
+test("altered kept bytes never become a file where a digest is promised", async () => {
+  const file: ServedFile = { content, digest: formatReprDigest(sha256) };
+  await using server = await startFileServer(file);
+  await interruptAt(server, 6_000_000);
+  await writeFile((await keptFiles()).part, Buffer.alloc(3), { flag: "r+" });
+  await expect((await open(server)).saveTo(directory, { resume: true })).rejects.toMatchObject({
+    code: "corrupt",
+  });
+  expect(await readdir(directory)).toEqual([]);
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect(saved.sha256).toBe(sha256);
+});
+
+test("a hidden file that somebody replaced is neither published nor deleted", async () => {
+  await using server = await startFileServer({ content });
+  for (const resume of [false, true]) {
+    const stream = await open(server);
+    let planted: string | undefined;
+    const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
+      if (planted !== undefined || receivedBytes < 3_000_000) return;
+      planted = readdirSync(directory).find((name) => /^\.\w+\.(part|kept)$/.test(name));
+      rmSync(join(directory, planted as string));
+      writeFileSync(join(directory, planted as string), "planted");
+    };
+    const saving = stream.saveTo(directory, { resume, onProgress });
+    await expect(saving).rejects.toMatchObject({ code: "corrupt" });
+    expect(await readdir(directory)).toEqual([planted]);
+    expect(await readFile(join(directory, planted as string), "utf8")).toBe("planted");
+    await rm(join(directory, planted as string));
+  }
+});
+
+test("a resumable save is recorded before the first byte, and lets go when it ends", async () => {
+  await using server = await startFileServer({ content });
+  const record = (): Partial<ResumeRecord> => {
+    const name = readdirSync(directory).find((entry) => entry.endsWith(".json"));
+    return JSON.parse(readFileSync(join(directory, name as string), "utf8"));
+  };
+  let first: Partial<ResumeRecord> | undefined;
+  const stream = await open(server);
+  const onProgress = (): void => void (first ??= record());
+  await stream.saveTo(directory, { resume: true, onProgress });
+  expect(first).toMatchObject({ keptBytes: 0, writer: { pid: process.pid } });
+  expect(await readdir(directory)).toEqual(["b.bin"]);
+  await interruptAt(server, 5_000_000);
+  expect(record().writer).toBeUndefined();
+  expect(record().part).not.toBe(first?.part);
+});
+
+test.each<[whose: string, writer: (mine: Writer) => Partial<Writer>, resumes: boolean]>([
+  ["this very process", () => ({}), false],
+  ["another process that runs", () => ({ pid: process.ppid }), false],
+  ["any process of another host", () => ({ host: "elsewhere", pid: 2 ** 22 + 1 }), false],
+  [
+    "an earlier process that had this id",
+    ({ startedMs }) => ({ startedMs: startedMs - 5_000 }),
+    true,
+  ],
+  ["a process that is over", () => ({ pid: 2 ** 22 + 1 }), true],
+])("what %s writes is gone on with, or left alone", async (_whose, change, resumes) => {
+  await using server = await startFileServer({ content });
+  await interruptAt(server, 3_000_000);
+  const { part, record } = await keptFiles();
+  const writer = { ...thisProcess(), ...change(thisProcess()) };
+  const claimed = JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), writer });
+  await writeFile(record, claimed);
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect([saved.sha256, saved.resumedBytes > 0]).toEqual([sha256, resumes]);
+  const left = resumes ? [] : [basename(part), basename(record)];
+  expect(new Set(await readdir(directory))).toEqual(new Set([...left, "b.bin"]));
+  const said = await readFile(record, "utf8").catch(() => undefined);
+  expect(said).toBe(resumes ? undefined : claimed);
+});
+
+test("a record that is a pipe, a device or somebody's endless file is none", async () => {
+  const file: ServedFile = { content };
+  await using server = await startFileServer(file);
+  await interruptAt(server, 6_000_000);
+  const { record } = await keptFiles();
+  await rm(record);
+  await symlink("/dev/zero", record);
+  const saved = await (await open(server)).saveTo(directory, { resume: true });
+  expect([saved.resumedBytes, saved.sha256]).toEqual([0, sha256]);
+});
+
+test.each([false, true])(
+  "saves of the same resource at once share nothing, and one goes on with what was left: %s",
+  async (left) => {
+    await using server = await startFileServer({ content });
+    if (left) await interruptAt(server, 3_000_000);
+    const streams = await Promise.all(Array.from({ length: 4 }, () => open(server)));
+    const saved = await Promise.all(
+      streams.map((stream) => stream.saveTo(directory, { resume: true })),
+    );
+    expect(saved.map((file) => file.sha256)).toEqual(streams.map(() => sha256));
+    expect(new Set(saved.map(({ path }) => path)).size).toBe(4);
+    expect(saved.filter((file) => file.resumedBytes > 0)).toHaveLength(left ? 1 : 0);
+    expect(await readdir(directory)).toHaveLength(4);
+  },
+);
