@@ -73,6 +73,35 @@ describe("a transfer", () => {
     expect(ended.mock.calls).toEqual([[arrival.ref.streamId, undefined]]);
   });
 
+  test.each([
+    ["a sender that drips is late", 1, 0, "timeout"],
+    ["one that is as fast as 4 KiB a second is not", 40_960, 0, "complete"],
+    ["nor is one whose reader is slow", 1, 20_000, "complete"],
+  ])("%s", async (_what, bytesAtOnce, readerMs, expected) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const size = 20 * bytesAtOnce;
+    const { begin, ended } = receive({ maxBinarySize: size });
+    const { opened, arrival } = begin({ size });
+    const reader = opened.body.getReader();
+    const reading = (async () => {
+      for (let left = size; left > 0;) {
+        left -= (await reader.read()).value!.length;
+        if (readerMs > 0) await new Promise((resolve) => setTimeout(resolve, readerMs));
+      }
+      return "complete";
+    })().catch(({ code }: { code: string }) => code);
+    for (let n = 0; n < 20; n += 1) {
+      await vi.advanceTimersByTimeAsync(10_000);
+      void arrival.write(new Uint8Array(bytesAtOnce));
+    }
+    await vi.advanceTimersByTimeAsync(1);
+    arrival.end();
+    await vi.advanceTimersByTimeAsync(readerMs * 20);
+    expect(await reading).toBe(expected);
+    expect(ended).toHaveBeenCalledTimes(1);
+  });
+
   test("of no bytes is complete", async () => {
     const { begin, inbox } = receive();
     const { opened, arrival } = begin({ size: 0 });

@@ -74,7 +74,7 @@ test("messages and frames come out the same wherever the pipe cuts them [BINARY/
     for (let at = 0; at < stream.length; at += step)
       void parser.push(stream.subarray(at, at + step));
     expect(found).toEqual(expected);
-    expect(parser.isInFrame).toBe(false);
+    expect(parser.isWithin).toBe(false);
   }
 });
 
@@ -82,7 +82,7 @@ test("where a frame is announced, text is neither a message nor a header", () =>
   const { taker, found } = listen();
   const parser = new FrameParser(taker, limits);
   void parser.push(text('{"@1":1}\n'));
-  expect(parser.isInFrame).toBe(true);
+  expect(parser.isWithin).toBe(true);
   expect(() => parser.push(text('{"id":1,"method":"tools/call"}\n'))).toThrow(
     expect.objectContaining({ code: "protocol" }),
   );

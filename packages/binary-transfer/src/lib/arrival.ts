@@ -2,12 +2,16 @@ import { createSha256, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage";
 import { ByteQueue } from "./byte-queue.ts";
+import { Pace } from "./pace.ts";
 
 /** What an arrival may take. */
 export interface ArrivalOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`. */
+  /**
+   * Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`; as many of
+   * waiting for less than 4 KiB a second do, too.
+   */
   readonly idleMs: number;
   /** Bytes came. */
   readonly onWrite?: () => void;
@@ -27,7 +31,10 @@ export class Arrival {
   readonly #queue = new ByteQueue();
   readonly #hash;
   #received = 0;
+  readonly #pace: Pace;
   #touchedAt = performance.now();
+  /** Since when a reader waits, where one does. */
+  #askedAt = 0;
   #timer: ReturnType<typeof setTimeout>;
   /** Set once it is over. */
   #outcome: { readonly error?: unknown } | undefined;
@@ -41,6 +48,7 @@ export class Arrival {
     this.ref = ref;
     this.#options = options;
     this.#hash = ref.checksum === undefined ? undefined : createSha256();
+    this.#pace = new Pace(options.idleMs);
     this.#timer = this.#watch(options.idleMs);
   }
 
@@ -61,8 +69,15 @@ export class Arrival {
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length > 0) this.#options.onWrite?.();
     if (this.#outcome || chunk.length === 0) return undefined;
+    // the time in which nobody asked is the reader's
+    const since = this.#wakeReader ? Math.max(this.#askedAt, this.#touchedAt) : performance.now();
+    this.#pace.spend(performance.now() - since, chunk.length);
     this.touch();
     this.#received += chunk.length;
+    if (this.#pace.leftMs < 0) {
+      this.fail(new SluiceError("timeout", `binary: ${this.#name}: it comes too slowly`));
+      return undefined;
+    }
     if (this.#isComplete || this.#received > this.ref.size) {
       this.fail(new SluiceError("protocol", `binary: ${this.#name}: more bytes than announced`));
       return undefined;
@@ -138,6 +153,7 @@ export class Arrival {
         if ("error" in this.#outcome) throw this.#outcome.error;
         return undefined;
       }
+      this.#askedAt = performance.now();
       await new Promise<void>((resolve) => (this.#wakeReader = resolve));
     }
   }

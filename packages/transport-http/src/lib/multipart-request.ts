@@ -6,7 +6,7 @@ import {
   receiveParts,
   type RpcCall,
 } from "@sluice/binary-transfer/multipart";
-import type { BinaryPeer } from "@sluice/binary-transfer";
+import { Pace, type BinaryPeer } from "@sluice/binary-transfer";
 
 /** A request of several parts, as far as its JSON was read. */
 export interface MultipartRequest {
@@ -54,27 +54,22 @@ export async function readMultipartRequest(
   }
 }
 
-const minBytesPerSecond = 4_096;
-const paceMs = 20_000;
+/** Milliseconds of waiting for less than 4 KiB a second. */
+const graceMs = 20_000;
 
 /** The chunks of a body. A sender that is waited for too long for too little is given up with `timeout`. */
 function readAtPace(
   source: ReadableStreamDefaultReader<Uint8Array>,
 ): () => Promise<Uint8Array | undefined> {
-  let waitedMs = 0;
-  let bytes = 0;
+  const pace = new Pace(graceMs);
   return async () => {
     const at = performance.now();
     const { value } = await source.read().catch((cause: unknown) => {
       throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
     });
     // the time in which nobody asked is the reader's
-    waitedMs += performance.now() - at;
-    bytes += value?.length ?? 0;
-    if (waitedMs < paceMs) return value;
-    if (bytes < (minBytesPerSecond * waitedMs) / 1_000)
-      throw new SluiceError("timeout", "http: the body comes too slowly");
-    waitedMs = bytes = 0;
+    pace.spend(performance.now() - at, value?.length ?? 0);
+    if (pace.leftMs < 0) throw new SluiceError("timeout", "http: the body comes too slowly");
     return value;
   };
 }

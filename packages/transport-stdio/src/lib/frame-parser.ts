@@ -1,3 +1,4 @@
+import { ByteQueue } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import {
   frameKindOf,
@@ -43,8 +44,8 @@ export class FrameParser {
   readonly #taker: FrameTaker;
   readonly #maxLineBytes: number;
   #state: "boundary" | "line" | "header" | "payload" = "boundary";
-  #line: Buffer[] = [];
-  #lineBytes = 0;
+  /** The beginning of a message. A peer may send it in single bytes. */
+  readonly #line = new ByteQueue();
   readonly #header = Buffer.alloc(headerBytes);
   #filled = 0;
   /** Kind of the frame under way; `undefined` for a whole transfer. */
@@ -58,9 +59,9 @@ export class FrameParser {
     this.#maxLineBytes = maxLineBytes;
   }
 
-  /** True while a frame is announced or not complete: no message can come before its end. */
-  get isInFrame(): boolean {
-    return this.#state === "header" || this.#state === "payload" || this.#following > 0;
+  /** True while a frame is announced, or it or a message is not complete: nothing else can come before its end. */
+  get isWithin(): boolean {
+    return this.#state !== "boundary" || this.#following > 0;
   }
 
   /**
@@ -97,17 +98,24 @@ export class FrameParser {
     }
     const found = bytes.indexOf(lineFeed, at);
     const end = found === -1 ? bytes.length : found;
-    this.#lineBytes += end - at;
-    if (this.#lineBytes > this.#maxLineBytes)
+    const piece = bytes.subarray(at, end);
+    if (this.#line.bytes + piece.length > this.#maxLineBytes)
       throw new SluiceError("too_large", `stdio: a message over ${this.#maxLineBytes} bytes`);
-    this.#line.push(bytes.subarray(at, end));
-    if (found === -1) return end;
-    const text = (this.#line.length === 1 ? this.#line[0]! : Buffer.concat(this.#line)).toString();
-    this.#line = [];
-    this.#lineBytes = 0;
+    if (found === -1) {
+      this.#line.push(piece);
+      return end;
+    }
+    const text = this.#takeText(piece);
     this.#state = "boundary";
     this.#following = this.#taker.line(text.endsWith("\r") ? text.slice(0, -1) : text);
     return end + 1;
+  }
+
+  #takeText(last: Buffer): string {
+    if (this.#line.bytes === 0) return last.toString();
+    const pieces: Uint8Array[] = [];
+    for (let piece = this.#line.shift(); piece; piece = this.#line.shift()) pieces.push(piece);
+    return Buffer.concat([...pieces, last]).toString();
   }
 
   #takeHeader(bytes: Buffer, at: number): number {

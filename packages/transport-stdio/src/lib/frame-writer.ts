@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { discardBytes, PeerWatch, type OutgoingStream } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
@@ -9,9 +9,11 @@ import { OutgoingTransfer } from "./outgoing-transfer.ts";
 export interface FrameWriterOptions {
   /** Bytes that the receiver said it takes of an interleaved stream before it asks for more. */
   readonly windowBytes: () => number;
-  /** Milliseconds without progress that end a transfer. */
+  /** Milliseconds without progress that end a transfer, and where it is the pipe that takes nothing, everything. */
   readonly stallMs: number;
-  /** Nothing more can be said to the other end: a whole transfer broke off in its middle. */
+  /** Bytes of messages that may wait for the pipe. */
+  readonly maxBufferedBytes: number;
+  /** Nothing more can be said to the other end: a whole transfer broke off in its middle, or nothing is read there. */
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -20,6 +22,9 @@ const largestChunkBytes = 2 ** 19;
 
 /** Words about streams that wait for the pipe: far more than all streams that may be under way need. */
 const mostControls = 4_096;
+
+/** What a message costs that waits, beside its text. */
+const entryBytes = 512;
 
 interface Entry {
   readonly text: string;
@@ -36,7 +41,9 @@ interface Entry {
 export class FrameWriter {
   readonly #output: Writable;
   readonly #options: FrameWriterOptions;
+  readonly #watch: PeerWatch;
   readonly #entries: Entry[] = [];
+  #waitingBytes = 0;
   readonly #controls: Buffer[] = [];
   readonly #transfers = new Map<string, OutgoingTransfer>();
   readonly #closed = new AbortController();
@@ -51,12 +58,29 @@ export class FrameWriter {
   constructor(output: Writable, options: FrameWriterOptions) {
     this.#output = output;
     this.#options = options;
+    this.#watch = new PeerWatch({
+      graceMs: options.stallMs,
+      onLate: () =>
+        options.onFatal(
+          new SluiceError(
+            "timeout",
+            `stdio: the other end read nothing, or too little, for ${options.stallMs} ms`,
+          ),
+        ),
+    });
     void this.#run();
   }
 
-  /** Sends a message and what it refers to. Resolves when the message is in the pipe. */
+  /**
+   * Sends a message and what it refers to. Resolves when the message is in the pipe. Rejects with `interrupted`
+   * when the connection is closed, or ends because too many messages wait.
+   */
   send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
     const { signal } = this.#closed;
+    if (!signal.aborted && this.#waitingBytes > this.#options.maxBufferedBytes)
+      this.#options.onFatal(
+        new SluiceError("interrupted", "stdio: the other end does not read what is sent to it"),
+      );
     if (signal.aborted) {
       for (const stream of streams) discardBytes(stream, signal.reason);
       return Promise.reject(
@@ -68,6 +92,7 @@ export class FrameWriter {
     return new Promise((resolve, reject) => {
       const whole = streams.filter(({ ref }) => !ref.interleave);
       this.#entries.push({ text, whole, resolve, reject });
+      this.#waitingBytes += text.length + entryBytes;
       const windowBytes = this.#options.windowBytes();
       for (const stream of streams) {
         if (!stream.ref.interleave) continue;
@@ -110,6 +135,7 @@ export class FrameWriter {
   close(reason: unknown): void {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort(reason);
+    this.#watch.close();
     for (const transfer of this.#transfers.values()) transfer.end("aborted", reason);
     this.#transfers.clear();
     for (const { reject, whole } of this.#entries.splice(0)) {
@@ -139,6 +165,7 @@ export class FrameWriter {
   }
 
   async #sendEntry({ text, whole, resolve, reject }: Entry): Promise<void> {
+    this.#waitingBytes -= text.length + entryBytes;
     await this.#write(`${text}\n`);
     if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);
     else resolve();
@@ -167,7 +194,8 @@ export class FrameWriter {
         const chunk = await this.#withinStall(reader.next());
         signal.throwIfAborted();
         if (!chunk) break;
-        await this.#withinStall(this.#write(chunk));
+        await this.#write(chunk);
+        signal.throwIfAborted();
         sent += chunk.length;
       }
       reader.close();
@@ -210,9 +238,12 @@ export class FrameWriter {
     const { signal } = this.#closed;
     if (signal.aborted) return;
     const last = parts.length - 1;
+    const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+    this.#watch.begin(bytes);
     await new Promise<void>((resolve) => {
       const done = (): void => {
         this.#writing.delete(done);
+        this.#watch.moved(bytes);
         resolve();
       };
       this.#writing.add(done);

@@ -1,4 +1,4 @@
-import type { OutgoingStream } from "@sluice/binary-transfer/client";
+import { Pace, type OutgoingStream } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";
 
@@ -24,6 +24,8 @@ export class OutgoingTransfer {
   #credit: number;
   #sent = 0;
   #touchedAt = performance.now();
+  /** Of the receiver, while there is no credit. */
+  readonly #pace: Pace;
   #timer: NodeJS.Timeout;
 
   constructor(stream: OutgoingStream, options: OutgoingOptions) {
@@ -31,6 +33,7 @@ export class OutgoingTransfer {
     this.#options = options;
     this.#credit = options.windowBytes;
     this.#reader = createChunkReader(stream.source, stream.ref.size, options.chunkBytes);
+    this.#pace = new Pace(options.stallMs);
     this.#timer = this.#watch(options.stallMs);
     void this.#fill();
   }
@@ -55,6 +58,8 @@ export class OutgoingTransfer {
 
   /** The receiver takes more. */
   grant(bytes: number): void {
+    if (this.#chunk && !this.due) this.#pace.spend(performance.now() - this.#touchedAt, bytes);
+    if (this.#pace.leftMs < 0) this.#fail("it is taken too slowly");
     this.#credit = Math.min(this.#credit + bytes, Number.MAX_SAFE_INTEGER);
     this.#touchedAt = performance.now();
     this.#options.onReady();
@@ -91,13 +96,13 @@ export class OutgoingTransfer {
         this.#timer = this.#watch(leftMs);
         return;
       }
-      this.#failure ??= {
-        error: new SluiceError(
-          "timeout",
-          `stdio: stream ${this.stream.ref.streamId}: nothing moved for ${stallMs} ms`,
-        ),
-      };
+      this.#fail(`nothing moved for ${stallMs} ms`);
       this.#options.onReady();
     }, ms).unref();
+  }
+
+  #fail(why: string): void {
+    const what = `stdio: stream ${this.stream.ref.streamId}: ${why}`;
+    this.#failure ??= { error: new SluiceError("timeout", what) };
   }
 }

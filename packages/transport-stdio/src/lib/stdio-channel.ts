@@ -2,6 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import {
   createBinaryPeer,
   outletTo,
+  PeerWatch,
   type Arrival,
   type BinaryPeer,
   type Outlet,
@@ -22,9 +23,12 @@ export interface StdioLimits {
   readonly windowBytes?: number;
   /**
    * Milliseconds after which a transfer is given up when nothing comes, or nobody reads or takes
-   * it. Default 30,000.
+   * it; and a connection that stops within a frame or a message, or takes nothing. A peer that moves less than
+   * 4 KiB a second uses them up, too. Default 30,000.
    */
   readonly idleMs?: number;
+  /** Bytes of messages that may wait for a peer that does not read; more end the connection. Default 16 MiB. */
+  readonly maxBufferedBytes?: number;
   /** Largest message in bytes; a larger one ends the connection. Default 16 MiB. */
   readonly maxMessageBytes?: number;
 }
@@ -51,7 +55,8 @@ export class StdioChannel {
   readonly #unsaid = new Map<string, number>();
   /** Whole transfers that stand behind the last message. */
   readonly #whole = new Set<string>();
-  #stall: NodeJS.Timeout | undefined;
+  /** Within a frame or a message the peer has to go on: nothing else can come. */
+  readonly #watch: PeerWatch;
   #isClosed = false;
 
   constructor(
@@ -65,9 +70,10 @@ export class StdioChannel {
       maxStreams: limits.maxStreams ?? 16,
       windowBytes: limits.windowBytes ?? 2 ** 22,
       idleMs: limits.idleMs ?? 30_000,
+      maxBufferedBytes: limits.maxBufferedBytes ?? 2 ** 24,
       maxMessageBytes: limits.maxMessageBytes ?? 2 ** 24,
     };
-    const { windowBytes, idleMs, maxMessageBytes } = this.#limits;
+    const { windowBytes, idleMs, maxBufferedBytes, maxMessageBytes } = this.#limits;
     this.#events = events;
     this.#input = pipes.input;
     this.#output = pipes.output;
@@ -82,9 +88,20 @@ export class StdioChannel {
     this.#writer = new FrameWriter(pipes.output, {
       windowBytes: () => this.#peer.terms?.interleave?.windowBytes ?? 0,
       stallMs: idleMs,
+      maxBufferedBytes,
       onFatal: (error) => this.close(asError(error)),
     });
     this.#parser = new FrameParser(this.#taker(), { maxLineBytes: maxMessageBytes });
+    this.#watch = new PeerWatch({
+      graceMs: idleMs,
+      onLate: () =>
+        this.close(
+          new SluiceError(
+            "timeout",
+            `stdio: half a frame or message, then ${idleMs} ms of nothing, or of too little`,
+          ),
+        ),
+    });
     this.#input.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onEnd);
     this.#input.on("error", this.#onError);
     this.#output.on("error", this.#onError);
@@ -104,7 +121,7 @@ export class StdioChannel {
   close(error?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    clearTimeout(this.#stall);
+    this.#watch.close();
     this.#input.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd);
     this.#input.off("error", this.#onError);
     const reason = error ?? new SluiceError("interrupted", "stdio: the connection was closed");
@@ -114,13 +131,14 @@ export class StdioChannel {
   }
 
   readonly #onData = (bytes: Buffer): void => {
+    this.#watch.moved(bytes.length);
     try {
       const wait = this.#parser.push(bytes);
-      if (!wait) return this.#watch();
+      if (!wait) return this.#goOn();
       this.#input.pause();
       wait
         .then(() => {
-          this.#watch();
+          this.#goOn();
           return this.#isClosed || this.#input.resume();
         })
         .catch((error: unknown) => this.close(asError(error)));
@@ -129,29 +147,13 @@ export class StdioChannel {
     }
   };
 
+  #goOn(): void {
+    if (this.#parser.isWithin) this.#watch.begin();
+  }
+
   readonly #onEnd = (): void => this.close();
   readonly #onError = (error: Error): void =>
     this.close(new SluiceError("interrupted", "stdio: the pipe broke", { cause: error }));
-
-  /** Between an announced frame and its end no message can come: a peer that stops there has left. */
-  #watch(): void {
-    if (this.#isClosed) return;
-    if (!this.#parser.isInFrame) {
-      clearTimeout(this.#stall);
-      this.#stall = undefined;
-      return;
-    }
-    if (this.#stall) return void this.#stall.refresh();
-    const { idleMs } = this.#limits;
-    this.#stall = setTimeout(() => {
-      if (!this.#input.isPaused())
-        return this.close(
-          new SluiceError("timeout", `stdio: half a frame, then ${idleMs} ms of nothing`),
-        );
-      this.#stall = undefined;
-      this.#watch();
-    }, idleMs).unref();
-  }
 
   #taker(): FrameTaker {
     return {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { PeerWatch } from "@sluice/binary-transfer/client";
 import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
 import type { OpenSocket } from "./socket-port.ts";
@@ -59,13 +60,17 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       if (socket.bufferedAmount > maxMessageBytes) socket.terminate();
     });
     const heartbeat = keepAlive(socket, pingIntervalMs);
+    // its pings say only that the server is there
+    const watch = new PeerWatch({ onLate: () => socket.terminate() });
     socket.on("close", (code, reason) => {
       clearInterval(heartbeat);
+      watch.close();
       events.closed(code, reason.toString());
     });
     return {
-      send: (text) => socket.send(text),
-      sendBinary: (frame) => sendFrame(socket, frame),
+      // "close" follows where it fails
+      send: (text) => void sendFrame(socket, text, watch).catch(() => {}),
+      sendBinary: (frame) => sendFrame(socket, frame, watch),
       pause: () => socket.pause(),
       resume: () => socket.resume(),
       close: (code, reason) => socket.close(code, reason),

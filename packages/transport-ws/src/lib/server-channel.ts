@@ -1,3 +1,4 @@
+import { PeerWatch } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
@@ -31,6 +32,7 @@ export class ServerChannel implements Transport {
   readonly #socket: WebSocket;
   readonly #maxBufferedBytes: number;
   readonly #bucket: TokenBucket;
+  readonly #watch: PeerWatch;
   readonly #unanswered = new Set<RequestId>();
   #closing: Closing = closings.done;
   #pause: NodeJS.Timeout | undefined;
@@ -42,11 +44,13 @@ export class ServerChannel implements Transport {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
     this.#bucket = createTokenBucket(messageRate);
+    // pongs say only that the peer is there
+    this.#watch = new PeerWatch({ onLate: () => socket.terminate() });
     this.#binary =
       binary &&
       createBinaryChannel("server", binary, {
         sendText: (text) => this.#control(text),
-        sendBinary: (frame) => sendFrame(socket, frame),
+        sendBinary: (frame) => sendFrame(socket, frame, this.#watch),
         canPause: true,
         pauseUntil: (room) => void this.#holdUp(room),
         breakOff: () => this.end(closings.fault),
@@ -74,6 +78,7 @@ export class ServerChannel implements Transport {
     this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
       clearTimeout(this.#pause);
+      this.#watch.close();
       this.#unanswered.clear();
       this.#binary?.close(new SluiceError("interrupted", "ws: the connection is gone"));
       this.onclose?.();
@@ -118,15 +123,7 @@ export class ServerChannel implements Transport {
   }
 
   #write(text: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#socket.send(text, (error) =>
-        error
-          ? reject(
-              new SluiceError("interrupted", "ws: send: the connection is gone", { cause: error }),
-            )
-          : resolve(),
-      );
-    });
+    return sendFrame(this.#socket, text, this.#watch);
   }
 
   #receive(data: RawData, isBinary: boolean): void {

@@ -1,3 +1,4 @@
+import { Pace } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "./subprotocol.ts";
@@ -56,15 +57,25 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       socket.close();
       throw new SluiceError("protocol", `ws: ${url.host} does not speak the subprotocol mcp`);
     }
+    const pace = new Pace(graceMs);
     return {
       send: (text) => socket.send(text),
       async sendBinary(frame) {
         socket.send(frame);
         // nobody tells when the buffer has emptied
-        while (socket.bufferedAmount > 0) {
+        for (let left = socket.bufferedAmount; left > 0;) {
           if (socket.readyState !== open)
             throw new SluiceError("interrupted", "ws: send: the connection is gone");
+          const at = performance.now();
           await new Promise((resolve) => setTimeout(resolve, pollMs));
+          const now = socket.bufferedAmount;
+          // a page in the background looks only now and then: what has left by then is not late
+          if (now > 0) pace.spend(performance.now() - at, Math.max(0, left - now));
+          left = now;
+          if (pace.leftMs < 0) {
+            socket.close(1000);
+            throw new SluiceError("timeout", `ws: send: ${url.host} takes nothing, or too little`);
+          }
         }
       },
       // browsers let a page say no other code than 1000 and those from 3000
@@ -79,3 +90,5 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
 /** `readyState` of an open socket. */
 const open = 1;
 const pollMs = 4;
+/** Milliseconds for which a server may take nothing. */
+const graceMs = 30_000;

@@ -1,5 +1,10 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import {
+  encodeStreamId,
+  Pace,
+  streamIdBytes,
+  type OutgoingStream,
+} from "@sluice/binary-transfer/client";
 
 /**
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
@@ -45,10 +50,12 @@ interface Sending {
   /** Bytes that the network may have: where it tells late, the receiver has read them before that. */
   handed: number;
   credited: number;
+  /** Of the receiver, while there is no credit. */
+  readonly pace: Pace;
   wake: (() => void) | undefined;
 }
 
-/** Makes the outlet of a connection. A stream for which no credit comes in `stallMs` is given up. */
+/** Makes the outlet of a connection. A stream for which no credit, or too little, comes in `stallMs` is given up. */
 export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
   const sendings = new Map<string, Sending>();
   // one at a time is under way, so one buffer does
@@ -80,7 +87,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     for (let at = 0; at < chunk.length;) {
       while (sending.allowance === 0) {
         stopped.signal.throwIfAborted();
-        await nextCredit(sending, stallMs);
+        await nextCredit(sending);
       }
       const piece = chunk.subarray(at, at + Math.min(chunkBytes, sending.allowance));
       await sendInTurn(sending, piece);
@@ -126,6 +133,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
         sent: 0,
         handed: 0,
         credited: 0,
+        pace: new Pace(stallMs),
         wake: undefined,
       };
       sendings.set(ref.streamId, sending);
@@ -159,18 +167,21 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
 }
 
 /** Waits until more may be sent, or the stream is stopped. Rejects with `timeout`. */
-async function nextCredit(sending: Sending, stallMs: number): Promise<void> {
+async function nextCredit(sending: Sending): Promise<void> {
+  const { pace, credited } = sending;
   const { streamId } = sending.stream.ref;
+  const at = performance.now();
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
       sending.wake = resolve;
       timer = setTimeout(
         () => reject(new SluiceError("timeout", `ws: nobody takes stream ${streamId}`)),
-        stallMs,
+        Math.max(0, pace.leftMs),
       );
     });
   } finally {
     clearTimeout(timer);
+    pace.spend(performance.now() - at, sending.credited - credited);
   }
 }

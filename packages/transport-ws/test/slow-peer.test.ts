@@ -1,0 +1,138 @@
+import { EventEmitter } from "node:events";
+import type { OutgoingStream } from "@sluice/binary-transfer";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { WebSocket } from "ws";
+import { createFrameOutlet } from "../src/lib/binary/frame-outlet.ts";
+import { ServerChannel } from "../src/lib/server-channel.ts";
+import { openWebSocket } from "../src/lib/web-socket.ts";
+
+function fakeClock(): void {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+/** A connection of which the network takes what `take` says. */
+async function meet() {
+  fakeClock();
+  const taken: ((error?: Error) => void)[] = [];
+  const socket = Object.assign(new EventEmitter(), {
+    readyState: 1,
+    OPEN: 1,
+    bufferedAmount: 0,
+    send: (_data: unknown, done: (error?: Error) => void) => void taken.push(done),
+    terminate: vi.fn<() => void>(() => {
+      socket.readyState = 3;
+      for (const done of taken.splice(0)) done(new Error("gone"));
+      socket.emit("close");
+    }),
+    close: vi.fn<() => void>(),
+    pause() {},
+    resume() {},
+  });
+  const channel = new ServerChannel(socket as unknown as WebSocket, {
+    maxBufferedBytes: 2 ** 24,
+    messageRate: { perSecond: 100, burst: 100 },
+  });
+  await channel.start();
+  onTestFinished(() => void socket.emit("close"));
+  return { channel, socket, taken };
+}
+
+const message = { jsonrpc: "2.0", method: "notifications/message", params: {} } as const;
+
+test("a peer that takes nothing is given up, also when it answers pings", async () => {
+  const { channel, socket } = await meet();
+  const sent = channel.send(message).catch(({ code }: { code: string }) => code);
+  for (let n = 0; n < 29; n += 1) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    socket.emit("pong");
+  }
+  expect(socket.terminate).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(socket.terminate).toHaveBeenCalledTimes(1);
+  expect(await sent).toBe("interrupted");
+});
+
+test("a peer that takes what is sent is not, however long nothing is", async () => {
+  const { channel, socket, taken } = await meet();
+  for (let n = 0; n < 10; n += 1) {
+    const sent = channel.send(message);
+    await vi.advanceTimersByTimeAsync(10_000);
+    taken.shift()!();
+    await sent;
+    await vi.advanceTimersByTimeAsync(20_000);
+  }
+  expect(socket.terminate).not.toHaveBeenCalled();
+});
+
+test.each([
+  ["in drips is given up", 1, [["timeout"]]],
+  ["as fast as 4 KiB a second is not", 40_960, []],
+])("a receiver that grants credit %s", async (_how, bytes, givenUp) => {
+  fakeClock();
+  const streamId = crypto.randomUUID();
+  const giveUp = vi.fn<(stream: unknown, reason: string) => void>();
+  const outlet = createFrameOutlet({ send: async () => {}, giveUp }, 30_000);
+  const size = 2 ** 20;
+  const body: ReadableStream<Uint8Array> = new Response(new Uint8Array(size)).body!;
+  const stream = {
+    ref: { streamId, size, interleave: true },
+    source: { body },
+    end: () => {},
+  } satisfies OutgoingStream;
+  const added = outlet.add(stream, 65_536);
+  for (let n = 0; n < 10; n += 1) {
+    await vi.advanceTimersByTimeAsync(10_000);
+    outlet.credit(streamId, bytes);
+  }
+  await vi.advanceTimersByTimeAsync(0);
+  expect(giveUp.mock.calls.map(([, reason]) => [reason])).toEqual(givenUp);
+  outlet.close(new Error("over"));
+  await vi.advanceTimersByTimeAsync(30_000);
+  await added;
+});
+
+test.each([
+  ["takes nothing is given up", () => 0, "timeout"],
+  ["takes something now and then is not", () => 8_192, "sent"],
+])("in a browser, a server that %s", async (_how, taken, outcome) => {
+  fakeClock();
+  const sockets: FakeSocket[] = [];
+  class FakeSocket extends EventTarget {
+    readonly protocol = "mcp";
+    readyState = 1;
+    binaryType = "";
+    bufferedAmount = 0;
+    constructor() {
+      super();
+      sockets.push(this);
+    }
+    send(data: Uint8Array): void {
+      this.bufferedAmount += data.length;
+    }
+    close = vi.fn<(code: number) => void>(() => void (this.readyState = 3));
+  }
+  vi.stubGlobal("WebSocket", FakeSocket);
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const events = { text() {}, binary() {}, closed() {} };
+  const opening = openWebSocket(new URL("ws://h/mcp"), async () => undefined)(
+    events,
+    new AbortController().signal,
+  );
+  await vi.advanceTimersByTimeAsync(0);
+  const socket = sockets[0]!;
+  socket.dispatchEvent(new Event("open"));
+  const port = await opening;
+  const sent = port.sendBinary(new Uint8Array(120_000)).then(
+    () => "sent",
+    ({ code }: { code: string }) => code,
+  );
+  for (let second = 0; second < 40; second += 1) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    socket.bufferedAmount = Math.max(0, socket.bufferedAmount - taken());
+  }
+  expect([await sent, socket.close.mock.calls.length]).toEqual([
+    outcome,
+    outcome === "sent" ? 0 : 1,
+  ]);
+});
