@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -140,4 +140,27 @@ test("what is kept of an upload is for its owner, and for that server and versio
   expect((await openPutRecord("http://b/mcp", file)).begun).toBeUndefined();
   await writeFile(file, "version 2");
   expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
+});
+
+test("what a process left of an upload is gone on with by one; what a running one sends, by nobody else", async () => {
+  vi.stubEnv("XDG_STATE_HOME", join(root, "left"));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const file = join(root, "small.bin");
+  await writeFile(file, "version 1");
+  const begun = { uri: "mcp-file:x", location: "http://127.0.0.1/x", auth: "self" } as const;
+  const mine = await openPutRecord("http://a/mcp", file);
+  await mine.remember(begun);
+  const records = join(root, "left", "sluice", "uploads");
+  const [name = ""] = await readdir(records);
+  const of = (pid: number): string => join(records, name.replace(`.${process.pid}.`, `.${pid}.`));
+
+  await rename(join(records, name), of(process.ppid));
+  expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
+  await mine.forget();
+  expect(await readdir(records)).toHaveLength(1);
+
+  // no process has so high a number
+  await rename(of(process.ppid), of(2 ** 22 + 1));
+  expect((await openPutRecord("http://a/mcp", file)).begun).toEqual(begun);
+  expect(await readdir(records)).toEqual([name]);
 });

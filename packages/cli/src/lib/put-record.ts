@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
 import type { BegunFile } from "@sluice/uploads/client";
 
@@ -16,7 +16,11 @@ export interface PutRecord {
 /** Servers keep unfinished uploads for minutes; this is for those that are more patient. */
 const longestMs = 24 * 3_600_000;
 
-/** Opens the record for one file and server. It lies where other users of this machine cannot read it. */
+/**
+ * Opens the record for one file and server. It lies where other users of this machine cannot read it.
+ * Its name ends with the process that it belongs to: of several that take over what one that is over
+ * has left, one can rename it, and two that run never go on with the same upload.
+ */
 export async function openPutRecord(server: string, file: string): Promise<PutRecord> {
   const folder = join(
     process.env["XDG_STATE_HOME"] || join(homedir(), ".local", "state"),
@@ -26,14 +30,15 @@ export async function openPutRecord(server: string, file: string): Promise<PutRe
   await removeOld(folder);
   const identity = await identify(server, resolve(file));
   const name = createHash("sha256").update(identity).digest("hex").slice(0, 32);
-  const path = join(folder, `${name}.json`);
+  const path = join(folder, `${name}.${process.pid}.json`);
+  await takeOver(folder, name, path);
   return {
     begun: await read(path),
     async remember(begun) {
+      const fresh = `${path}.${randomUUID()}`;
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
-        const fresh = `${path}.${process.pid}`;
-        await writeFile(fresh, JSON.stringify(begun), { mode: 0o600 });
+        await writeFile(fresh, JSON.stringify(begun), { flag: "wx", mode: 0o600 });
         await rename(fresh, path);
       } catch {
         // the upload does not need it
@@ -43,10 +48,34 @@ export async function openPutRecord(server: string, file: string): Promise<PutRe
   };
 }
 
+/** Gives a record that a process left its new name, if there is one. */
+async function takeOver(folder: string, name: string, path: string): Promise<void> {
+  for (const entry of await readdir(folder).catch(() => [])) {
+    const [, of, pid] = /^([0-9a-f]{32})\.(\d+)\.json$/.exec(entry) ?? [];
+    if (of !== name || isRunning(Number(pid))) continue;
+    // another one was faster
+    await rename(join(folder, entry), path).catch(() => {});
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
 /** What must all be the same for an upload to go on: a file that changed is another one. */
 async function identify(server: string, file: string): Promise<string> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
-  return JSON.stringify([server, file, ...[dev, ino, size, mtimeNs, ctimeNs].map(String)]);
+  return JSON.stringify([
+    hostname(),
+    server,
+    file,
+    ...[dev, ino, size, mtimeNs, ctimeNs].map(String),
+  ]);
 }
 
 async function read(path: string): Promise<BegunFile | undefined> {
