@@ -1,5 +1,6 @@
-import { SluiceError } from "@sluice/core";
-import { expect, test, vi } from "vitest";
+import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
+import type { UploadQuota } from "@sluice/uploads";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createLedger } from "../src/lib/ledger.ts";
 import { bearer, noise, startUploadServer } from "./upload-server.ts";
 
@@ -55,7 +56,7 @@ test("a file that was left counts as what came of it, and as a whole again when 
   const headers = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "100" };
   const begun = await fetch(server.slot().url, { method: "POST", headers, body: noise(10) });
   expect((await put(server.slot().url, noise(60))).status).toBe(507);
-  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 1_000);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 10_000);
   await server.uploads.sweep().finally(() => vi.restoreAllMocks());
   expect((await put(server.slot().url, noise(60))).status).toBe(201);
   const goOn = await fetch(begun.headers.get("location")!, {
@@ -83,38 +84,65 @@ test("the last file of a quota may come in a form", async () => {
   expect(await server.files()).toHaveLength(2);
 });
 
-test("a ledger counts what is under way and what storage shows, each once", () => {
-  const ledger = createLedger({ concurrent: 1, files: 3, bytes: 100 });
-  const isFull = (error: unknown): boolean => SluiceError.is(error) && error.code === "no_space";
-  const fits = (fileId: string, bytes: number): boolean => {
-    try {
-      ledger.hold("a", fileId, bytes);
-      return true;
-    } catch (error) {
-      if (isFull(error)) return false;
-      throw error;
-    }
-  };
-  expect(fits("1", 60)).toBe(true);
-  expect(fits("2", 41)).toBe(false);
-  expect(fits("2", 40)).toBe(true);
-  expect(fits("1", 61)).toBe(false);
-  expect(fits("1", 10)).toBe(true);
-  ledger.settle("a", "1", 10);
-  // listed before it was settled, so the listing says nothing of it; the other is still under way
-  ledger.seed([], Date.now() - 1_000);
-  expect(fits("3", 51)).toBe(false);
-  ledger.seed([{ owner: "a", fileId: "9", bytes: 50 }], Date.now() + 1_000);
-  expect(fits("3", 11)).toBe(false);
-  expect(fits("3", 10)).toBe(true);
-  expect(fits("4", 0)).toBe(false);
-  for (const fileId of ["2", "3", "9"]) ledger.drop("a", fileId);
-  expect(fits("5", 100)).toBe(true);
-  const leave = ledger.enter("a");
-  expect(() => ledger.enter("a")).toThrow(/at the same time/);
-  leave();
-  leave();
-  ledger.enter("a")();
+test("a ledger counts what is under way and what storage shows, and prolongs what is under way", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const errors: unknown[] = [];
+  const make = (store: UploadStore, quota: UploadQuota) =>
+    createLedger({ store, quota, seedEveryMs: 60_000, onError: (error) => errors.push(error) });
+  const store = createMemoryUploadStore();
+  const ledger = make(store, { concurrent: 1, files: 3, bytes: 100 });
+  // a process of the same store that died: nobody prolongs what it held
+  const lease = { now: Date.now(), until: Date.now() + 60_000 };
+  await store.enter("a", "dead", { ...lease, places: 1 });
+  await store.hold("a", "dead", { ...lease, bytes: 90, maxFiles: 3, maxBytes: 100 });
+  await expect(ledger.enter("a")).rejects.toMatchObject({ code: "throttled" });
+  await expect(ledger.hold("a", "1", 11)).rejects.toMatchObject({ code: "no_space" });
+  await vi.advanceTimersByTimeAsync(60_000);
+  const leave = await ledger.enter("a");
+  await ledger.hold("a", "1", 100);
+  // and the living do
+  await vi.advanceTimersByTimeAsync(300_000);
+  await expect(ledger.enter("a")).rejects.toThrow(/at the same time/);
+  await expect(ledger.hold("a", "2", 1)).rejects.toThrow(/at most 3 files and 100 bytes/);
+  await ledger.settle("a", "1", 40);
+  await ledger.seed([{ owner: "a", fileId: "9", bytes: 50 }], Date.now());
+  await expect(ledger.hold("a", "2", 11)).rejects.toMatchObject({ code: "no_space" });
+  await ledger.hold("a", "2", 10);
+  await vi.advanceTimersByTimeAsync(60_000);
+  await ledger.seed([{ owner: "a", fileId: "9", bytes: 50 }], Date.now());
+  await ledger.hold("a", "3", 40);
+  for (const fileId of ["2", "3"]) await ledger.drop("a", fileId);
+  await leave();
+  await leave();
+  await (
+    await ledger.enter("a")
+  )();
+  expect(vi.getTimerCount()).toBe(0);
+  expect(errors).toEqual([]);
   for (const wrong of [{ files: 0 }, { bytes: -1 }, { concurrent: 1.5 }])
-    expect(() => createLedger(wrong)).toThrow(RangeError);
+    expect(() => make(store, wrong)).toThrow(RangeError);
+});
+
+test("while the store is down uploads are refused for a while, and nothing of them is kept", async () => {
+  const store = createMemoryUploadStore();
+  let isDown = true;
+  const unavailable = new SluiceError("unavailable", "store: down", { retryAfterMs: 1_000 });
+  const frail = new Proxy(store, {
+    get: (target, name) =>
+      isDown ? async () => Promise.reject(unavailable) : Reflect.get(target, name),
+  });
+  const server = await startUploadServer({ uploads: { store: frail } });
+  const { url } = server.slot();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  for (const init of [
+    { method: "PUT", headers: bearer("alice") },
+    { method: "POST", headers },
+  ]) {
+    const answer = await fetch(url, { ...init, body: noise(100) });
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+  }
+  expect(await server.files()).toEqual([]);
+  isDown = false;
+  expect((await put(url, noise(100))).status).toBe(201);
 });

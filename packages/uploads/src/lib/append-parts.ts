@@ -1,11 +1,13 @@
 import { SluiceError } from "@sluice/core";
-import type { ObjectWriter } from "@sluice/storage";
+import { systemClock, type ObjectWriter } from "@sluice/storage";
 import { partKey } from "./layout.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 /** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
 const partBytes = 8 * 1024 * 1024;
+/** Or here, so that storage shows of a slow upload, too, that it goes on. */
+const partMs = 60_000;
 
 /** Takes bytes of a file that comes in parts. */
 export interface PartAppender {
@@ -27,24 +29,40 @@ export function createPartAppender(
     folder,
     fileId,
     offset: start,
-  }: { readonly folder: string; readonly fileId: string; readonly offset: number },
+    ensureOurs,
+  }: {
+    readonly folder: string;
+    readonly fileId: string;
+    readonly offset: number;
+    /** Throws when the file may be somebody else's: nothing more is kept then. */
+    readonly ensureOurs: () => void;
+  },
 ): PartAppender {
   // an upload that was cut off keeps what had come, so nothing here ends with its request
   let writer: ObjectWriter | undefined;
   let writerBytes = 0;
+  let writerBegan = 0;
   let kept = start;
   let offset = start;
+
+  async function openPart(): Promise<ObjectWriter> {
+    try {
+      return await storage.write(partKey(folder, fileId, kept), { ifAbsent: true });
+    } catch (error) {
+      throw isTaken(error) ? overtaken(error) : error;
+    }
+  }
 
   async function keep(): Promise<void> {
     if (!writer) return;
     const whole = writer;
     writer = undefined;
     try {
+      ensureOurs();
       await whole.commit();
     } catch (error) {
-      throw SluiceError.is(error) && error.code === "precondition_failed"
-        ? overtaken(error)
-        : error;
+      await whole.abort();
+      throw isTaken(error) ? overtaken(error) : error;
     }
     kept += writerBytes;
     writerBytes = 0;
@@ -53,18 +71,16 @@ export function createPartAppender(
   const queue = createWriteQueue(async (chunk) => {
     let rest = chunk;
     while (rest.length > 0) {
-      writer ??= await storage
-        .write(partKey(folder, fileId, kept), { ifAbsent: true })
-        .catch((error: unknown) => {
-          throw SluiceError.is(error) && error.code === "precondition_failed"
-            ? overtaken(error)
-            : error;
-        });
+      if (!writer) {
+        writer = await openPart();
+        writerBegan = systemClock.now();
+      }
       const piece = rest.subarray(0, partBytes - writerBytes);
       rest = rest.subarray(piece.length);
       writerBytes += piece.length;
       await writer.write(piece);
-      if (writerBytes === partBytes) await keep();
+      const isOld = systemClock.now() - writerBegan >= partMs;
+      if (writerBytes === partBytes || isOld) await keep();
     }
   });
 
@@ -87,6 +103,10 @@ export function createPartAppender(
       return kept;
     },
   };
+}
+
+function isTaken(error: unknown): boolean {
+  return SluiceError.is(error) && error.code === "precondition_failed";
 }
 
 function overtaken(cause: unknown): SluiceError {

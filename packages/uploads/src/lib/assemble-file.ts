@@ -94,5 +94,5 @@ export async function removeFile(
   }
   await storage.remove(bytesKey(folderOf(slot), fileId), { signal });
   await removeParts(parts, slot, fileId, signal);
-  ledger.drop(slot.owner, fileId);
+  await ledger.drop(slot.owner, fileId);
 }

@@ -94,7 +94,7 @@ export async function discardUpload(
   for (const info of infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)))) {
     await storage.remove(info.key, { signal });
     const object = readObject(info);
-    if (object && "fileId" in object) ledger.drop(object.owner, object.fileId);
+    if (object && "fileId" in object) await ledger.drop(object.owner, object.fileId);
   }
   board.forget(uploadId);
 }
@@ -195,7 +195,7 @@ function toUploadedFile(
     async remove() {
       await storage.remove(bytesKey(folder, fileId));
       await storage.remove(recordKey(folder, place));
-      ledger.drop(owner, fileId);
+      await ledger.drop(owner, fileId);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createMemoryUploadStore } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "./confirm.ts";
 import { keepBytes } from "./keep-bytes.ts";
@@ -8,7 +9,7 @@ import { recordConfirmation } from "./record-step.ts";
 import { createRequestFiles, type RequestFiles } from "./request-files.ts";
 import { createSlotSealer, ownerOf, tagOfOwner } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
-import { sweepUploads } from "./sweep.ts";
+import { startSweeper } from "./sweeper.ts";
 import { createTurns } from "./turns.ts";
 import { slotsPath } from "./upload-route.ts";
 import { toUploadStorage } from "./upload-storage.ts";
@@ -21,7 +22,7 @@ export interface Uploads extends Slots {
   readonly parts: UploadsParts;
   /** Asks the user for files, from inside a tool. */
   readonly requestFiles: RequestFiles;
-  /** Removes what was never confirmed and whose time is over. Runs at the start and by timer, too. */
+  /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** Ends the timer and the uploads under way. Idempotent. */
   close(): Promise<void>;
@@ -35,6 +36,7 @@ const defaultMaxBytes = 100 * 2 ** 20;
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
   const { onScan, unscanned, maxBytes = defaultMaxBytes, sweepEveryMs = 60_000 } = options;
+  const { store = createMemoryUploadStore() } = options;
   const { host } = sluice;
   if (!onScan && unscanned !== "allow")
     throw new TypeError(
@@ -48,9 +50,14 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     host,
     storage: toUploadStorage(options.storage),
     sealer: createSlotSealer({ keys: host.keys, endpoint: host.endpoint.url, maxBytes }),
-    ledger: createLedger(options.quota),
+    ledger: createLedger({
+      store,
+      quota: options.quota,
+      seedEveryMs: sweepEveryMs,
+      onError: host.onError,
+    }),
     board: createProgressBoard(),
-    turns: createTurns(),
+    turns: createTurns(store, host.onError),
     pace: options.pace ?? {},
     scan: onScan,
     pages: createUploadPages(host),
@@ -61,21 +68,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const either = (signal?: AbortSignal): AbortSignal =>
     AbortSignal.any(signal ? [signal, closing.signal] : [closing.signal]);
 
-  let sweeping: Promise<void> | undefined;
-  const sweep = async (signal?: AbortSignal): Promise<void> => {
-    sweeping ??= sweepUploads(parts, Date.now(), either(signal)).finally(
-      () => void (sweeping = undefined),
-    );
-    return sweeping;
-  };
-  const sweepAlone = (): void =>
-    void sweep().catch((error: unknown) => {
-      if (!closing.signal.aborted) host.onError(error);
-    });
-  const timer = setInterval(sweepAlone, sweepEveryMs);
-  // where timers are objects they must not keep a process from ending
-  (timer as { unref?: () => void }).unref?.();
-  sweepAlone();
+  const sweeper = startSweeper(parts, { store, everyMs: sweepEveryMs });
 
   const slots: Slots = {
     reserve: (principal, terms, reserveOptions = {}) => {
@@ -109,12 +102,11 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     ...slots,
     parts,
     requestFiles: createRequestFiles(host, slots, parts.pages),
-    sweep: ({ signal } = {}) => sweep(signal),
+    sweep: ({ signal } = {}) => sweeper.sweep(either(signal)),
     async close() {
-      clearInterval(timer);
       closing.abort(new Error("uploads: the endpoint is closed"));
       // whoever closes the storage next must not take it from those that tidy up
-      await Promise.allSettled([sweeping, ...parts.underWay]);
+      await Promise.allSettled([sweeper.close(), ...parts.underWay]);
     },
   };
 }

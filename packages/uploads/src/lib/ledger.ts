@@ -1,18 +1,20 @@
-import { SluiceError } from "@sluice/core";
+import { clockSkewMs, SluiceError, type UploadStore } from "@sluice/core";
+import { keepProlonged, leaseOf } from "./leases.ts";
+import { newId } from "./random-id.ts";
 import type { UploadQuota } from "./uploads-options.ts";
 
-/** What the uploads of each owner take up. */
+/** What the uploads of each owner take up. What is under way in this process is prolonged until it says that it is over. */
 export interface Ledger {
   /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
-  enter(owner: string): () => void;
+  enter(owner: string): Promise<() => Promise<void>>;
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
-  hold(owner: string, fileId: string, bytes: number): void;
-  /** The file is no longer under way, and kept with as many bytes. */
-  settle(owner: string, fileId: string, bytes: number): void;
-  /** Forgets a file. */
-  drop(owner: string, fileId: string): void;
-  /** Replaces all but what is under way, or settled since `listedAt`, by what storage showed then. */
-  seed(kept: Iterable<KeptFile>, listedAt: number): void;
+  hold(owner: string, fileId: string, bytes: number): Promise<void>;
+  /** The file is no longer under way, and kept with as many bytes. Never rejects. */
+  settle(owner: string, fileId: string, bytes: number): Promise<void>;
+  /** Forgets a file. Never rejects. */
+  drop(owner: string, fileId: string): Promise<void>;
+  /** Counts what storage showed at `listedAt` in place of what was settled before. */
+  seed(kept: Iterable<KeptFile>, listedAt: number): Promise<void>;
 }
 
 /** A file that storage shows. */
@@ -22,86 +24,84 @@ export interface KeptFile {
   readonly bytes: number;
 }
 
-interface Account {
-  requests: number;
-  bytes: number;
-  readonly files: Map<string, HeldFile>;
+/** Options of {@link createLedger}. */
+export interface LedgerOptions {
+  readonly store: UploadStore;
+  readonly quota?: UploadQuota | undefined;
+  /** How often storage is looked at, in milliseconds. */
+  readonly seedEveryMs: number;
+  readonly onError: (error: unknown) => void;
 }
 
-interface HeldFile {
-  readonly bytes: number;
-  /** Unix milliseconds; absent while it is under way. */
-  readonly settledAt?: number;
-}
+/** How long what is under way counts after its process died, and how often the living say that they are. */
+const underWayMs = 60_000;
+const prolongEveryMs = 20_000;
+/** How long a file counts that storage no longer shows. */
+const keptMs = 3_600_000;
 
-/** Makes the ledger of one process. Limits that are no whole number from 1 are a `RangeError`. */
-export function createLedger({
-  concurrent = 4,
-  files: maxFiles = 1_000,
-  bytes: maxBytes = 10 * 2 ** 30,
-}: UploadQuota = {}): Ledger {
+/** Makes a ledger over a store. Limits that are no whole number from 1 are a `RangeError`. */
+export function createLedger({ store, quota = {}, seedEveryMs, onError }: LedgerOptions): Ledger {
+  const { concurrent = 4, files: maxFiles = 1_000, bytes: maxBytes = 10 * 2 ** 30 } = quota;
   for (const limit of [concurrent, maxFiles, maxBytes])
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
-  const accounts = new Map<string, Account>();
+  /** Ends the prolonging of each file that is held here. */
+  const held = new Map<string, () => void>();
 
-  const accountOf = (owner: string): Account => {
-    let account = accounts.get(owner);
-    if (!account) accounts.set(owner, (account = { requests: 0, bytes: 0, files: new Map() }));
-    return account;
-  };
-  const put = (owner: string, fileId: string, file: HeldFile | undefined): void => {
-    const account = accountOf(owner);
-    account.bytes += (file?.bytes ?? 0) - (account.files.get(fileId)?.bytes ?? 0);
-    if (file) account.files.set(fileId, file);
-    else account.files.delete(fileId);
-    forgetEmpty(owner);
-  };
-  const forgetEmpty = (owner: string): void => {
-    const account = accounts.get(owner);
-    if (account?.requests === 0 && account.files.size === 0) accounts.delete(owner);
+  const prolong = (work: () => Promise<unknown>): (() => void) =>
+    keepProlonged(work, { everyMs: prolongEveryMs, onError });
+  const letGo = (fileId: string): void => {
+    held.get(fileId)?.();
+    held.delete(fileId);
   };
 
   return {
-    enter(owner) {
-      const account = accountOf(owner);
-      if (account.requests >= concurrent)
+    async enter(owner) {
+      const place = newId();
+      const enter = (): Promise<boolean> =>
+        store.enter(owner, place, { ...leaseOf(underWayMs), places: concurrent });
+      if (!(await enter()))
         throw new SluiceError(
           "throttled",
           `uploads: ${concurrent} uploads at the same time are the most`,
           { retryAfterMs: 1_000 },
         );
-      account.requests += 1;
-      let entered = true;
-      return () => {
-        if (!entered) return;
-        entered = false;
-        account.requests -= 1;
-        forgetEmpty(owner);
+      const stop = prolong(enter);
+      return async () => {
+        stop();
+        await store.leave(owner, place).catch(onError);
       };
     },
-    hold(owner, fileId, bytes) {
-      const account = accountOf(owner);
-      const before = account.files.get(fileId);
-      const total = account.bytes - (before?.bytes ?? 0) + bytes;
-      if ((!before && account.files.size >= maxFiles) || total > maxBytes) {
-        forgetEmpty(owner);
+    async hold(owner, fileId, bytes) {
+      const hold = (): Promise<boolean> =>
+        store.hold(owner, fileId, { ...leaseOf(underWayMs), bytes, maxFiles, maxBytes });
+      if (!(await hold()))
         throw new SluiceError(
           "no_space",
           `uploads: at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
-      }
-      put(owner, fileId, { bytes });
+      letGo(fileId);
+      held.set(fileId, prolong(hold));
     },
-    settle: (owner, fileId, bytes) => put(owner, fileId, { bytes, settledAt: Date.now() }),
-    drop: (owner, fileId) => put(owner, fileId, undefined),
-    seed(kept, listedAt) {
-      for (const [owner, { files }] of accounts)
-        for (const [fileId, { settledAt = Infinity }] of files)
-          if (settledAt < listedAt) put(owner, fileId, undefined);
-      for (const { owner, fileId, bytes } of kept)
-        if (!accounts.get(owner)?.files.has(fileId))
-          put(owner, fileId, { bytes, settledAt: listedAt });
+    async settle(owner, fileId, bytes) {
+      letGo(fileId);
+      await store.settle(owner, fileId, { ...leaseOf(keptMs + seedEveryMs), bytes }).catch(onError);
+    },
+    async drop(owner, fileId) {
+      letGo(fileId);
+      await store.drop(owner, fileId).catch(onError);
+    },
+    async seed(kept, listedAt) {
+      const owners = new Map<string, KeptFile[]>();
+      for (const file of kept) {
+        const files = owners.get(file.owner);
+        if (files) files.push(file);
+        else owners.set(file.owner, [file]);
+      }
+      // whoever settled something since then may have another clock
+      const spared = { listedAt: listedAt - clockSkewMs };
+      for (const [owner, files] of owners)
+        await store.seed(owner, files, { ...leaseOf(keptMs + seedEveryMs), ...spared });
     },
   };
 }

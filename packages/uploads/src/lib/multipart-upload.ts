@@ -39,7 +39,7 @@ export async function receiveForm(
   ensureSize(facts.contentLength, most);
   // nobody knows yet how the bytes are divided
   const formId = newId();
-  ledger.hold(owner, formId, facts.contentLength ?? most);
+  await ledger.hold(owner, formId, facts.contentLength ?? most);
   board.begin(slot, formId, { total: facts.contentLength });
   const coming: ComingFile[] = [];
   try {
@@ -75,15 +75,15 @@ export async function receiveForm(
       throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
     const received = await Promise.all(finished);
     // they take the place of the form
-    ledger.drop(owner, formId);
-    for (const { fileId, size } of received) ledger.hold(owner, fileId, size);
+    await ledger.drop(owner, formId);
+    for (const { fileId, size } of received) await ledger.hold(owner, fileId, size);
     // what cannot be stored is removed there
     coming.length = 0;
     return await storeFiles(parts, slot, received, signal);
   } catch (error) {
     await Promise.allSettled(coming.map(discard));
-    for (const { fileId } of coming) ledger.drop(owner, fileId);
-    ledger.drop(owner, formId);
+    for (const { fileId } of coming) await ledger.drop(owner, fileId);
+    await ledger.drop(owner, formId);
     board.drop(uploadId, formId);
     throw error;
   }

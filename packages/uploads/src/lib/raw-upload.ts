@@ -16,7 +16,7 @@ export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise
   ensureSize(size, maxBytes);
   const fileId = newId();
   const { uploadId, owner } = slot;
-  ledger.hold(owner, fileId, size ?? maxBytes);
+  await ledger.hold(owner, fileId, size ?? maxBytes);
   board.begin(slot, fileId, { total: size });
   let received: Awaited<ReturnType<FileSink["finish"]>>;
   try {
@@ -42,7 +42,7 @@ export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise
     }
     return await storeFiles(parts, slot, [{ fileId, ...received }], signal);
   } catch (error) {
-    ledger.drop(owner, fileId);
+    await ledger.drop(owner, fileId);
     board.drop(uploadId, fileId);
     throw error;
   }

@@ -11,6 +11,7 @@ import type { RequestFacts } from "./request-facts.ts";
 import type { OpenSlot } from "./slot-token.ts";
 import { createJson, readJson } from "./small-object.ts";
 import { openState } from "./store-files.ts";
+import type { Turn } from "./turns.ts";
 import { stateOf } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
@@ -45,7 +46,7 @@ export async function createResumable(
   const fileId = newId();
   const { ledger } = parts;
   const bytes = length ?? terms.maxBytes;
-  ledger.hold(slot.owner, fileId, bytes);
+  await ledger.hold(slot.owner, fileId, bytes);
   const plan = {
     ...(facts.name !== undefined && { name: facts.name }),
     ...(facts.contentType !== undefined && { declaredType: facts.contentType }),
@@ -55,10 +56,10 @@ export async function createResumable(
   try {
     await createJson(parts.storage, planKey(folderOf(slot), fileId), plan, signal);
   } catch (error) {
-    ledger.drop(slot.owner, fileId);
+    await ledger.drop(slot.owner, fileId);
     throw error;
   }
-  ledger.settle(slot.owner, fileId, bytes);
+  await ledger.settle(slot.owner, fileId, bytes);
   return appendTo(parts, arrival, { fileId, expected: 0 });
 }
 
@@ -84,11 +85,11 @@ export async function inspectResumable(
   fileId: string,
   signal: AbortSignal,
 ): Promise<FileProgress> {
-  const turn = await parts.turns.take(fileId);
+  const turn = await parts.turns.take(fileId, signal);
   try {
     return await progressOf(parts, slot, fileId, signal);
   } finally {
-    turn.end();
+    await turn.end();
   }
 }
 
@@ -99,7 +100,7 @@ export async function cancelResumable(
   fileId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const turn = await parts.turns.take(fileId);
+  const turn = await parts.turns.take(fileId, signal);
   try {
     const state = stateOf(await listAll(parts.storage, uploadPrefix(slot.uploadId), signal));
     if (state.phase === "confirmed")
@@ -107,7 +108,7 @@ export async function cancelResumable(
     await progressOf(parts, slot, fileId, signal);
     await removeFile(parts, slot, fileId, signal);
   } finally {
-    turn.end();
+    await turn.end();
   }
 }
 
@@ -117,7 +118,7 @@ async function appendTo(
   { fileId, expected }: { readonly fileId: string; readonly expected: number },
 ): Promise<FileProgress> {
   const { slot, facts } = arrival;
-  const turn = await parts.turns.take(fileId);
+  const turn = await parts.turns.take(fileId, arrival.signal);
   const signal = AbortSignal.any([arrival.signal, turn.signal]);
   let held: number | undefined;
   try {
@@ -132,9 +133,9 @@ async function appendTo(
     const length = lengthOf(facts, before.offset, before.length);
     const most = length ?? slot.terms.maxBytes;
     // another process may have begun it, or this one before it was started again
-    parts.ledger.hold(slot.owner, fileId, most);
+    await parts.ledger.hold(slot.owner, fileId, most);
     held = most;
-    const offset = await receiveStep(parts, { ...arrival, signal }, { ...before, length });
+    const offset = await receiveStep(parts, { ...arrival, signal }, { ...before, length, turn });
     if (!facts.complete) return { fileId, offset, ...(length !== undefined && { length }) };
     if (length !== undefined && offset !== length) throw inconsistent();
     const record = await assembleFile(parts, slot, fileId, signal);
@@ -151,8 +152,8 @@ async function appendTo(
     throw error;
   } finally {
     // from the next sweep on it counts as what storage shows of it
-    if (held !== undefined) parts.ledger.settle(slot.owner, fileId, held);
-    turn.end();
+    if (held !== undefined) await parts.ledger.settle(slot.owner, fileId, held);
+    await turn.end();
   }
 }
 
@@ -160,14 +161,22 @@ async function appendTo(
 async function receiveStep(
   parts: UploadsParts,
   arrival: Arrival,
-  before: { readonly fileId: string; readonly offset: number; readonly length: number | undefined },
+  before: Pick<FileProgress, "fileId" | "offset"> & {
+    readonly length: number | undefined;
+    readonly turn: Turn;
+  },
 ): Promise<number> {
   const { slot } = arrival;
-  const { fileId, offset } = before;
+  const { fileId, offset, turn } = before;
   const { uploadId, terms } = slot;
   const most = before.length ?? terms.maxBytes;
   ensureSize(offset + (arrival.facts.contentLength ?? 0), most);
-  const appender = createPartAppender(parts.storage, { folder: folderOf(slot), fileId, offset });
+  const appender = createPartAppender(parts.storage, {
+    folder: folderOf(slot),
+    fileId,
+    offset,
+    ensureOurs: () => turn.ensureOurs(),
+  });
   const detector = offset === 0 ? await openDetector(parts, arrival, fileId) : undefined;
   parts.board.begin(slot, fileId, { received: offset, total: before.length });
   try {

@@ -53,11 +53,11 @@ export async function storeFiles(
     const confirmed = await confirmedIn(parts, slot, signal);
     if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
       throw taken("this upload is confirmed already");
-    for (const { fileId, size } of records) ledger.settle(slot.owner, fileId, size);
+    for (const { fileId, size } of records) await ledger.settle(slot.owner, fileId, size);
     return records;
   } catch (error) {
     await removeAgain(parts, slot, { files, places }).catch(host.onError);
-    for (const { fileId } of files) ledger.drop(slot.owner, fileId);
+    for (const { fileId } of files) await ledger.drop(slot.owner, fileId);
     throw error;
   }
 }

@@ -35,7 +35,7 @@ export async function sweepUploads(
       await discardUpload(parts, uploadId, signal);
     else kept.push(...filesIn(await removeLeftovers(parts, objects, signal)));
   }
-  ledger.seed(kept, listedAt);
+  await ledger.seed(kept, listedAt);
   board.forgetBefore(now - graceMs);
 }
 

@@ -181,13 +181,13 @@ async function serve(
     await cancelResumable(parts, slot, fileId, signal);
     return { status: 204, headers: ["Cache-Control", "no-store"] };
   }
-  const leave = parts.ledger.enter(slot.owner);
+  const leave = await parts.ledger.enter(slot.owner);
   try {
     const facts = readFacts(request);
     const { body } = request;
     return await receive(parts, visit, { slot, facts, body, signal, onBytes });
   } finally {
-    leave();
+    await leave();
   }
 }
 

@@ -1,3 +1,4 @@
+import type { UploadStore } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import type { UploadPace } from "./body-guard.ts";
 
@@ -22,7 +23,7 @@ export type Scan = (
   facts: ScanFacts,
 ) => ScanVerdict | Promise<ScanVerdict>;
 
-/** Most of what one principal may have. Each process counts what its storage shows and what is under way in it. */
+/** Most of what one principal may have, in all processes that share a store. */
 export interface UploadQuota {
   /** Requests with a body at the same time. Default 4. */
   readonly concurrent?: number;
@@ -36,6 +37,8 @@ export interface UploadQuota {
 export interface UploadsOptions {
   /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
   readonly storage: StorageBackend;
+  /** Shared by all processes over the same storage; it stays the caller's. Default: one in memory, for one process. */
+  readonly store?: UploadStore;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
   /** Looks into each file. Without it `unscanned` must be `"allow"`. */
