@@ -1,5 +1,6 @@
 export { createSluice, type Host, type Sluice } from "./lib/create-sluice.ts";
 export type { GrantOptions, SluiceOptions, Endpoint } from "./lib/sluice-options.ts";
+export type { Revocation } from "./lib/revoke.ts";
 export type { AttachOptions } from "./lib/attach.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./lib/access.ts";
 export type { Caller, PrincipalResolver } from "./lib/principal.ts";

@@ -4,6 +4,7 @@ import { listen, type Listening, type ListenRequest } from "./listen.ts";
 import { endSession, isSessionOver, redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
+import { revoke, type Revocation } from "./revoke.ts";
 import type { RpcFault } from "./rpc-fault.ts";
 import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
 import { createSluiceParts, type SluiceParts } from "./sluice-parts.ts";
@@ -47,6 +48,12 @@ export interface Sluice {
   listen(request: ListenRequest): Promise<Listening | { readonly fault: RpcFault }>;
   /** Answers a GET or HEAD to a download URL. Never rejects. */
   redeem(request: RedeemRequest): Promise<Reply>;
+  /**
+   * Withdraws download URLs that were issued up to now, sealed or stored, in every process that shares the state store. A
+   * transfer that runs is not ended. Rejects with `not_found` for a token that is none of ours, `unavailable`
+   * while the store is down, and `unsupported` where `grant.revocable` is false.
+   */
+  revoke(revocation: Revocation): Promise<void>;
   /** Ends the life of every download URL that is bound to a session of the legacy era. */
   endSession(sessionId: string): Promise<void>;
   /** Whether a session was ended so, within the last hour. For transports. */
@@ -70,6 +77,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     link: (uri, linkOptions) => linkTo(parts, uri, linkOptions),
     listen: (request) => listen(parts, request),
     redeem: (request) => redeem(parts, request),
+    revoke: (revocation) => revoke(parts, revocation),
     endSession: (sessionId) => endSession(parts, sessionId),
     isSessionOver: (sessionId) => isSessionOver(parts, sessionId),
   };

@@ -17,7 +17,7 @@ export interface OpenGrant extends UnsealedToken {
 }
 
 /**
- * Opens tokens, and remembers for a second what it opened: clients that fetch one object in
+ * Opens sealed tokens, and remembers for a second what it opened: clients that fetch one object in
  * ranges send the same token many times a second. Everything that can change is still asked each
  * time: the key, expiry, principal, access, version and claim.
  */
@@ -33,7 +33,7 @@ export function createGrantOpener(
     const known = kept.get(token);
     if (known && isGood(known, now) && known.key === keyOf(token)) return known.grant;
     kept.delete(token);
-    const grant = withMemory(sealer.unseal("download", token, { now }));
+    const grant = toOpenGrant(sealer.unseal("download", token, { now }));
     if (kept.size >= maxKept) kept.delete(kept.keys().next().value!);
     kept.set(token, { grant, key: keyOf(token), until: now + keptMs });
     return grant;
@@ -51,7 +51,8 @@ function isGood({ grant, until }: Kept, now: number): boolean {
   return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
-function withMemory(grant: UnsealedToken): OpenGrant {
+/** A grant that works out once what is asked of it again and again. */
+export function toOpenGrant(grant: UnsealedToken): OpenGrant {
   let matched: string | undefined;
   return {
     ...grant,

@@ -51,7 +51,7 @@ async function answerRedemption(
 ): Promise<Reply> {
   let release: (() => void) | undefined;
   try {
-    const grant = parts.openToken(request.token, Date.now());
+    const grant = await parts.grants.open(request.token, Date.now());
     const { handle: key } = grant;
     entry.facts.grant = grant.id;
     entry.facts.uri = parts.mapper.toUri(key);
@@ -67,7 +67,8 @@ async function answerRedemption(
     try {
       if (chosen.opened) await entry.admit();
       // an answer without bytes needs a live grant and uses none up, as a window grant does
-      await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
+      if (parts.grants.asksStore(grant))
+        await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
       return await replyWith(parts, { grant, entry, release, ...chosen });
     } catch (error) {
       if (chosen.opened) await discardSource(chosen.opened, error);
@@ -95,7 +96,7 @@ async function holderOf(
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
-  if (await isSessionOver(parts, principal.sessionId!))
+  if (parts.grants.asksStore(grant) && (await isSessionOver(parts, principal.sessionId!)))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
   return principal;
 }

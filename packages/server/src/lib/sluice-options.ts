@@ -93,6 +93,18 @@ export interface GrantOptions {
    * minutes, and never longer than the access token.
    */
   readonly ttlMs?: number;
+  /**
+   * - `sealed`, the default: the URL itself carries what it permits, sealed under `keys`. No state is kept of it.
+   * - `stored`: the URL is a random id, and what it permits is kept in `state` until it ends, sealed too. Nothing is
+   *   encoded in the URL; making and opening one takes the store.
+   */
+  readonly tokens?: "sealed" | "stored";
+  /**
+   * Whether download URLs can be withdrawn, and end with their session. Default true: each redemption asks the state store. With
+   * false, bound `window` URLs work without it, and end by their time, their key and the access rules only. Not with
+   * `stored`, `once` or `lease`, which need the store.
+   */
+  readonly revocable?: boolean;
 }
 
 /** The endpoint, checked. */

@@ -2,16 +2,13 @@ import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import {
   createKeyRing,
   createMemoryStateStore,
-  createSealer,
   createTextSealer,
   formatKey,
   generateKey,
   principalTag,
   SluiceError,
-  tokenLifetimes,
   type KeyRing,
   type Principal,
-  type SealedToken,
   type StateStore,
   type TextSealer,
 } from "@sluice/core";
@@ -20,7 +17,7 @@ import { createAccess, ensureAllowed, type Access, type AccessAction } from "./a
 import { createAuditTrail, type BeginAudit } from "./audit.ts";
 import { createChangeHub, type ChangeHub } from "./change-hub.ts";
 import { eraOf } from "./client-streaming.ts";
-import { createGrantOpener, type OpenGrant } from "./recent-grants.ts";
+import { createGrants, type Grants } from "./grants.ts";
 import { createIdentify, type Caller, type Identity } from "./principal.ts";
 import { createUsageMeter, type UsageMeter } from "./rate-limits.ts";
 import { reachOf, type Reach, type ReachRequest } from "./reach.ts";
@@ -33,8 +30,7 @@ export interface SluiceParts {
   readonly options: SluiceOptions;
   readonly endpoint: Endpoint;
   readonly mapper: UriMapper;
-  /** Opens a token; throws `not_found` or `expired`. */
-  readonly openToken: (token: string, now: number) => OpenGrant;
+  readonly grants: Grants;
   /** Seals the cursors of lists. */
   readonly cursors: TextSealer;
   readonly keys: KeyRing;
@@ -60,13 +56,7 @@ export interface SluiceParts {
   beginAudit: BeginAudit;
   /** Runs work that outlives the call it begins in, outside of the call's trace. */
   runApart<Result>(work: () => Result): Result;
-  /** Seals a grant for a key; `undefined` when this identity gets none. */
-  mint(identity: Identity, key: string, etag: string | undefined): MintedGrant | undefined;
-}
-
-/** A download URL and its token's facts. */
-interface MintedGrant extends SealedToken {
-  readonly url: string;
+  readonly mint: Grants["mint"];
 }
 
 /** Puts the parts together; throws a `TypeError` or `RangeError` for options that cannot work. */
@@ -79,10 +69,8 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onError = (error) => console.error("sluice:", error),
     // oxlint-disable-next-line no-console -- the documented default
     onWarning = (message) => console.warn(`sluice: ${message}`),
-    grant = {},
   } = options;
   const endpoint = readEndpoint(options.endpoint);
-  ensureGrant(grant.ttlMs);
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", options.cacheTtlMs, 0);
   if (options.access && !options.principal)
@@ -93,7 +81,13 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);
   const storageOf = createStorageOf(storage);
-  const sealer = createSealer({ keys, audience: endpoint.url });
+  const state = options.state ?? createMemoryStateStore();
+  const grants = createGrants({
+    keys,
+    state,
+    endpoint: endpoint.url,
+    grant: options.grant ?? {},
+  });
   const runApart: SluiceParts["runApart"] = (work) =>
     telemetry ? telemetry.runApart(work) : work();
   const hubs = new WeakMap<StorageBackend, ChangeHub>();
@@ -105,9 +99,9 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onError,
     mapper,
     access,
-    openToken: createGrantOpener(sealer, keys),
+    grants,
     cursors: createTextSealer({ keys, purpose: "cursor" }),
-    state: options.state ?? createMemoryStateStore(),
+    state,
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
     listeners: createStreamSlots({ perPrincipal: 32, perProcess: 10_000, ...limits.listeners }),
     usage: createUsageMeter(limits, onError),
@@ -131,20 +125,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     },
     reach: (request) => reachOf({ access, mapper }, storageOf(request.principal), request),
     beginAudit: createAuditTrail({ audit: options.audit, telemetry, onError }),
-    mint({ principal, mayMint, maxTtlMs }, key, etag) {
-      const auth = principal ? "bound" : "self";
-      const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
-      const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
-      if (!mayMint || ttlMs < 1_000) return undefined;
-      const sealed = sealer.seal("download", {
-        handle: key,
-        use: grant.use ?? (principal ? "window" : "lease"),
-        ttlMs,
-        ...(principal && { principal }),
-        ...(etag !== undefined && { revision: etag }),
-      });
-      return { ...sealed, url: `${endpoint.url}/streams/${sealed.token}` };
-    },
+    mint: (identity, key, etag) => grants.mint(identity, key, etag),
   };
 }
 
@@ -214,12 +195,6 @@ function readKeys(
   }
   if (typeof keys === "object" && "derive" in keys) return keys;
   return createKeyRing(keys);
-}
-
-function ensureGrant(ttlMs: number | undefined): void {
-  const { maxTtlMs } = tokenLifetimes.download.bound;
-  if (ttlMs !== undefined && !(ttlMs >= 1_000 && ttlMs <= maxTtlMs))
-    throw new RangeError(`createSluice: grant.ttlMs must be from 1000 to ${maxTtlMs}`);
 }
 
 function ensureCount(name: string, value: number | undefined, least: number): void {

@@ -202,7 +202,7 @@ async function direct(
       // it may have grown since it was described
       ensureFits(opened.info, client);
       const headers = byteHeaders({ uri, info: opened.info, rangeable: true, exactType: true });
-      const grant = parts.mint(identity, key, opened.info.etag);
+      const grant = await mintLink(parts, { identity, key }, opened.info.etag);
       if (grant) {
         entry.facts.grant = grant.id;
         headers.push("Link", `<${grant.url}>; rel="stream"`);
@@ -216,6 +216,21 @@ async function direct(
   } catch (error) {
     release();
     throw error;
+  }
+}
+
+/** A URL to go on from, for bytes that are here: without a store to keep it in, they go without one. */
+async function mintLink(
+  { grants, onError }: SluiceParts,
+  { identity, key }: Pick<Subject, "identity" | "key">,
+  etag: string | undefined,
+): ReturnType<SluiceParts["mint"]> {
+  try {
+    return await grants.mint(identity, key, etag);
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
+    onError(error);
+    return undefined;
   }
 }
 
@@ -257,7 +272,7 @@ async function downloadUrl(
   parts: SluiceParts,
   { uri, key, info, identity, entry }: Subject,
 ): Promise<Answer | undefined> {
-  const grant = parts.mint(identity, key, info.etag);
+  const grant = await parts.grants.mint(identity, key, info.etag);
   if (!grant) return undefined;
   entry.facts.grant = grant.id;
   await entry.conclude("issued");

@@ -56,7 +56,7 @@ export async function authorizeDownload(
   const info = await storage.describe(key, { signal });
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
-  const grant = host.mint(identity, key, etag);
+  const grant = await host.mint(identity, key, etag);
   if (!grant) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
   const until = new Date(grant.expiresAt).toISOString();
   const auth = identity.principal ? "bound" : "self";
