@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import { mkdtemp } from "node:fs/promises";
+import { request as httpRequest, type ClientRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createMemoryUploadStore, formatKey, generateKey, type UploadStore } from "@sluice/core";
+import { wrap } from "@sluice/storage";
+import { expect, test } from "vitest";
+import { bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+
+/** Two servers over one folder, with the same keys and one address. */
+async function startTwo(
+  stores: readonly [UploadStore, UploadStore],
+  uploads: Parameters<typeof startUploadServer>[0] = {},
+): Promise<{ readonly servers: [UploadServer, UploadServer]; at: At }> {
+  const root = await mkdtemp(join(tmpdir(), "sluice-uploads-"));
+  const sluice = { endpoint: "http://127.0.0.1:1/mcp", keys: formatKey(generateKey()) };
+  const start = (store: UploadStore): Promise<UploadServer> =>
+    startUploadServer({ root, sluice, ...uploads, uploads: { ...uploads.uploads, store } });
+  const servers: [UploadServer, UploadServer] = [await start(stores[0]), await start(stores[1])];
+  return {
+    servers,
+    at: (server, url) => url.replace("http://127.0.0.1:1/mcp", servers[server].url),
+  };
+}
+/** Where a URL is at one of the servers, as if a balancer had sent it there. */
+type At = (server: 0 | 1, url: string) => string;
+
+const shared = (): [UploadStore, UploadStore] => {
+  const store = createMemoryUploadStore();
+  return [store, store];
+};
+const apart = (): [UploadStore, UploadStore] => [
+  createMemoryUploadStore(),
+  createMemoryUploadStore(),
+];
+const put = (url: string, size: number): Promise<Response> =>
+  fetch(url, { method: "PUT", headers: bearer("alice"), body: noise(size) });
+
+function step(offset: number, isComplete: boolean): Record<string, string> {
+  return {
+    ...bearer("alice"),
+    "content-type": "application/partial-upload",
+    "upload-offset": String(offset),
+    "upload-complete": isComplete ? "?1" : "?0",
+  };
+}
+
+/** Begins a file at the first server, sends a part of a longer step, and falls silent. */
+async function beginAndStall(
+  { servers: [first], at }: Awaited<ReturnType<typeof startTwo>>,
+  bytes: Buffer<ArrayBuffer>,
+): Promise<{ location: string; sending: ClientRequest; ended: Promise<number> }> {
+  const { url } = first.slot();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  const begun = await fetch(at(0, url), { method: "POST", headers });
+  const location = begun.headers.get("location")!;
+  const sending = httpRequest(at(0, location), {
+    method: "PATCH",
+    headers: { ...step(0, true), "content-length": String(bytes.length + 1_000) },
+  });
+  const ended = new Promise<number>((resolve) =>
+    sending
+      .on("response", (answer) => {
+        answer.resume();
+        resolve(answer.statusCode!);
+      })
+      .on("error", () => resolve(0)),
+  );
+  sending.write(bytes);
+  const received = async (): Promise<unknown> =>
+    ((await (await fetch(at(0, url), { headers: bearer("alice") })).json()) as { received: number })
+      .received;
+  await expect.poll(received).toBe(bytes.length);
+  return { location, sending, ended };
+}
+
+test("an upload goes on in another process: the first one stops, and all that it received is kept", async () => {
+  const two = await startTwo(shared());
+  const bytes = noise(100_000);
+  const { location, ended } = await beginAndStall(two, bytes);
+  const there = two.at(1, location);
+  const head = await fetch(there, { method: "HEAD", headers: bearer("alice") });
+  expect(head.headers.get("upload-offset")).toBe("100000");
+  // its connection was open all the time
+  expect([400, 0]).toContain(await ended);
+  const rest = noise(1_000);
+  const last = await fetch(there, { method: "PATCH", headers: step(100_000, true), body: rest });
+  expect(last.status).toBe(201);
+  const sha256 = createHash("sha256").update(bytes).update(rest).digest("hex");
+  expect(await last.json()).toMatchObject({ size: 101_000, sha256 });
+});
+
+test("the twin: without a store that they share the other process knows nothing of what came", async () => {
+  const two = await startTwo(apart());
+  const { location, sending, ended } = await beginAndStall(two, noise(100_000));
+  const there = two.at(1, location);
+  const head = await fetch(there, { method: "HEAD", headers: bearer("alice") });
+  expect(head.headers.get("upload-offset")).toBe("0");
+  sending.destroy();
+  await ended;
+});
+
+test("a file that is given up in one process is no longer written in another", async () => {
+  const two = await startTwo(shared());
+  const { location, ended } = await beginAndStall(two, noise(1_000));
+  const init = { method: "DELETE", headers: bearer("alice") };
+  expect((await fetch(two.at(1, location), init)).status).toBe(204);
+  expect([400, 0]).toContain(await ended);
+  expect(await two.servers[0].files()).toEqual([]);
+});
+
+test("what one user may have counts for all processes together", async () => {
+  for (const [stores, status] of [
+    [shared(), 507],
+    [apart(), 201], // the twin
+  ] as const) {
+    const { servers, at } = await startTwo(stores, { uploads: { quota: { bytes: 500 } } });
+    expect((await put(at(0, servers[0].slot().url), 300)).status).toBe(201);
+    expect((await put(at(1, servers[0].slot().url), 300)).status).toBe(status);
+  }
+});
+
+test("one process sweeps, and another one when that is closed", async () => {
+  for (const [stores, sweeps] of [
+    [shared(), 1],
+    [apart(), 2], // the twin
+  ] as const) {
+    const swept: string[] = [];
+    const { servers } = await startTwo(stores, {
+      wrap: (backend) =>
+        wrap(backend, {
+          list: (list) => (options) => {
+            if (options?.prefix === "uploads/") swept.push("uploads/");
+            return list(options);
+          },
+        }),
+    });
+    await Promise.all(servers.map(({ uploads }) => uploads.sweep()));
+    const atStart = swept.length;
+    await Promise.all(servers.map(({ uploads }) => uploads.sweep()));
+    expect(swept.length - atStart).toBe(sweeps);
+    await servers[0].uploads.close();
+    const before = swept.length;
+    await servers[1].uploads.sweep();
+    expect(swept.length - before).toBe(1);
+  }
+});

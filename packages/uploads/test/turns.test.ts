@@ -1,0 +1,147 @@
+import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createTurns, type Turn } from "../src/lib/turns.ts";
+
+const errors: unknown[] = [];
+const never = new AbortController().signal;
+const down = new SluiceError("unavailable", "store: down", { retryAfterMs: 1_000 });
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+  errors.length = 0;
+});
+
+/** The turns of one process. */
+const processOf = (store: UploadStore) => createTurns(store, (error) => errors.push(error));
+
+/** Takes a turn, and says whether it has come. */
+function taking(turn: Promise<Turn>): { readonly turn: Promise<Turn>; isOurs: boolean } {
+  const state = { turn, isOurs: false };
+  turn.then(
+    () => (state.isOurs = true),
+    () => {},
+  );
+  return state;
+}
+
+test("a request in another process gets the file when the older one has kept what came", async () => {
+  const store = createMemoryUploadStore();
+  const old = await processOf(store).take("a", never);
+  const next = taking(processOf(store).take("a", never));
+  await vi.advanceTimersByTimeAsync(499);
+  expect(old.signal.aborted).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(old.signal.reason).toMatchObject({ code: "interrupted" });
+  await vi.advanceTimersByTimeAsync(5_000);
+  // it takes its time to keep what came
+  expect(next.isOurs).toBe(false);
+  old.ensureOurs();
+  await old.end();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(next.isOurs).toBe(true);
+  await (await next.turn).end();
+});
+
+test("a writer that hangs keeps a file for ten seconds, and writes nothing after that", async () => {
+  const store = createMemoryUploadStore();
+  const frozen = { ...store, renew: () => new Promise<never>(() => {}) };
+  const old = await processOf(frozen).take("a", never);
+  const next = taking(processOf(store).take("a", never));
+  await vi.advanceTimersByTimeAsync(9_900);
+  old.ensureOurs();
+  expect(next.isOurs).toBe(false);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(next.isOurs).toBe(true);
+  expect(() => old.ensureOurs()).toThrow(/another request goes on/);
+  await old.end();
+  (await next.turn).ensureOurs();
+  await (await next.turn).end();
+});
+
+test("a writer that was replaced learns it, however late it asks", async () => {
+  const store = createMemoryUploadStore();
+  let isAsleep = true;
+  const sleeping: UploadStore = {
+    ...store,
+    renew: async (fileId, writer, lease) =>
+      isAsleep ? Promise.reject(new Error("asleep")) : store.renew(fileId, writer, lease),
+  };
+  const old = await processOf(sleeping).take("a", never);
+  const next = taking(processOf(store).take("a", never));
+  await vi.advanceTimersByTimeAsync(11_000);
+  isAsleep = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(() => old.ensureOurs()).toThrow(/another request goes on/);
+  await old.end();
+  expect(next.isOurs).toBe(true);
+  await (await next.turn).end();
+});
+
+test("while the store is down a writer stops in time to keep what came, and a short while does no harm", async () => {
+  const store = createMemoryUploadStore();
+  let isDown = true;
+  const frail: UploadStore = {
+    ...store,
+    renew: async (...asked) => (isDown ? Promise.reject(down) : store.renew(...asked)),
+  };
+  const turn = await processOf(frail).take("a", never);
+  await vi.advanceTimersByTimeAsync(5_500);
+  isDown = false;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(turn.signal.aborted).toBe(false);
+  turn.ensureOurs();
+  isDown = true;
+  await vi.advanceTimersByTimeAsync(6_500);
+  expect(turn.signal.reason).toBe(down);
+  turn.ensureOurs();
+  expect(errors).toContain(down);
+  await turn.end();
+});
+
+test("of many requests in several processes the newest has the file, and the others end", async () => {
+  const store = createMemoryUploadStore();
+  const processes = [1, 2, 3].map(() => processOf(store));
+  const old = await processes[0]!.take("a", never);
+  old.signal.addEventListener("abort", () => void old.end());
+  const taken = Array.from({ length: 9 }, (_, n) => processes[n % 3]!.take("a", never));
+  const outcomes = Promise.allSettled(
+    taken.map(async (turn) => {
+      const { signal, end } = await turn;
+      if (!signal.aborted)
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      await end();
+    }),
+  );
+  await vi.advanceTimersByTimeAsync(5_000);
+  const last = processes[1]!.take("a", never);
+  await vi.advanceTimersByTimeAsync(5_000);
+  const { signal, ensureOurs, end } = await last;
+  expect(signal.aborted).toBe(false);
+  ensureOurs();
+  await end();
+  for (const outcome of await outcomes)
+    if (outcome.status === "rejected")
+      expect(outcome.reason).toMatchObject({ code: "interrupted" });
+});
+
+test("who gives up waiting leaves the file to others, with its own reason", async () => {
+  const store = createMemoryUploadStore();
+  const old = await processOf(store).take("a", never);
+  const gone = new AbortController();
+  const waiting = processOf(store).take("a", gone.signal);
+  const outcome = expect(waiting).rejects.toThrow("gone");
+  gone.abort(new Error("gone"));
+  await outcome;
+  await old.end();
+  const next = await processOf(store).take("a", never);
+  next.ensureOurs();
+  await next.end();
+});
+
+test("without an answer of the store nobody gets a turn", async () => {
+  const store = { ...createMemoryUploadStore(), claim: () => Promise.reject(down) };
+  const turns = processOf(store);
+  for (let n = 0; n < 2; n++) await expect(turns.take("a", never)).rejects.toBe(down);
+});
