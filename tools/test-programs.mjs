@@ -15,6 +15,7 @@ const sources = [
   "e2e/bed/programs/move-binary.ts",
   "e2e/bed/programs/serve.ts",
   "e2e/bed/programs/serve-binary.ts",
+  "e2e/bed/programs/serve-shared.ts",
   "e2e/bed/programs/serve-storage.ts",
   "e2e/bed/programs/serve-surveys.ts",
   "e2e/examples/client.ts",

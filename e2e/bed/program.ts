@@ -12,7 +12,15 @@ export interface Program<Hello> extends AsyncDisposable {
 }
 
 export async function startProgram<Hello>(
-  name: "serve" | "serve-binary" | "serve-storage" | "serve-surveys" | "download" | "move-binary",
+  name:
+    | "serve"
+    | "serve-binary"
+    | "serve-draining"
+    | "serve-shared"
+    | "serve-storage"
+    | "serve-surveys"
+    | "download"
+    | "move-binary",
   settings: object = {},
   env: NodeJS.ProcessEnv = {},
 ): Promise<Program<Hello>> {

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,39 +16,63 @@ if (!hasRedis && process.env["SLUICE_REQUIRE_REDIS"])
 if (!hasRedis)
   console.log("no redis-server: what is kept in Redis is not tried (apt-get install redis-server)");
 
-/** A Redis of one's own, that keeps nothing when it ends. */
+/** A Redis of one's own. */
 export interface RedisServer extends AsyncDisposable {
   /** Its Unix socket, which is all it listens on. */
   readonly path: string;
+  /** Ends it by SIGKILL. */
+  stop(): Promise<void>;
+  /** Starts it again after {@link stop}. */
+  start(): Promise<void>;
   /** Stops it as it is, and lets it go on: connections stay open, nothing is answered meanwhile. */
   freeze(): void;
   thaw(): void;
 }
 
-/** Starts `redis-server`. Rejects when it is not ready within 10 s. */
-export async function startRedis(): Promise<RedisServer> {
+/**
+ * Starts `redis-server`. When it ends it keeps nothing, or with `durable` whatever it answered. Rejects
+ * when it is not ready within 10 s.
+ */
+export async function startRedis({ durable = false } = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-redis-"));
   const path = join(folder, "redis.sock");
   const settings = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""];
-  const child = spawn("redis-server", [...settings, "--loglevel", "notice"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const exited = once(child, "exit");
-  const end = async (): Promise<void> => {
+  if (durable) settings.push("--appendonly", "yes", "--appendfsync", "always");
+  let child: ChildProcess | undefined;
+
+  async function start(): Promise<void> {
+    const started = spawn("redis-server", [...settings, "--loglevel", "notice"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    child = started;
+    await becomesReady(started.stdout, AbortSignal.timeout(10_000));
+  }
+
+  async function stop(): Promise<void> {
+    if (!child) return;
+    const exited = once(child, "exit");
     child.kill("SIGKILL");
+    child = undefined;
     await exited;
+  }
+
+  async function end(): Promise<void> {
+    await stop();
     await rm(folder, { recursive: true, force: true });
-  };
+  }
+
   try {
-    await becomesReady(child.stdout, AbortSignal.timeout(10_000));
+    await start();
   } catch (error) {
     await end();
     throw error;
   }
   return {
     path,
-    freeze: () => void child.kill("SIGSTOP"),
-    thaw: () => void child.kill("SIGCONT"),
+    start,
+    stop,
+    freeze: () => void child?.kill("SIGSTOP"),
+    thaw: () => void child?.kill("SIGCONT"),
     [Symbol.asyncDispose]: end,
   };
 }

@@ -1,0 +1,119 @@
+/**
+ * One of several servers behind one name: they share a folder, a file of keys and, where there is one, a
+ * Redis. Its parent is told where it serves, and may have many tokens made or tried at once.
+ */
+import { createServer } from "node:http";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMemoryStateStore } from "@sluice/core";
+import { createSluice, type GrantOptions } from "@sluice/server";
+import { openKeyFile } from "@sluice/server/node";
+import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
+import { createFsBackend } from "@sluice/storage-fs";
+import { withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { Redis } from "ioredis";
+import { listen } from "../listen.ts";
+import { baseUri } from "../site.ts";
+import { watchFaults } from "../watch.ts";
+
+/** What the parent sets. */
+export interface ServeSharedSettings {
+  readonly root: string;
+  /** What all of them are known as. */
+  readonly endpoint: string;
+  readonly keysFile: string;
+  readonly redis?: {
+    /** Its socket. */
+    readonly path: string;
+    readonly durable: boolean;
+    readonly timeoutMs: number;
+  };
+  readonly grant: GrantOptions;
+}
+
+/** What the parent may ask; the answer has the same number. */
+export type SharedQuestion = { readonly number: number } & (
+  | { readonly mint: number; readonly key: string }
+  | { readonly redeem: readonly string[] }
+  | { readonly about: "state" }
+);
+
+/** How it is. */
+export interface SharedState {
+  /** Name of the key that seals, and of all keys. */
+  readonly keys: readonly string[];
+  /** Commands that Redis has not answered yet. */
+  readonly waiting: number;
+  readonly faults: readonly string[];
+}
+
+const settings = JSON.parse(process.argv[2] ?? "{}") as ServeSharedSettings;
+const { root, endpoint, redis: shared, grant } = settings;
+const faults = watchFaults();
+const { keys } = await openKeyFile({ path: settings.keysFile });
+const state = shared ? await openState(shared) : createMemoryStateStore();
+let waiting = 0;
+
+async function openState({ path, ...options }: NonNullable<ServeSharedSettings["redis"]>) {
+  const redis = new Redis({ path, enableOfflineQueue: false, retryStrategy: () => 20 });
+  redis.on("error", () => {});
+  await new Promise<void>((resolve) => void redis.once("ready", () => resolve()));
+  const counting: RedisClient = {
+    async call(command, ...args) {
+      waiting += 1;
+      try {
+        return await redis.call(command, ...args);
+      } finally {
+        waiting -= 1;
+      }
+    },
+  };
+  return createRedisStateStore({ redis: counting, ...options });
+}
+
+const alice = { issuer: "https://issuer.example", subject: "alice", clientId: "test" };
+const storage = createFsBackend({ root, racyMs: 0 });
+const sluice = createSluice({
+  storage,
+  baseUri,
+  endpoint,
+  keys,
+  state,
+  principal: () => alice,
+  delivery: "downloadUrl",
+  grant,
+  limits: { perPrincipal: 10_000, perProcess: 10_000 },
+  onError: () => {},
+});
+const mcp = createMcpHandler(() =>
+  sluice.attach(new McpServer({ name: "shared", version: "1.0.0" })),
+);
+const { port } = await listen(createServer(toNodeHandler(withSluice(mcp, sluice))));
+const nobodyKnows = (): undefined => undefined;
+
+async function mint(key: string, count: number): Promise<string[]> {
+  const { etag } = await storage.describe(key);
+  const identity = { principal: alice, mayMint: true, maxTtlMs: 3_600_000 };
+  const minted = Array.from({ length: count }, () => sluice.host.mint(identity, key, etag));
+  return (await Promise.all(minted)).map((each) => each!.url.split("/").at(-1)!);
+}
+
+async function redeem(tokens: readonly string[]): Promise<number[]> {
+  const replies = tokens.map((token) =>
+    sluice.redeem({ method: "HEAD", token, header: nobodyKnows }),
+  );
+  return (await Promise.all(replies)).map(({ status }) => status);
+}
+
+async function answer(question: SharedQuestion): Promise<unknown> {
+  if ("mint" in question) return mint(question.key, question.mint);
+  if ("redeem" in question) return redeem(question.redeem);
+  return { keys: [keys.current, ...keys.kids], waiting, faults: faults() } satisfies SharedState;
+}
+
+process.on("message", (question: SharedQuestion) => {
+  const { number } = question;
+  void answer(question).then((answered) => process.send?.({ number, answer: answered }));
+});
+process.on("disconnect", () => process.exit());
+process.send?.({ port });
