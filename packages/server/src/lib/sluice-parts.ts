@@ -184,8 +184,8 @@ function readKeys(
 ): KeyRing {
   if (keys === "ephemeral") {
     // a store that does not say counts as shared
-    const { shared = true }: Partial<StateStore> = state ?? { shared: false };
-    if (shared)
+    const shared: unknown = state ? state.shared : false;
+    if (shared !== false)
       throw new TypeError(
         "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
           "make keys with `sluice keys new` and give every process the same",

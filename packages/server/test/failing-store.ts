@@ -1,0 +1,33 @@
+import { createMemoryStateStore, SluiceError, type StateStore } from "@sluice/core";
+
+/** A store in memory that can be taken down, and counts what it was asked. */
+export interface FailingStore {
+  readonly state: StateStore;
+  isDown: boolean;
+  asked: number;
+}
+
+/** Makes one that is up. */
+export function createFailingStore(): FailingStore {
+  const store = createMemoryStateStore();
+  const ask = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    failing.asked += 1;
+    if (failing.isDown)
+      throw new SluiceError("unavailable", "state store: down", { retryAfterMs: 2_500 });
+    return work();
+  };
+  const failing: FailingStore = {
+    isDown: false,
+    asked: 0,
+    state: {
+      shared: false,
+      claim: (...args) => ask(() => store.claim(...args)),
+      settle: (...args) => ask(() => store.settle(...args)),
+      revoke: (...args) => ask(() => store.revoke(...args)),
+      put: (...args) => ask(() => store.put(...args)),
+      get: (...args) => ask(() => store.get(...args)),
+      take: (...args) => ask(() => store.take(...args)),
+    },
+  };
+  return failing;
+}
