@@ -8,6 +8,8 @@ import { build } from "vite";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const sources = [
+  "apps/cluster/src/cluster.ts",
+  "apps/cluster/src/server.ts",
   "apps/demo-server/src/client-process.ts",
   "apps/demo-server/src/demo.ts",
   "apps/demo-server/src/server-process.ts",
@@ -16,6 +18,7 @@ const sources = [
   "e2e/bed/programs/serve.ts",
   "e2e/bed/programs/serve-binary.ts",
   "e2e/bed/programs/serve-shared.ts",
+  "e2e/bed/programs/serve-draining.ts",
   "e2e/bed/programs/serve-storage.ts",
   "e2e/bed/programs/serve-surveys.ts",
   "e2e/examples/client.ts",

@@ -65,7 +65,7 @@ async function run(port: number, site: string): Promise<Nginx> {
   await writeFile(
     join(folder, "nginx.conf"),
     `daemon off; master_process off; pid ${folder}/nginx.pid; error_log stderr error;
-     events { worker_connections 256; }
+     events { worker_connections 1024; }
      http { access_log off; ${temporary} ${site} }`,
   );
   const nginx = spawn("nginx", ["-p", folder, "-c", join(folder, "nginx.conf"), "-e", "stderr"], {
