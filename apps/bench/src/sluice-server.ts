@@ -55,7 +55,10 @@ const sluice = createSluice({
 const mcp = createMcpHandler(() =>
   sluice.attach(new McpServer({ name: "bench", version: "0.0.0" })),
 );
-const handler = toNodeHandler(withSluice(mcp, sluice));
+const handler = toNodeHandler(
+  withSluice(mcp, sluice),
+  options.offload && { offload: { root, ...options.offload } },
+);
 const server = tls
   ? createTlsServer(
       { cert: await readFile(tls.certificate), key: await readFile(tls.key) },

@@ -1,4 +1,5 @@
 import { createServer, type RequestListener } from "node:http";
+import { tmpdir } from "node:os";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
@@ -34,6 +35,13 @@ test("the examples of the README run", async () => {
 
   const app = express();
   app.all("/mcp{/*rest}", toNodeHandler(handler));
+  // #endregion
+
+  const [root, secret] = [tmpdir(), "0123456789abcdef"];
+  // #region offload
+  const besideNginx = toNodeHandler(handler, {
+    offload: { root, prefix: "/_sluice/", secret },
+  });
   // #endregion
 
   // #region workers
@@ -79,6 +87,8 @@ test("the examples of the README run", async () => {
   listener = app;
   expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
+  listener = besideNginx;
+  expect(await (await fetch(await download())).text()).toBe("hello");
   listener = besideJson;
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
 });

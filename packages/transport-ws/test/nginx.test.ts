@@ -35,7 +35,7 @@ async function startDocumented(socketPort: number, bytesPort: number): Promise<n
       "127.0.0.1:8002": `127.0.0.1:${bytesPort}`,
     }),
   );
-  onTestFinished(nginx.close);
+  onTestFinished(() => nginx.close());
   return nginx.port;
 }
 

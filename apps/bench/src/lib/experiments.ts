@@ -2,6 +2,7 @@ import type { Experiment } from "./table.ts";
 import { binary } from "./tables/binary.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { memory } from "./tables/memory.ts";
+import { offload } from "./tables/offload.ts";
 import { proxy } from "./tables/proxy.ts";
 import { replaceBase64 } from "./tables/replace-base64.ts";
 import { serveLarge, serveTls } from "./tables/serve-large.ts";
@@ -18,6 +19,7 @@ export const experiments: readonly Experiment[] = [
   serveMany,
   serveSmall,
   serveTls,
+  offload,
   memory,
   stalled,
   replaceBase64,

@@ -52,6 +52,30 @@ export async function startNginxProxy(options: NginxProxyOptions): Promise<Serve
   );
 }
 
+/** Options of {@link startNginxOffload}. */
+export interface NginxOffloadOptions extends NginxPlace {
+  readonly port: number;
+  /** Port of the server behind it. */
+  readonly to: number;
+  /** The files of that server. */
+  readonly root: string;
+  readonly prefix: string;
+  readonly secret: string;
+}
+
+/** nginx in front of a server that leaves the sending of files to it. */
+export async function startNginxOffload(options: NginxOffloadOptions): Promise<ServerProcess> {
+  const { port, to, root, prefix, secret } = options;
+  const pass = `proxy_pass http://127.0.0.1:${to}; proxy_http_version 1.1; proxy_set_header Host $http_host;`;
+  return start(
+    port,
+    `listen 127.0.0.1:${port};
+     location / { ${pass} proxy_set_header Connection ""; proxy_set_header X-Sluice-Offload ${secret}; }
+     location ^~ ${prefix} { internal; alias ${root}/; etag off; add_header ETag $upstream_http_etag; }`,
+    options,
+  );
+}
+
 async function start(port: number, server: string, options: NginxPlace): Promise<ServerProcess> {
   await mkdir(join(options.directory, "tmp"), { recursive: true });
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

@@ -2,6 +2,7 @@ import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID, STREAM_METHOD, type DeliveryMode } from "@sluice/core/wire";
+import type { OffloadOptions } from "@sluice/transport-http/node";
 import { z } from "zod";
 import type { Bench } from "./bench.ts";
 import type { Tls } from "./peers.ts";
@@ -27,6 +28,8 @@ export interface SluiceServerOptions {
   readonly service?: Service;
   /** Port that clients use, of a proxy in front. */
   readonly publicPort?: number;
+  /** Leave files to that proxy. */
+  readonly offload?: Omit<OffloadOptions, "root">;
 }
 
 /** Starts an MCP server with Sluice over the files of the bench. `ready.endpoint` is its URL. */
@@ -51,10 +54,21 @@ export async function startSluice(
   file: string,
   options: Pick<SluiceServerOptions, "tls" | "service"> = {},
 ): Promise<Served> {
-  const server = await startSluiceServer(bench, {
-    delivery: route === "direct" ? "direct" : "downloadUrl",
-    ...options,
-  });
+  const server = await startSluiceServer(bench, { delivery: deliveryOf(route), ...options });
+  return servedBy(server, route, file);
+}
+
+/** How a server has to deliver for a route. */
+export function deliveryOf(route: SluiceRoute): DeliveryMode {
+  return route === "direct" ? "direct" : "downloadUrl";
+}
+
+/** What curl has to ask a running server for; the server ends when that cannot be found out. */
+export async function servedBy(
+  server: ServerProcess & { readonly endpoint: string },
+  route: SluiceRoute,
+  file: string,
+): Promise<Served> {
   try {
     const name = nameOfRoute(route);
     if (route === "download")

@@ -55,19 +55,6 @@ export function toNodeHandler(
   } = options;
   const offload = offloadOptions && createOffload(offloadOptions);
 
-  /** A body that nobody read to its end ends with its connection. */
-  async function answer(
-    req: NodeRequest,
-    res: ServerResponse,
-    { reply, sending }: { reply: Reply; sending: SendOptions },
-  ): Promise<void> {
-    if (req.complete || reply.transfer || !nodeBody(req, res))
-      return sendReply(res, reply, sending);
-    const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
-    const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
-    await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
-  }
-
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const answered = handler.plain?.({
@@ -111,6 +98,18 @@ export function toNodeHandler(
       else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
     });
   };
+}
+
+/** A body that nobody read to its end ends with its connection. */
+async function answer(
+  req: NodeRequest,
+  res: ServerResponse,
+  { reply, sending }: { reply: Reply; sending: SendOptions },
+): Promise<void> {
+  if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, sending);
+  const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
+  const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
+  await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
 }
 
 const connections = new WeakMap<Socket, AbortSignal>();
