@@ -65,6 +65,7 @@ const [task, ...rest] = process.argv.slice(2);
 const tasks = {
   install() {},
   demo: () => program("apps/demo-server/src/demo.ts", ...rest),
+  cluster: () => program("apps/cluster/src/cluster.ts", ...rest),
   bench: () => program("apps/bench/src/main.ts", ...rest),
   async test() {
     await runTogether(["tsc"], ["oxlint"], [process.execPath, "tools/check-layers.mjs"]);

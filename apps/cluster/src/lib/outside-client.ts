@@ -1,0 +1,31 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { streamingCapabilities } from "@sluice/client";
+import { withStreaming } from "@sluice/client/node";
+
+/** Where a client goes, and with which token. */
+export interface Address {
+  readonly endpoint: string;
+  readonly token: string;
+}
+
+/** Connects a client as anybody would: it knows one address, and nothing of the processes behind it. */
+export async function connect({ endpoint, token }: Address): Promise<Client> {
+  const client = new Client(
+    { name: "cluster", version: "1.0.0" },
+    { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
+  );
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(endpoint), {
+      fetch: withStreaming(),
+      requestInit: { headers: { authorization: `Bearer ${token}` } },
+    }),
+  );
+  return client;
+}
+
+/** The address of a process itself, for the same path: past nginx. */
+export function pastNginx(url: string, port: number): string {
+  const direct = new URL(url);
+  direct.port = String(port);
+  return direct.href;
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from "node:crypto";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  WebStandardStreamableHTTPServerTransport as Transport,
+  type McpHandlerRequestOptions,
+  type McpServer,
+} from "@modelcontextprotocol/server";
+import type { StateStore } from "@sluice/core";
+import type { McpFetchHandler } from "@sluice/transport-http";
+import { LRUCache } from "lru-cache";
+
+/** A handler of both eras whose sessions are known to all processes that share the store. */
+export interface SharedSessions extends McpFetchHandler {
+  /** Ends what this process has of its sessions; others go on with them. */
+  close(): Promise<void>;
+}
+
+const sessionMs = 24 * 3_600_000;
+const idleMs = 3_600_000;
+
+/**
+ * Modern clients need no session. A legacy one opens its session in one process and goes on in any: the
+ * `initialize` that opened it is kept in the store, and a process that does not know the session says it
+ * once more to a server of its own. What only that server knew, such as its subscriptions, stays there.
+ */
+export function createSharedSessions(
+  factory: () => McpServer,
+  { state }: { readonly state: StateStore },
+): SharedSessions {
+  const modern = createMcpHandler(factory, { legacy: "reject" });
+  const sessions = new LRUCache<string, Promise<Transport>>({
+    max: 10_000,
+    ttl: idleMs,
+    updateAgeOnGet: true,
+    dispose: (session) => void session.then((transport) => transport.close()).catch(() => {}),
+  });
+
+  async function open(message: unknown, authInfo: AuthInfo): Promise<Transport> {
+    const transport = new Transport({
+      sessionIdGenerator: randomUUID,
+      async onsessioninitialized(id) {
+        const now = Date.now();
+        const opening: Opening = { message, owner: ownerOf(authInfo) };
+        const record = new TextEncoder().encode(JSON.stringify(opening));
+        await state.put(nameOf(id), record, { now, expiresAt: now + sessionMs });
+        sessions.set(id, Promise.resolve(transport));
+      },
+    });
+    await factory().connect(transport);
+    return transport;
+  }
+
+  async function adopt(id: string, { message }: Opening, authInfo: AuthInfo): Promise<Transport> {
+    const transport = new Transport({ sessionIdGenerator: () => id });
+    await factory().connect(transport);
+    for (const parsedBody of [message, { jsonrpc: "2.0", method: "notifications/initialized" }])
+      await tell(transport, id, { parsedBody, ...(authInfo && { authInfo }) });
+    return transport;
+  }
+
+  async function legacy(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    const { authInfo } = options;
+    if (id === null) {
+      const message =
+        options.parsedBody ??
+        (await request
+          .clone()
+          .json()
+          .catch(() => undefined));
+      return (await open(message, authInfo)).handleRequest(request, options);
+    }
+    const record = await state.get(nameOf(id), Date.now());
+    const opening = record && (JSON.parse(new TextDecoder().decode(record)) as Opening);
+    if (opening?.owner !== ownerOf(authInfo)) {
+      if (!record) sessions.delete(id);
+      return Response.json({ error: "no such session" }, { status: 404 });
+    }
+    let session = sessions.get(id);
+    if (!session) {
+      session = adopt(id, opening, authInfo);
+      session.catch(() => sessions.delete(id));
+      sessions.set(id, session);
+    }
+    const response = await (await session).handleRequest(request, options);
+    if (request.method === "DELETE" && response.ok) await state.take(nameOf(id), Date.now());
+    return response;
+  }
+
+  return {
+    async fetch(request, options = {}) {
+      const isLegacy =
+        request.method !== "POST" || (await isLegacyRequest(request, options.parsedBody));
+      return isLegacy ? legacy(request, options) : modern.fetch(request, options);
+    },
+    async close() {
+      sessions.clear();
+      await modern.close();
+    },
+  };
+}
+
+type AuthInfo = McpHandlerRequestOptions["authInfo"];
+
+/** What is kept of a session. */
+interface Opening {
+  /** The `initialize` of its client. */
+  readonly message: unknown;
+  readonly owner: string;
+}
+
+function nameOf(id: string): string {
+  return `session ${id}`;
+}
+
+/** A session is good for who opened it. */
+function ownerOf(authInfo: AuthInfo): string {
+  return JSON.stringify([authInfo?.clientId, authInfo?.extra?.["sub"]]);
+}
+
+/** Says something to a server that its client has said to another one, and drops the answer. */
+async function tell(
+  transport: Transport,
+  id: string,
+  options: McpHandlerRequestOptions,
+): Promise<void> {
+  const headers = {
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-session-id": id,
+  };
+  const request = new Request("http://localhost/", { method: "POST", headers });
+  const answer = await transport.handleRequest(request, options);
+  await answer.text();
+}

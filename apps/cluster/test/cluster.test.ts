@@ -1,0 +1,168 @@
+import { streamResource } from "@sluice/client/node";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect, pastNginx } from "../src/lib/outside-client.ts";
+import type { Cluster } from "../src/lib/start-cluster.ts";
+import { bytes, canRun, longName, sha256, startSmallCluster, tokens } from "./bed.ts";
+
+const uri = "files://cluster/a.bin";
+
+describe.skipIf(!canRun)("processes behind nginx, as docs/deploying.md has it", () => {
+  let cluster: Cluster;
+  let a: string;
+  let b: string;
+  beforeAll(async () => {
+    cluster = await startSmallCluster();
+    [a, b] = cluster.processes.map(({ port }) => pastNginx(cluster.endpoint, port)) as [
+      string,
+      string,
+    ];
+  }, 30_000);
+  afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+  /** Posts a message of the legacy era, to nginx or to one process. */
+  const post = (url: string, message: object, options: { session?: string; token?: string } = {}) =>
+    fetch(url, {
+      method: "POST",
+      headers: {
+        ...headersOf(options),
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+    });
+
+  async function openSession(url: string): Promise<string> {
+    const response = await post(url, {
+      id: 1,
+      method: "initialize",
+      params: {
+        protocolVersion: "2025-11-25",
+        capabilities: {},
+        clientInfo: { name: "test", version: "1" },
+      },
+    });
+    await response.text();
+    const session = response.headers.get("mcp-session-id")!;
+    expect((await post(url, { method: "notifications/initialized" }, { session })).status).toBe(
+      202,
+    );
+    return session;
+  }
+
+  test("a client that knows one address is served by all of them, and notices nothing", async () => {
+    const served = new Set<string | null>();
+    for (let n = 0; n < 4; n++) {
+      const response = await fetch(cluster.endpoint, { headers: headersOf({}) });
+      served.add(response.headers.get("x-served-by"));
+      await response.body?.cancel();
+    }
+    expect([...served].toSorted()).toEqual(["a", "b"]);
+
+    const client = await connect({ endpoint: cluster.endpoint, token: tokens.ann });
+    const { resources } = await client.request({ method: "resources/list", params: {} });
+    expect(resources.map((each) => each.uri)).toContain(uri);
+    const stream = await streamResource(client, uri);
+    expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
+    await client.close();
+  });
+
+  test("an answer whose headers are as long as they can be comes through nginx", async () => {
+    const client = await connect({ endpoint: cluster.endpoint, token: tokens.ann });
+    const stream = await streamResource(client, `files://cluster/${encodeURIComponent(longName)}`, {
+      prefer: ["direct"],
+    });
+    expect(stream.mode).toBe("direct");
+    expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
+    await client.close();
+  });
+
+  test("a URL that one process made is redeemed once, and revoked, at any of them", async () => {
+    const client = await connect({ endpoint: cluster.endpoint, token: tokens.ann });
+    const link = async (once: boolean): Promise<string> => {
+      const { content } = await client.callTool({ name: "make_link", arguments: { uri, once } });
+      return (content[0] as { text: string }).text;
+    };
+    const statusesOf = (url: string, token = tokens.ann) =>
+      Promise.all(
+        [...cluster.processes, ...cluster.processes].map(async ({ port }) => {
+          const response = await fetch(pastNginx(url, port), { headers: headersOf({ token }) });
+          await response.body?.cancel();
+          return response.status;
+        }),
+      );
+    expect((await statusesOf(await link(true))).toSorted()).toEqual([200, 404, 404, 404]);
+    const url = await link(false);
+    expect(await statusesOf(url)).toEqual([200, 200, 200, 200]);
+    expect(await statusesOf(url, tokens.bob)).toEqual([404, 404, 404, 404]);
+    await client.callTool({ name: "revoke_links" });
+    expect(await statusesOf(url)).toEqual([404, 404, 404, 404]);
+    await client.close();
+  });
+
+  test("a session goes on in a process that never saw it, for who opened it, until it is over", async () => {
+    const session = await openSession(a);
+    const list = (url: string, token = tokens.ann) =>
+      post(url, { id: 2, method: "tools/list", params: {} }, { session, token });
+    for (const url of [a, b, cluster.endpoint]) {
+      const response = await list(url);
+      expect(await response.text()).toContain('"hash_file"');
+    }
+    expect((await list(b, tokens.bob)).status).toBe(404);
+    const over = await fetch(b, { method: "DELETE", headers: headersOf({ session }) });
+    expect(over.status).toBe(200);
+    for (const url of [a, b]) expect((await list(url)).status).toBe(404);
+  });
+
+  test("a stream of events that one process began is picked up at the other", async () => {
+    const session = await openSession(a);
+    const params = { name: "hash_file", arguments: { uri }, _meta: { progressToken: "p" } };
+    const answer = await post(a, { id: 3, method: "tools/call", params }, { session });
+    const reader = answer.body!.getReader();
+    let begun = "";
+    while (!begun.includes("\n\n")) begun += Buffer.from((await reader.read()).value!).toString();
+    await reader.cancel();
+    begun = begun.slice(0, begun.lastIndexOf("\n\n") + 2);
+    const [, link] = /^<(.+)>; rel="stream"$/.exec(answer.headers.get("link")!)!;
+
+    // who does not work on it tells what there is, and sends its reader away for a moment
+    let all = begun;
+    while (!all.includes('"result"')) {
+      const rest = await fetch(pastNginx(link!, cluster.processes[1]!.port), {
+        headers: { ...headersOf({ session }), "last-event-id": lastIdIn(all) },
+      });
+      expect([rest.status, rest.headers.get("x-served-by")]).toEqual([200, "b"]);
+      all += await rest.text();
+    }
+    expect(all).toContain(sha256);
+    const steps = [...all.matchAll(/"progress":(\d)/g)].map(([, step]) => Number(step));
+    expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  test("while a process is replaced every request is answered by the other one", async () => {
+    const session = await openSession(cluster.endpoint);
+    const statuses: number[] = [];
+    let isOver = false;
+    const restarting = cluster.processes[0]!.restart().finally(() => (isOver = true));
+    while (!isOver) {
+      const response = await post(cluster.endpoint, { id: 4, method: "ping" }, { session });
+      await response.text();
+      statuses.push(response.status);
+    }
+    await restarting;
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  }, 30_000);
+});
+
+function lastIdIn(events: string): string {
+  return [...events.matchAll(/^id: (.+)$/gm)].at(-1)![1]!;
+}
+
+function headersOf({ session, token = tokens.ann }: { session?: string; token?: string }) {
+  return {
+    authorization: `Bearer ${token}`,
+    ...(session !== undefined && {
+      "mcp-session-id": session,
+      "mcp-protocol-version": "2025-11-25",
+    }),
+  };
+}
