@@ -1,4 +1,4 @@
-export { createUploads, type Uploads } from "./lib/create-uploads.ts";
+export { createUploads, type CloseUploadsOptions, type Uploads } from "./lib/create-uploads.ts";
 export { createUploadPages, type OpenPage, type PageDesk } from "./lib/page/upload-pages.ts";
 export { withUploads, type WithUploadsOptions } from "./lib/with-uploads.ts";
 export type { UploadPace } from "./lib/body-guard.ts";

@@ -37,3 +37,43 @@ test("whoever closes it finds nothing under way any more, and nothing of what wa
   expect(await answered).toBe(503);
   sending.destroy();
 });
+
+test("until the deadline, what is sent at once may end; what is sent in steps ends with what came of it kept", async () => {
+  const server = await startUploadServer();
+  const begun = await fetch(server.slot().url, {
+    method: "POST",
+    headers: { ...bearer("alice"), "upload-complete": "?0", "upload-length": "1000" },
+  });
+  const location = begun.headers.get("location")!;
+  const send = (url: string, method: string, headers: Record<string, string>) => {
+    const sending = httpRequest(url, {
+      method,
+      headers: { ...bearer("alice"), "content-length": "1000", ...headers },
+    });
+    const answered = new Promise<number | undefined>((resolve) =>
+      sending.on("error", () => {}).on("response", ({ statusCode }) => resolve(statusCode)),
+    );
+    sending.write("x".repeat(300));
+    return { sending, answered };
+  };
+  const step = send(location, "PATCH", {
+    "content-type": "application/partial-upload",
+    "upload-offset": "0",
+    "upload-complete": "?1",
+  });
+  const slot = server.slot();
+  const whole = send(slot.url, "PUT", {});
+  const { board } = server.uploads.parts;
+  await expect.poll(() => board.of(slot.uploadId)?.received).toBe(300);
+  await expect.poll(async () => (await server.files()).length).toBe(3);
+
+  const closed = server.uploads.close({ deadlineMs: 30_000 });
+  expect(await step.answered).toBe(503);
+  const kept = await fetch(location, { method: "HEAD", headers: bearer("alice") });
+  expect(kept.headers.get("upload-offset")).toBe("300");
+  whole.sending.end("y".repeat(700));
+  expect(await whole.answered).toBe(201);
+  await closed;
+  expect(server.errors).toEqual([]);
+  step.sending.destroy();
+});

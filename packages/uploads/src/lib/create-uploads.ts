@@ -1,4 +1,5 @@
 import { createMemoryUploadStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "./confirm.ts";
 import { keepBytes } from "./keep-bytes.ts";
@@ -16,6 +17,14 @@ import { toUploadStorage } from "./upload-storage.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
 
+/** How to close. */
+export interface CloseUploadsOptions {
+  /** Milliseconds that uploads under way may still take, but for those that can go on elsewhere. Default 0. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
 /** Slots and the endpoint that takes what is sent to them. */
 export interface Uploads extends Slots {
   /** What its routes work with. For `withUploads`. */
@@ -24,8 +33,11 @@ export interface Uploads extends Slots {
   readonly requestFiles: RequestFiles;
   /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
-  /** Ends the timer and the uploads under way. Idempotent. */
-  close(): Promise<void>;
+  /**
+   * Ends the timer and the uploads under way: those in steps at once, with what came of them kept, the others at the
+   * deadline. Idempotent.
+   */
+  close(options?: CloseUploadsOptions): Promise<void>;
 }
 
 const defaultMaxBytes = 100 * 2 ** 20;
@@ -45,6 +57,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
+  const leaving = new AbortController();
   const closing = new AbortController();
   const parts: UploadsParts = {
     host,
@@ -62,6 +75,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     scan: onScan,
     pages: createUploadPages(host),
     underWay: new Set(),
+    leaving: leaving.signal,
     closing: closing.signal,
   };
   // one of its own for every call: listeners do not pile up at the one that lasts
@@ -103,10 +117,32 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     parts,
     requestFiles: createRequestFiles(host, slots, parts.pages),
     sweep: ({ signal } = {}) => sweeper.sweep(either(signal)),
-    async close() {
+    async close({ deadlineMs = 0, signal } = {}) {
+      leaving.abort(new SluiceError("interrupted", "uploads: the endpoint is about to be closed"));
+      await settleWithin(deadlineMs, [...parts.underWay], signal);
       closing.abort(new Error("uploads: the endpoint is closed"));
       // whoever closes the storage next must not take it from those that tidy up
       await Promise.allSettled([sweeper.close(), ...parts.underWay]);
     },
   };
+}
+
+/** Waits until all of them are settled, or so many milliseconds, or the signal aborts. */
+async function settleWithin(
+  ms: number,
+  works: readonly Promise<unknown>[],
+  signal?: AbortSignal,
+): Promise<void> {
+  if (ms <= 0 || signal?.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    // beyond that a timer goes off at once
+    const timer = setTimeout(done, Math.min(ms, 2 ** 31 - 1));
+    signal?.addEventListener("abort", done, { once: true });
+    void Promise.allSettled(works).then(done);
+  });
 }

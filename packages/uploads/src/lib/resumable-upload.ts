@@ -179,8 +179,9 @@ async function receiveStep(
   });
   const detector = offset === 0 ? await openDetector(parts, arrival, fileId) : undefined;
   parts.board.begin(slot, fileId, { received: offset, total: before.length });
+  const signal = AbortSignal.any([arrival.signal, parts.leaving]);
   try {
-    await readArrival(parts, arrival, (chunk) => {
+    await readArrival(parts, { ...arrival, signal }, (chunk) => {
       if (appender.offset + chunk.byteLength > most)
         throw new SluiceError("too_large", `uploads: more than ${most} bytes came`);
       parts.board.add(uploadId, fileId, chunk.byteLength);

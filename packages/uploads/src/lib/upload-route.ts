@@ -70,9 +70,9 @@ export function createUploadRoute(
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
-    const entry = sendsBody(request)
-      ? host.beginAudit({ action: "upload", step: "receive" }, (name) => request.header(name))
-      : undefined;
+    const step = stepOf(request);
+    const entry =
+      step && host.beginAudit({ action: "upload", step }, (name) => request.header(name));
     let received = 0;
     let slot: PresentedSlot | undefined;
     const work = async (): Promise<Reply> => {
@@ -121,7 +121,8 @@ export function createUploadRoute(
     const outcome = isGone ? "aborted" : isOurs ? "failed" : "denied";
     entry?.end(outcome, { reason: code, bytes: received });
     if (outcome === "failed") host.onError(error);
-    if (parts.closing.aborted) return problem(503, { reason: "draining" });
+    if (parts.leaving.aborted)
+      return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
     return refusalOf(error, slot);
   }
 
@@ -139,8 +140,10 @@ const slotMethods = ["POST", "PUT", "GET"];
 const fileMethods = ["HEAD", "PATCH", "DELETE"];
 const faults: ReadonlySet<string> = new Set(["internal", "unavailable", "no_space"]);
 
-function sendsBody({ method }: PlainRequest): boolean {
-  return method === "POST" || method === "PUT" || method === "PATCH";
+/** What is recorded of a request; looking is not. */
+function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
+  if (method === "DELETE") return "discard";
+  return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
 }
 
 /** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */

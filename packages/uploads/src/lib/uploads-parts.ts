@@ -21,11 +21,13 @@ export interface UploadsParts {
   readonly pages: PageDesk;
   /** Requests that are being answered. */
   readonly underWay: Set<Promise<unknown>>;
+  /** Aborts when the endpoint is about to be closed: what can go on at another process ends. */
+  readonly leaving: AbortSignal;
   /** Aborts when the endpoint is closed. */
   readonly closing: AbortSignal;
 }
 
-/** How long after the end of its slot an upload is kept that nobody confirmed. */
+/** How long after its end, see `endOf`, an upload is kept that nobody confirmed. */
 export const graceMs: number = 5 * 60_000;
 
 /** How long it may be confirmed. Less, so that no sweep meets what was confirmed at the last moment. */
