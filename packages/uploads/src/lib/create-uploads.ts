@@ -134,15 +134,12 @@ async function settleWithin(
   signal?: AbortSignal,
 ): Promise<void> {
   if (ms <= 0 || signal?.aborted) return;
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    // beyond that a timer goes off at once
-    const timer = setTimeout(done, Math.min(ms, 2 ** 31 - 1));
-    signal?.addEventListener("abort", done, { once: true });
-    void Promise.allSettled(works).then(done);
-  });
+  let giveUp = (): void => {};
+  const late = new Promise<void>((resolve) => void (giveUp = resolve));
+  // beyond that a timer goes off at once
+  const timer = setTimeout(giveUp, Math.min(ms, 2 ** 31 - 1));
+  signal?.addEventListener("abort", giveUp);
+  await Promise.race([Promise.allSettled(works), late]);
+  clearTimeout(timer);
+  signal?.removeEventListener("abort", giveUp);
 }
