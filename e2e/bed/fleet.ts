@@ -33,6 +33,8 @@ export interface Member {
 /** Processes that serve the same, under one name. */
 export interface Fleet extends AsyncDisposable {
   readonly members: readonly Member[];
+  /** Their name. */
+  readonly endpoint: string;
   /** The file of keys that all of them follow. */
   readonly keysFile: string;
 }
@@ -69,7 +71,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     await end();
     throw failed.reason;
   }
-  return { members: programs.map(toMember), keysFile, [Symbol.asyncDispose]: end };
+  return { members: programs.map(toMember), endpoint, keysFile, [Symbol.asyncDispose]: end };
 }
 
 function toMember({ hello: { port }, process }: Program<{ port: number }>): Member {
