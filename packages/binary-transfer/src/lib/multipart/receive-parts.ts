@@ -3,6 +3,7 @@ import type { BinaryRef } from "@sluice/core/wire";
 import type { Arrival } from "../arrival.ts";
 import { ByteQueue } from "../byte-queue.ts";
 import type { Inbox } from "../inbox.ts";
+import { createTurns } from "../turns.ts";
 import { malformed } from "./part-headers.ts";
 import type { MultipartPart, MultipartReader } from "./read-multipart.ts";
 
@@ -108,8 +109,10 @@ export async function receiveParts(
 
 /** False when the transfer is over before its part is. */
 async function receive(part: MultipartPart, arrival: Arrival): Promise<boolean> {
+  const turn = createTurns();
   for (let chunk = await part.read(); chunk; chunk = await part.read()) {
-    const room = arrival.write(chunk);
+    // who waits for a reader has let others have their turn
+    const room = arrival.write(chunk) ?? turn(chunk.length);
     if (room) await room;
     if (arrival.isOver) return false;
   }
