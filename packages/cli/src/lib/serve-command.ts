@@ -19,7 +19,7 @@ import { openKeyFile, type AuditFile, type KeyFile } from "@sluice/server/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
-import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
+import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import type { WebSocketHandler } from "@sluice/transport-ws";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -58,6 +58,7 @@ export interface ServeOptions {
 }
 
 const mcpPath = "/mcp";
+/** As long as container runtimes wait before they kill. */
 const drainMs = 10_000;
 
 /** `sluice serve`: an MCP server over the files of a folder, until `signal`. */
@@ -103,8 +104,13 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
       throw fault("invalid_argument", error.message, "see `sluice help serve`");
     throw error;
   } finally {
-    await Promise.all([drain(server), sockets?.close({ deadlineMs: drainMs })]);
-    await uploads?.close();
+    const limit = { deadlineMs: drainMs };
+    const [{ cut }] = await Promise.all([
+      drainServer(server, limit),
+      sockets?.close(limit),
+      uploads?.close(limit),
+    ]);
+    if (cut > 0) note(`Cut off: ${cut} that took longer than ${drainMs / 1_000} s`);
     await storage.close?.();
     keys?.close();
     await trail?.close();
@@ -261,14 +267,4 @@ function messageOf(error: unknown): string {
 /** A client that came back at once finds a server that is about to serve. */
 function answerNotYet(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(503, { "retry-after": "1" }).end();
-}
-
-/** Stops accepting, lets running downloads finish for a while, then cuts what is left. */
-async function drain(server: Server): Promise<void> {
-  const closed = once(server, "close");
-  server.close();
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), drainMs);
-  await closed;
-  clearTimeout(timer);
 }

@@ -10,6 +10,7 @@ import {
   createUploads,
   fileInput,
   withUploads,
+  type CloseUploadsOptions,
   type UploadedFile,
 } from "@sluice/uploads";
 import { z } from "zod";
@@ -20,8 +21,8 @@ export interface ServedUploads {
   attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
   /** Adds the endpoint that takes the bytes. */
   wrap(handler: SluiceHandler): SluiceHandler;
-  /** Ends what is under way, and removes what nobody saved. */
-  close(): Promise<void>;
+  /** Ends what is under way, at the latest at the deadline, and removes what nobody saved. */
+  close(options: CloseUploadsOptions): Promise<void>;
 }
 
 /** Name of the tool that saves a file. */
@@ -68,8 +69,8 @@ export async function createServedUploads(
       return transfer.attach(mcp);
     },
     wrap: (handler) => withUploads(handler, uploads),
-    async close() {
-      await uploads.close();
+    async close(options) {
+      await uploads.close(options);
       await rm(waiting, { recursive: true, force: true });
     },
   };
