@@ -1,5 +1,4 @@
-import { createMemoryUploadStore } from "@sluice/core";
-import { SluiceError } from "@sluice/core";
+import { createMemoryUploadStore, SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "./confirm.ts";
 import { keepBytes } from "./keep-bytes.ts";
@@ -134,12 +133,12 @@ async function settleWithin(
   signal?: AbortSignal,
 ): Promise<void> {
   if (ms <= 0 || signal?.aborted) return;
-  let giveUp = (): void => {};
-  const late = new Promise<void>((resolve) => void (giveUp = resolve));
-  // beyond that a timer goes off at once
-  const timer = setTimeout(giveUp, Math.min(ms, 2 ** 31 - 1));
-  signal?.addEventListener("abort", giveUp);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    // beyond that a timer goes off at once
+    timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
+    signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
   await Promise.race([Promise.allSettled(works), late]);
   clearTimeout(timer);
-  signal?.removeEventListener("abort", giveUp);
 }
