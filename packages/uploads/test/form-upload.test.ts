@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { formOf } from "./forms.ts";
 import { alice, bearer, noise, png, startUploadServer } from "./upload-server.ts";
 
@@ -86,4 +86,19 @@ test("what is no form of files is refused, and nothing is kept", async () => {
   expect((await raw("POST", type, form.slice(0, -9))).status).toBe(400);
   await expect.poll(() => server.files()).toEqual([]);
   expect((await raw("POST", type, form)).status).toBe(201);
+});
+
+test("a form of many files leaves no listeners behind", async () => {
+  const server = await startUploadServer();
+  const warnings: Error[] = [];
+  const hear = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", hear);
+  onTestFinished(() => void process.off("warning", hear));
+  const files = Array.from({ length: 40 }, (_, n) => ["file", `${n}.bin`, noise(10)] as const);
+  const { url, uploadId } = server.slot({ maxFiles: 40 });
+  expect((await post(url, formData(files))).status).toBe(201);
+  expect(await server.uploads.received(alice, uploadId)).toHaveLength(40);
+  // warnings are told in a turn of their own
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warnings).toEqual([]);
 });

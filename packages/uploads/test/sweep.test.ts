@@ -1,3 +1,4 @@
+import { utimes } from "node:fs/promises";
 import type { ObjectInfo } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { folderOf, partKey, planKey, readObject, recordKey } from "../src/lib/layout.ts";
@@ -52,6 +53,54 @@ test("an upload that was confirmed too late is refused", async () => {
   vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
   const late = server.uploads.confirm(alice, uploadId, [claim]).finally(() => vi.restoreAllMocks());
   await expect(late).rejects.toMatchObject({ code: "expired" });
+});
+
+test("a transfer that began in time and ended late is kept, and can be confirmed for as long as others", async () => {
+  const server = await startUploadServer();
+  const [early, late] = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
+  const lastByteAt = new Date(Date.now() + 10 * minute);
+  for (const path of await server.files())
+    if (path.includes(late)) await utimes(path, lastByteAt, lastByteAt);
+  await sweepAt(server, 14 * minute);
+  const left = await server.files();
+  expect(left.filter((path) => path.includes(early))).toEqual([]);
+  expect(left).toHaveLength(4);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 14 * minute);
+  const confirming = server.uploads.confirm(alice, late, [claim]);
+  expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
+  const other = await sent(server, 2 * minute);
+  for (const path of await server.files())
+    if (path.includes(other)) await utimes(path, lastByteAt, lastByteAt);
+  await sweepAt(server, 16 * minute);
+  expect((await server.files()).filter((path) => path.includes(other))).toEqual([]);
+});
+
+test("what is removed before it was confirmed leaves a record, however that came about", async () => {
+  const server = await startUploadServer();
+  const discards = (): unknown[] =>
+    server.records
+      .filter(({ step }) => step === "discard")
+      .map(({ outcome, grant, principal, reason }) => [outcome, grant, principal, reason]);
+  const uploadId = await sent(server, 2 * minute);
+  const { principal } = server.records.find(({ step }) => step === "receive")!;
+  await server.uploads.discard(uploadId);
+  await server.uploads.discard(uploadId);
+  await server.uploads.discard("x".repeat(32));
+  expect(discards()).toEqual([["complete", uploadId, principal, undefined]]);
+  const swept = await sent(server, 2 * minute);
+  await sweepAt(server, 8 * minute);
+  expect(discards().at(-1)).toEqual(["complete", swept, principal, undefined]);
+
+  const slot = server.slot();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  const begun = await fetch(slot.url, { method: "POST", headers });
+  const location = begun.headers.get("location")!;
+  for (const user of ["bob", "alice"])
+    await fetch(location, { method: "DELETE", headers: bearer(user) });
+  expect(discards().slice(-2)).toEqual([
+    ["denied", slot.uploadId, principal, "not_found"],
+    ["complete", slot.uploadId, principal, undefined],
+  ]);
 });
 
 test("an upload whose time ends while it is looked into is swept, and never half confirmed", async () => {

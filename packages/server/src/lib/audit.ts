@@ -67,7 +67,7 @@ export interface AuditRecord {
   readonly bytes: number;
   readonly durationMs: number;
   /** With `upload`: which step it was. */
-  readonly step?: "reserve" | "receive" | "confirm";
+  readonly step?: "reserve" | "receive" | "confirm" | "discard";
   /** Absent for `download` and `upload`, which do not know. */
   readonly era?: Era;
   /** How the bytes travel. */

@@ -1,4 +1,5 @@
 import { parseMediaType, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import { recordDiscard } from "./record-step.ts";
 import { bytesKey, markerKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
 import { isId } from "./random-id.ts";
 import type { Confirmation, ConfirmedFile, FileRecord } from "./records.ts";
@@ -6,11 +7,11 @@ import { scanFile } from "./scan.ts";
 import { ownerOf } from "./slot-token.ts";
 import type { ClaimedFile, UploadedFile } from "./slots.ts";
 import { createJson, readJson } from "./small-object.ts";
-import { stateOf, type UploadState } from "./upload-state.ts";
+import { endOf, stateOf, type UploadState } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import { confirmMs, type UploadsParts } from "./uploads-parts.ts";
 
-type Found = UploadState & { readonly folder: string; readonly expiresAt: number };
+type Found = UploadState & { readonly folder: string };
 type Placed = FileRecord & { readonly place: number };
 
 /** Makes the files of an upload the server's, see {@link Slots.confirm}. */
@@ -85,18 +86,25 @@ export async function reopenUpload(
 
 /** Removes what came for a slot, the marker last: until then nobody can take its place. */
 export async function discardUpload(
-  { storage, ledger, board }: UploadsParts,
+  parts: UploadsParts,
   uploadId: string,
   signal: AbortSignal,
 ): Promise<void> {
   if (!isId(uploadId)) return;
+  const { storage, ledger, board, host } = parts;
   const infos = await listAll(storage, uploadPrefix(uploadId), signal);
-  for (const info of infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)))) {
-    await storage.remove(info.key, { signal });
-    const object = readObject(info);
-    if (object && "fileId" in object) await ledger.drop(object.owner, object.fileId);
-  }
   board.forget(uploadId);
+  const { owner } = stateOf(infos);
+  if (owner === undefined) return;
+  await recordDiscard(host, { uploadId, owner }, async () => {
+    for (const info of infos.toSorted(
+      (a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)),
+    )) {
+      await storage.remove(info.key, { signal });
+      const object = readObject(info);
+      if (object && "fileId" in object) await ledger.drop(object.owner, object.fileId);
+    }
+  });
 }
 
 function isMarker(key: string): boolean {
@@ -112,10 +120,9 @@ async function findUpload(
 ): Promise<Found> {
   if (!isId(uploadId)) throw unknown();
   const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
-  const { owner, folder, expiresAt } = state;
-  if (folder === undefined || expiresAt === undefined || owner !== ownerOf(principal))
-    throw unknown();
-  return { ...state, folder, expiresAt };
+  const { owner, folder } = state;
+  if (folder === undefined || owner !== ownerOf(principal)) throw unknown();
+  return { ...state, folder };
 }
 
 async function recordsOf(
@@ -200,8 +207,8 @@ function toUploadedFile(
   };
 }
 
-function ensureInTime({ expiresAt }: Found): void {
-  if (Date.now() >= expiresAt + confirmMs)
+function ensureInTime(state: Found): void {
+  if (Date.now() >= endOf(state) + confirmMs)
     throw new SluiceError("expired", "uploads: the time of this upload is over");
 }
 

@@ -110,7 +110,9 @@ function receivePart(
   const expectedBytes = facts.contentLength;
   const terms = { name, declaredType: contentType, accept, maxBytes, expectedBytes };
   const key = bytesKey(folderOf(slot), fileId);
-  const opening = createFileSink(storage, key, terms, { signal, onBytes: () => {} });
+  // one of its own for every file: listeners do not pile up at the one of the form
+  const own = AbortSignal.any([signal]);
+  const opening = createFileSink(storage, key, terms, { signal: own, onBytes: () => {} });
   const file: ComingFile = { fileId, opening };
   coming.push(file);
   opening.then(

@@ -1,4 +1,4 @@
-import { discardSource, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import type { UploadStorage } from "./upload-storage.ts";
 
 /** Makes a JSON object that is not there yet; false when it is there already. */
@@ -32,12 +32,8 @@ export async function readJson<Value>(
   signal: AbortSignal,
 ): Promise<Value> {
   const opened = await storage.open(key, { signal });
-  try {
-    const { bytes, body } = opened;
-    const text = bytes ? new TextDecoder().decode(bytes) : await new Response(body).text();
-    return JSON.parse(text) as Value;
-  } finally {
-    // its body was not touched where the bytes were at hand
-    if (opened.bytes) await discardSource(opened);
-  }
+  const { bytes } = opened;
+  // asking for a body may be what makes it
+  const text = bytes ? new TextDecoder().decode(bytes) : await new Response(opened.body).text();
+  return JSON.parse(text) as Value;
 }

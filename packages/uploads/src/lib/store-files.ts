@@ -49,7 +49,10 @@ export async function storeFiles(
         throw new SluiceError("permission_denied", "uploads: the file was found to be harmful");
       records.push({ ...file, scan: verdict === "defer" ? "deferred" : verdict });
     }
-    for (const record of records) places.push(await takePlace(parts, slot, record, signal));
+    for (const record of records) {
+      const from = (places.at(-1)?.place ?? -1) + 1;
+      places.push(await takePlace(parts, slot, { record, from }, signal));
+    }
     const confirmed = await confirmedIn(parts, slot, signal);
     if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
       throw taken("this upload is confirmed already");
@@ -64,6 +67,7 @@ export async function storeFiles(
 
 /** Where the record of a file is. */
 interface Place {
+  readonly place: number;
   readonly fileId: string;
   readonly key: string;
   /** Another process put the parts of the file together as well, and was first. */
@@ -103,15 +107,16 @@ const removalMs = 30_000;
 async function takePlace(
   { storage }: UploadsParts,
   slot: OpenSlot,
-  record: FileRecord,
+  { record, from }: { readonly record: FileRecord; readonly from: number },
   signal: AbortSignal,
 ): Promise<Place> {
   const { fileId } = record;
-  for (let place = 0; place < slot.terms.maxFiles; place++) {
+  for (let place = from; place < slot.terms.maxFiles; place++) {
     const key = recordKey(folderOf(slot), place);
-    if (await createJson(storage, key, record, signal)) return { fileId, key, isShared: false };
+    if (await createJson(storage, key, record, signal))
+      return { place, fileId, key, isShared: false };
     const other = await readJson<FileRecord>(storage, key, signal);
-    if (other.fileId === fileId) return { fileId, key, isShared: true };
+    if (other.fileId === fileId) return { place, fileId, key, isShared: true };
   }
   throw taken(`there are ${slot.terms.maxFiles} files already, which is the most`);
 }

@@ -3,13 +3,13 @@ import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layou
 import type { KeptFile } from "./ledger.ts";
 import type { Confirmation } from "./records.ts";
 import { readJson } from "./small-object.ts";
-import { stateOf } from "./upload-state.ts";
+import { endOf, stateOf } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import { graceMs, type UploadsParts } from "./uploads-parts.ts";
 
 /**
- * Removes uploads whose slot ended more than 5 minutes ago and that nobody confirmed, what a confirmed one
- * has beside its files, and counts anew what each owner keeps.
+ * Removes uploads that nobody confirmed and whose slot ended, or whose last byte came, more than 5 minutes ago,
+ * what a confirmed one has beside its files, and counts anew what each owner keeps.
  */
 export async function sweepUploads(
   parts: UploadsParts,
@@ -28,8 +28,8 @@ export async function sweepUploads(
   }
   const kept: KeptFile[] = [];
   for (const [uploadId, objects] of uploads) {
-    const isOver = now >= objects[0]!.expiresAt + graceMs;
     const state = stateOf(objects.map(({ info }) => info));
+    const isOver = now >= endOf(state) + graceMs;
     if (!isOver) kept.push(...filesIn(objects));
     else if (state.phase !== "confirmed" || state.places.length === 0)
       await discardUpload(parts, uploadId, signal);

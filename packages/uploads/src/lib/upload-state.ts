@@ -19,8 +19,10 @@ export interface UploadState {
    */
   readonly phase: "reserved" | "receiving" | "stored" | "confirmed";
   readonly owner?: string;
-  /** Unix milliseconds. */
+  /** When its slot ends, unix milliseconds. */
   readonly expiresAt?: number;
+  /** When something of it came last, unix milliseconds, where storage knows. */
+  readonly changedAt?: number;
   readonly folder?: string;
   /** Places of whole files. */
   readonly places: readonly number[];
@@ -38,16 +40,26 @@ export function stateOf(infos: readonly ObjectInfo[]): UploadState {
   // an upload has one slot; what lies beside its folder is not ours
   const ours = objects.filter((object) => object.folder === folder);
   const places = ours.flatMap((object) => (object.kind === "file" ? [object.place] : []));
+  const changedAt = Math.max(...ours.map(({ info }) => info.lastModified?.getTime() ?? 0));
   const isConfirmed = ours.some(({ kind }) => kind === "confirmed");
   return {
     phase: isConfirmed ? "confirmed" : places.length > 0 ? "stored" : "receiving",
     owner,
     expiresAt,
+    ...(changedAt > 0 && { changedAt }),
     folder,
     places: places.toSorted((a, b) => a - b),
     unfinished: unfinishedIn(ours),
     bytes: ours.reduce((sum, { info }) => sum + (info.size ?? 0), 0),
   };
+}
+
+/**
+ * When its time is over, unix milliseconds: with its slot, or with the last byte of a transfer that began before.
+ * Nothing begins after the slot has ended.
+ */
+export function endOf({ expiresAt = 0, changedAt = 0 }: UploadState): number {
+  return Math.max(expiresAt, changedAt);
 }
 
 function unfinishedIn(objects: readonly UploadObject[]): Map<string, Unfinished> {
