@@ -1,4 +1,13 @@
-import { mkdir, open as openFile, readFile, rename, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  open as openFile,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client/node";

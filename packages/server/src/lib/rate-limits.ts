@@ -27,8 +27,9 @@ export interface WindowLimits {
   readonly requests?: RateLimits;
   /**
    * Bytes of resources: each transfer is let in while the window has anything left, and counted
-   * when it ends, with what was delivered, and with what was read to find lines. What a proxy in front is
-   * left to send counts as delivered, and a redirect, when it is issued, with the size of the resource. One transfer can so go over the limit; the next waits.
+   * when it ends, with what was delivered, and with what was read to find lines. What is left to a proxy
+   * counts as delivered; a redirect counts when it is issued, with the size of the resource. One transfer
+   * can so go over the limit; the next waits.
    */
   readonly bytes?: RateLimits;
 }
