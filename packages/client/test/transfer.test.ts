@@ -190,6 +190,29 @@ test("a busy server is waited for as it asks", async () => {
   expect(sha256(await read(await open(server)))).toBe(sha256(content));
 });
 
+test("a server that drains as it is asked is asked again when it says so, and only then", async () => {
+  for (const [retryAfter, posts] of [
+    [{ "retry-after": "0" }, 3],
+    [{}, 1],
+  ] as const) {
+    let refusals = 0;
+    await using file = await startFileServer({ content });
+    await using server = await startRawServer({
+      stream(request, res) {
+        if (refusals++ > 1)
+          return replyUrl(res, request, `${file.origin}/d/${encodeURIComponent(uri)}`);
+        res.writeHead(503, { "content-type": "application/problem+json", ...retryAfter });
+        res.end('{"status":503,"reason":"draining"}');
+      },
+    });
+    const outcome = await open(server, { trustedOrigins: [file.origin] })
+      .then(read)
+      .then(sha256, (error: { code?: string }) => error.code);
+    expect(outcome).toBe(posts === 1 ? "unavailable" : sha256(content));
+    expect(server.seen.filter(({ body }) => body.includes("resources/stream"))).toHaveLength(posts);
+  }
+});
+
 test("bytes of two versions never meet in a stream", { timeout: 600_000 }, async () => {
   const runs = deep ? 1_000 : 30;
   for (let run = 0; run < runs; run++) {

@@ -55,8 +55,10 @@ export function createSupply(
       return permit.direct;
     },
     mayRetry(error) {
+      if (!SluiceError.is(error)) return false;
       // before anything was granted, only a server that asks for patience gets it
-      return SluiceError.is(error) && (granted ? error.retryable : error.code === "throttled");
+      const isAsked = error.code === "throttled" || error.retryAfterMs !== undefined;
+      return error.retryable && (granted || isAsked);
     },
   };
 }
