@@ -1,9 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
-import { createFsBackend } from "@sluice/storage-fs";
+import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import type { SluiceHandler } from "@sluice/transport-http";
 import {
   createFileTransfer,
@@ -14,6 +12,7 @@ import {
   type UploadedFile,
 } from "@sluice/uploads";
 import { z } from "zod";
+import { makeWaitingFolder } from "./waiting-folder.ts";
 
 /** Takes files from clients. */
 export interface ServedUploads {
@@ -36,10 +35,11 @@ export async function createServedUploads(
   folder: string,
   maxBytes: number,
 ): Promise<ServedUploads> {
-  // names that begin like this are never listed or opened, also where the folder is served
-  const waiting = await mkdtemp(join(folder, ".sluice-uploads-"));
+  const waiting = await makeWaitingFolder(folder);
+  // what a killed process left of a file that it was saving
+  const tidying = removeAbandonedWrites({ root: folder }).catch(() => 0);
   const uploads = createUploads(sluice, {
-    storage: createFsBackend({ root: waiting, writable: true }),
+    storage: createFsBackend({ root: waiting.path, writable: true }),
     unscanned: "allow",
     maxBytes,
   });
@@ -71,7 +71,8 @@ export async function createServedUploads(
     wrap: (handler) => withUploads(handler, uploads),
     async close(options) {
       await uploads.close(options);
-      await rm(waiting, { recursive: true, force: true });
+      await waiting.remove();
+      await tidying;
     },
   };
 }
