@@ -14,7 +14,7 @@ const fileBytes = 64 * 1024 ** 2;
 const key = "big.bin";
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
-const interrupted = once(process, "SIGINT");
+const interrupted = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
 const folder = await mkdtemp(join(tmpdir(), "sluice-cluster-"));
 try {
   await run();

@@ -1,5 +1,4 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 /** How a program is started. */
@@ -43,11 +42,11 @@ export async function startChild(command: string, options: ChildOptions): Promis
   const said: string[] = [];
   try {
     const found = await new Promise<RegExpMatchArray>((resolve, reject) => {
-      const why = (what: string): Error =>
-        new Error(`${command} ${what}${said.map((line) => `\n  ${line}`).join("")}`);
-      const timer = setTimeout(() => reject(why("did not become ready")), timeoutMs);
+      const fail = (what: string): void =>
+        reject(new Error(`${command} ${what}${said.map((line) => `\n  ${line}`).join("")}`));
+      const timer = setTimeout(() => fail("did not become ready"), timeoutMs);
       child.once("error", () => reject(new Error(`there is no ${command} to start: ${advice}`)));
-      void gone.then(() => reject(why("ended before it was ready")));
+      void gone.then(() => fail("ended before it was ready"));
       for (const output of [child.stdout, child.stderr])
         createInterface({ input: output }).on("line", (line) => {
           said.push(line);
@@ -57,7 +56,7 @@ export async function startChild(command: string, options: ChildOptions): Promis
           clearTimeout(timer);
           resolve(match);
         });
-      void once(child, "close").then(() => clearTimeout(timer));
+      child.once("close", () => clearTimeout(timer));
     });
     return { process: child, ready: found, stop };
   } catch (error) {

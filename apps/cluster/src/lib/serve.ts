@@ -90,9 +90,11 @@ export async function serve(settings: Settings): Promise<Serving> {
     port: (server.address() as AddressInfo).port,
     // #region drain
     async drain() {
-      const { cut } = await drainServer(server, { deadlineMs: settings.drainMs });
-      // streams that nobody reads now are for other processes to go on with
-      await resumable.close();
+      const deadline = { deadlineMs: settings.drainMs };
+      const [{ cut }] = await Promise.all([
+        drainServer(server, deadline),
+        resumable.close(deadline),
+      ]);
       await sessions.close();
       await storage.close?.();
       keys.close();

@@ -26,7 +26,9 @@ export interface ClusterProcess {
   readonly port: number;
   /** File of its audit trail. */
   readonly trail: string;
-  /** Sends SIGTERM, waits for its end and starts it again. */
+  /** Sends SIGTERM and waits for its end. */
+  stop(): Promise<void>;
+  /** The same, and starts it again. */
   restart(): Promise<void>;
 }
 
@@ -44,7 +46,7 @@ export interface Cluster extends AsyncDisposable {
 /** Starts them all. Rejects with one sentence when one is not there; nothing is left running then. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { folder, program, storage } = options;
-  const running: { stop(patienceMs?: number): Promise<void> }[] = [];
+  const running: { stop(): Promise<void> }[] = [];
   const stopAll = async (): Promise<void> => {
     for (const child of running.toReversed()) await child.stop();
   };
@@ -68,15 +70,25 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       REDIS_DURABLE: "true",
       ...options.env,
     };
-    const processes = await Promise.all(
+    const started = await Promise.allSettled(
       Array.from({ length: options.processes }, async (_, n) => {
         const name = String.fromCodePoint(97 + n);
         const trail = join(folder, `audit-${name}.log`);
         const each = await startProcess(program, { ...env, NAME: name, AUDIT_FILE: trail });
         running.push(each);
-        return { name, trail, port: each.port, restart: each.restart };
+        return {
+          name,
+          trail,
+          port: each.port,
+          stop: () => each.stop(),
+          restart: () => each.restart(),
+        };
       }),
     );
+    const processes = started.map((each) => {
+      if (each.status === "rejected") throw each.reason;
+      return each.value;
+    });
 
     const nginx = join(folder, "nginx");
     await mkdir(nginx);
@@ -97,6 +109,9 @@ function startRedis(folder: string, socket: string): Promise<Child> {
   });
 }
 
+/** For a process that drains. */
+const patienceMs = 60_000;
+
 async function startProcess(program: string, env: NodeJS.ProcessEnv) {
   const start = (port: number): Promise<Child> =>
     startChild(process.execPath, {
@@ -109,9 +124,9 @@ async function startProcess(program: string, env: NodeJS.ProcessEnv) {
   const port = Number(child.ready[1]);
   return {
     port,
-    stop: (patienceMs?: number) => child.stop(patienceMs),
+    stop: () => child.stop(patienceMs),
     async restart() {
-      await child.stop(60_000);
+      await child.stop(patienceMs);
       child = await start(port);
     },
   };

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { siteOf } from "../src/lib/nginx.ts";
+import { readSettings } from "../src/lib/settings.ts";
+
+const right = {
+  NAME: "a",
+  PUBLIC_URL: "https://files.example.com/mcp",
+  ACCESS_TOKENS: "ann=0123456789abcdef,bob=fedcba9876543210",
+  KEYS_FILE: "/etc/sluice/keys",
+  AUDIT_FILE: "/var/log/sluice/a.log",
+  REDIS_URL: "redis://127.0.0.1:6379",
+  S3_BUCKET: "files",
+};
+
+test("what is not said has a default", () => {
+  const { tokens, ...settings } = readSettings(right);
+  expect(settings).toMatchObject({
+    host: "127.0.0.1",
+    port: 0,
+    redisDurable: false,
+    requestsPerMinute: 600,
+    drainMs: 25_000,
+  });
+  expect(tokens.get("fedcba9876543210")).toBe("bob");
+});
+
+test.each([
+  ["NAME", ""],
+  ["PORT", "70000"],
+  ["PUBLIC_URL", "files.example.com/mcp"],
+  ["PUBLIC_URL", "https://files.example.com/"],
+  ["ACCESS_TOKENS", "ann=short"],
+  ["ACCESS_TOKENS", undefined],
+  ["KEYS_FILE", undefined],
+  ["REDIS_URL", "127.0.0.1:6379"],
+  ["REDIS_DURABLE", "perhaps"],
+  ["S3_BUCKET", undefined],
+  ["DRAIN_SECONDS", "soon"],
+])("%s of %s is refused by name, and no value is repeated", (name, value) => {
+  const read = () => readSettings({ ...right, [name]: value });
+  expect(read).toThrow(new RegExp(`^cluster: .*\n  ${name} .+$`));
+  if (value) expect(read).not.toThrow(value);
+});
+
+test("all that is wrong is said at once", () => {
+  expect(() => readSettings({})).toThrow(/NAME[^]*PUBLIC_URL[^]*ACCESS_TOKENS[^]*S3_BUCKET/);
+});
+
+const site =
+  "```nginx\nupstream x {\n  server 127.0.0.1:8001 max_fails=0;\n  server 127.0.0.1:8002 max_fails=0;\n}\nserver {\n  listen 8000;\n}\n```\n";
+
+test("the configuration of the page is used with as many processes as there are", () => {
+  expect(siteOf(site, { port: 1, processes: [11, 12, 13] })).toBe(
+    "upstream x {\n" +
+      [11, 12, 13].map((port) => `  server 127.0.0.1:${port} max_fails=0;\n`).join("") +
+      "}\nserver {\n  listen 127.0.0.1:1;\n}\n",
+  );
+});
+
+test.each(["", site.replace("8000", "80"), site.replaceAll("127.0.0.1:", "a:")])(
+  "a page that no longer says what is replaced is an error",
+  (page) => {
+    expect(() => siteOf(page, { port: 1, processes: [11] })).toThrow("docs/deploying.md");
+  },
+);
