@@ -364,15 +364,19 @@ describe("the random bits of stored tokens", () => {
     return flaws;
   }
 
-  test(`${count} tokens never repeat and look random, bit by bit`, { timeout }, async () => {
-    const keys = createKeyRing([generateKey()]);
-    const state = { ...createMemoryStateStore(), put: async () => {} };
-    const tokens = createTokenStore({ keys, audience, state });
-    const issued: string[] = [];
-    for (let n = 0; n < count; n++)
-      issued.push((await tokens.issue("download", { handle: "a.bin" })).token);
-    expect(flawsOf(issued)).toEqual([]);
-  });
+  test(
+    `of ${count} tokens none comes twice, and all look random, bit by bit`,
+    { timeout },
+    async () => {
+      const keys = createKeyRing([generateKey()]);
+      const state = { ...createMemoryStateStore(), put: async () => {} };
+      const tokens = createTokenStore({ keys, audience, state });
+      const issued: string[] = [];
+      for (let n = 0; n < count; n++)
+        issued.push((await tokens.issue("download", { handle: "a.bin" })).token);
+      expect(flawsOf(issued)).toEqual([]);
+    },
+  );
 
   test("the twins: counters, times, text and repeats are found out", () => {
     const made = (make: (n: number) => Uint8Array): string[] =>
