@@ -58,6 +58,14 @@ const isFirst = claim.outcome === "granted";
 await state.revoke({ principal: principalTag(alice) }, { now: Date.now(), ttlMs: 3_600_000 });
 // #endregion
 
+// #region stored
+import { createTokenStore } from "@sluice/core";
+
+const tokens = createTokenStore({ keys, audience: "https://mcp.example.com/mcp", state });
+const link = await tokens.issue("download", { handle: "reports/q1.pdf", principal: alice });
+const opened = await tokens.open("download", link.token);
+// #endregion
+
 // #region conformance
 import { stateStoreCases } from "@sluice/core/conformance";
 
@@ -123,6 +131,7 @@ test("the examples of the README do what it says", () => {
   rotate(next);
   expect(() => sealer.unseal("download", token)).toThrow(SluiceError);
   expect(isFirst).toBe(true);
+  expect([link.token.length, opened.id]).toEqual([32, link.id]);
   expect(todo).toBe("retry");
   const request = new Request("https://a.example", { headers: { range: "bytes=-10" } });
   const headers = headersFor(request, 100, "v1", createSha256().digest());

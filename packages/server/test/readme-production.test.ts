@@ -56,6 +56,28 @@ test("the limits of the README", async () => {
   expect(message.error).toBeUndefined();
 });
 
+test("the revocations of the README", async () => {
+  const sluice = createSluice({ ...base, grant: { use: "window" } });
+  const { redeem } = sluice;
+  const identity = { principal: undefined, mayMint: true, maxTtlMs: 60_000 };
+  const minted = async () => (await sluice.host.mint(identity, "report.pdf", undefined))!;
+  const get = async (token: string) =>
+    (await redeem({ method: "HEAD", token, header: () => undefined })).status;
+  const [leaked, other] = [await minted(), await minted()];
+  const leakedUrl = leaked.url;
+  const record = { grant: other.id };
+  expect([await get(leaked.token), await get(other.token)]).toEqual([200, 200]);
+  // #region revoke
+  await sluice.revoke({ token: leakedUrl.split("/").at(-1)! });
+  await sluice.revoke({ grant: record.grant }); // the id in an audit record
+  await sluice.revoke({
+    principal: { issuer: "https://id.example.com", subject: "mallory", clientId: "desktop" },
+  });
+  await sluice.revoke({ resource: "files://acme/report.pdf" });
+  // #endregion
+  expect([await get(leaked.token), await get(other.token)]).toEqual([404, 404]);
+});
+
 test("the audit file of the README", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-audit-"));
   vi.stubEnv("XDG_STATE_HOME", folder);
