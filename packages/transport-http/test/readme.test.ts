@@ -1,9 +1,11 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMemoryEventStore } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { withResume } from "@sluice/transport-http/resume";
+import { expect, test, vi } from "vitest";
 import { post } from "./call.ts";
 import { listen } from "./serve.ts";
 
@@ -91,4 +93,21 @@ test("the examples of the README run", async () => {
   expect(await (await fetch(await download())).text()).toBe("hello");
   listener = besideJson;
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
+
+  const resumable = withResume(mcp, sluice, { store: createMemoryEventStore() });
+  // #region drain
+  const { drainServer } = await import("@sluice/transport-http/node");
+
+  async function shutDown(): Promise<void> {
+    const limit = { deadlineMs: 30_000 };
+    const [{ cut }] = await Promise.all([drainServer(server, limit), resumable.close(limit)]);
+    console.log(`${cut} answers were cut`);
+  }
+  process.once("SIGTERM", () => void shutDown());
+  // #endregion
+  process.off("SIGTERM", process.listeners("SIGTERM").at(-1)!);
+  const said = vi.spyOn(console, "log").mockImplementation(() => {});
+  await shutDown();
+  expect(said.mock.calls).toEqual([["0 answers were cut"]]);
+  said.mockRestore();
 });

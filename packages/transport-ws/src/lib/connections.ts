@@ -14,7 +14,7 @@ interface Connection {
 export interface CloseOptions {
   /** Say 1012 (service restart) instead of 1001 (going away). Default false. */
   readonly restart?: boolean;
-  /** Milliseconds that requests under way may still take. Default 10,000. */
+  /** Milliseconds that requests under way may still take. Default 30,000. */
   readonly deadlineMs?: number;
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
@@ -71,7 +71,7 @@ export function createConnections(pingIntervalMs: number): Connections {
       return open.size;
     },
     add,
-    async drain({ restart = false, deadlineMs = 10_000, signal }) {
+    async drain({ restart = false, deadlineMs = 30_000, signal }) {
       const closing: Closing = restart ? closings.restart : closings.goingAway;
       const done = new AbortController();
       const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
