@@ -5,6 +5,7 @@ import { formatKey, generateKey } from "@sluice/core";
 import { startProgram, type Program } from "./program.ts";
 import type { ServeSharedSettings, SharedQuestion, SharedState } from "./programs/serve-shared.ts";
 import { call, send, type RawAnswer } from "./raw.ts";
+import { sharedEndpoint, type TokenDesk } from "./token-desk.ts";
 
 /** What a test wants of a fleet. */
 export interface FleetOptions {
@@ -15,7 +16,7 @@ export interface FleetOptions {
 }
 
 /** One process of a fleet. */
-export interface Member {
+export interface Member extends TokenDesk {
   readonly process: Program<unknown>["process"];
   /** Address of its own; what it gives leads to the name of all. */
   readonly url: string;
@@ -23,24 +24,15 @@ export interface Member {
   link(key: string): Promise<string>;
   /** Redeems a URL of any process at this one, over HTTP. */
   get(link: string): Promise<RawAnswer>;
-  /** Makes tokens without a request for each. */
-  mint(key: string, count: number): Promise<string[]>;
-  /** Looks at what tokens lead to, without a request for each; the statuses. */
-  redeem(tokens: readonly string[]): Promise<number[]>;
   state(): Promise<SharedState>;
 }
 
 /** Processes that serve the same, under one name. */
 export interface Fleet extends AsyncDisposable {
   readonly members: readonly Member[];
-  /** Their name. */
-  readonly endpoint: string;
   /** The file of keys that all of them follow. */
   readonly keysFile: string;
 }
-
-// nobody listens there: requests name a process
-const endpoint = "http://127.0.0.1:9/mcp";
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const { size, redis, grant = {} } = options;
@@ -53,7 +45,6 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   await writeFile(keysFile, `${formatKey(generateKey())}\n`, { mode: 0o600 });
   const settings: ServeSharedSettings = {
     root,
-    endpoint,
     keysFile,
     grant,
     ...(redis && { redis }),
@@ -71,7 +62,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     await end();
     throw failed.reason;
   }
-  return { members: programs.map(toMember), endpoint, keysFile, [Symbol.asyncDispose]: end };
+  return { members: programs.map(toMember), keysFile, [Symbol.asyncDispose]: end };
 }
 
 function toMember({ hello: { port }, process }: Program<{ port: number }>): Member {
@@ -89,9 +80,10 @@ function toMember({ hello: { port }, process }: Program<{ port: number }>): Memb
       if (typeof link !== "string") throw new Error(`no download URL but ${status}`);
       return link;
     },
-    get: (link) => send("GET", link.replace(endpoint, url)),
+    get: (link) => send("GET", link.replace(sharedEndpoint, url)),
     mint: (key, count) => ask({ mint: count, key }),
     redeem: (tokens) => ask({ redeem: tokens }),
+    keys: () => ask({ about: "keys" }),
     state: () => ask({ about: "state" }),
   };
 }

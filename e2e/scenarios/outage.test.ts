@@ -4,141 +4,28 @@ import { createRedisStateStore } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
-import { startFleet, type Fleet, type Member } from "../bed/fleet.ts";
-import { call, send, type RawAnswer } from "../bed/raw.ts";
+import { startFleet } from "../bed/fleet.ts";
+import { expectSurvival, surviveOutages } from "../bed/outages.ts";
+import { call, send } from "../bed/raw.ts";
 import { hasRedis, startRedis } from "../bed/redis.ts";
 import { startSite } from "../bed/site.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const content = bytesOf(5_000, "secret plans");
 const files = { "plans.bin": content };
-/** Longer than a Redis must have been running before what it forgot is told apart. */
 const patience = { timeout: 30_000 };
 
-/** Downloads that go on all the time, and what came of them. */
-interface Load {
-  /** Bodies that each URL gave. */
-  readonly bodies: ReadonlyMap<string, number>;
-  /** Answers 503 with a time to come back. */
-  readonly refusals: () => number;
-  /** Answers that nobody should get, and requests without one. */
-  readonly oddities: readonly string[];
-  stop(): Promise<void>;
-}
-
-/** Each client gets URLs from one process after the other, and redeems each of them at two others. */
-function startLoad(members: readonly Member[], clients: number): Load {
-  const bodies = new Map<string, number>();
-  const oddities: string[] = [];
-  const over = new AbortController();
-  let refusals = 0;
-
-  function note(link: string, answer: RawAnswer): void {
-    const { status, headers, bytes } = answer;
-    const isBody = status === 200 && bytes.equals(content);
-    if (isBody) bodies.set(link, (bodies.get(link) ?? 0) + 1);
-    else if (status === 503 && Number(headers["retry-after"]) >= 1) refusals += 1;
-    else if (status !== 404) oddities.push(`status ${status}`);
-  }
-
-  async function download(n: number): Promise<void> {
-    const [minter, ...others] = [0, 1, 2].map((step) => members[(n + step) % 3]!);
-    const link = await minter!.link("plans.bin");
-    const answers = await Promise.all(others.map((member) => member.get(link)));
-    for (const answer of answers) note(link, answer);
-  }
-
-  async function work(first: number): Promise<void> {
-    for (let n = first; !over.signal.aborted; n += 1)
-      await download(n).catch((error: unknown) => oddities.push(String(error)));
-  }
-
-  const working = Promise.all(Array.from({ length: clients }, (_, n) => work(n)));
-  return {
-    bodies,
-    oddities,
-    refusals: () => refusals,
-    async stop() {
-      over.abort();
-      await working;
-    },
-  };
-}
-
-async function expectRefusals({ members }: Fleet, link: string): Promise<void> {
-  for (const member of members)
-    await vi.waitFor(async () => {
-      const { status, headers } = await member.get(link);
-      expect([status, Number(headers["retry-after"]) >= 1]).toEqual([503, true]);
-    }, patience);
-}
-
-/** Waits until every process knows of a URL that it is spent. */
-async function expectSpent({ members }: Fleet, link: string): Promise<void> {
-  for (const member of members)
-    await vi.waitFor(async () => expect((await member.get(link)).status).toBe(404), patience);
-}
-
-/** A new URL, once one is redeemed. */
-async function spend({ members: [first, second] }: Fleet): Promise<string> {
-  return vi.waitFor(async () => {
-    const link = await first!.link("plans.bin");
-    expect((await second!.get(link)).status).toBe(200);
-    return link;
-  }, patience);
-}
-
-const kinds = [
-  { kind: "remembers", durable: true },
-  // it takes seconds until it is trusted
-  ...(isDeep ? [{ kind: "forgets", durable: false }] : []),
-] as const;
-
-describe.skipIf(!hasRedis)("a Redis that is stopped and started under load", () => {
-  const { cycles, clients } = isDeep ? { cycles: 5, clients: 12 } : { cycles: 1, clients: 1 };
-
-  test.each(kinds)(
-    "and $kind lets no URL be redeemed twice, and three processes go on by themselves",
-    async ({ durable }) => {
-      await using redis = await startRedis({ durable });
-      const shared = { path: redis.path, durable, timeoutMs: 500 };
-      await using fleet = await startFleet({
-        files,
-        size: 3,
-        redis: shared,
-        grant: { use: "once" },
-      });
-      const spent = [await spend(fleet)];
-      const load = startLoad(fleet.members, clients);
-      onTestFinished(() => load.stop());
-      for (let cycle = 0; cycle < cycles; cycle++) {
-        await redis.stop();
-        await expectRefusals(fleet, spent[0]!);
-        await redis.start();
-        for (const link of spent) await expectSpent(fleet, link);
-        spent.push(await spend(fleet));
-        if (!isDeep) continue;
-        redis.freeze();
-        await expectRefusals(fleet, spent[0]!);
-        redis.thaw();
-        for (const link of spent) await expectSpent(fleet, link);
-        spent.push(await spend(fleet));
-      }
-      await load.stop();
-      expect(load.oddities).toEqual([]);
-      expect([...load.bodies.values()].filter((count) => count > 1)).toEqual([]);
-      expect(load.bodies.size).toBeGreaterThan(0);
-      for (const member of fleet.members) {
-        expect([member.process.exitCode, member.process.signalCode]).toEqual([null, null]);
-        expect((await member.state()).faults).toEqual([]);
-      }
-      if (isDeep)
-        console.log(
-          `${load.bodies.size} URLs redeemed once, none twice, ${load.refusals()} refused for now`,
-        );
-    },
-  );
-});
+// it takes seconds until a Redis that forgets is trusted; one that remembers is in redemption.test.ts
+test.runIf(isDeep && hasRedis)(
+  "a Redis that forgets is stopped and started under load, and no URL is redeemed twice",
+  async () => {
+    await using redis = await startRedis();
+    const shared = { path: redis.path, durable: false, timeoutMs: 500 };
+    await using fleet = await startFleet({ files, size: 3, redis: shared, grant: { use: "once" } });
+    const outages = { key: "plans.bin", content, cycles: 5, clients: 12, hangs: true };
+    expectSurvival(await surviveOutages(fleet, redis, outages));
+  },
+);
 
 describe.skipIf(!hasRedis)("a Redis that forgot what was redeemed", () => {
   const accounts = { "alice-token": { subject: "alice" } };

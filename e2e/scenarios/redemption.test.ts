@@ -2,6 +2,7 @@ import { createMemoryStateStore, type StateStore } from "@sluice/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { startFleet, type Fleet, type Member } from "../bed/fleet.ts";
+import { expectSurvival, surviveOutages } from "../bed/outages.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
 import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";
 import { startSite } from "../bed/site.ts";
@@ -29,13 +30,14 @@ function expectOneBody(answers: readonly RawAnswer[], count: number): void {
 
 describe.skipIf(!hasRedis)("a single-use URL of three processes that share a Redis", () => {
   const { rounds, count } = isDeep ? { rounds: 100, count: 1_000 } : { rounds: 2, count: 30 };
+  const timeoutMs = 10_000;
   let redis: RedisServer;
   let fleet: Fleet;
   let places: Place[] = [];
 
   beforeAll(async () => {
-    redis = await startRedis();
-    const shared = { path: redis.path, durable: true, timeoutMs: 60_000 };
+    redis = await startRedis({ durable: true });
+    const shared = { path: redis.path, durable: true, timeoutMs };
     fleet = await startFleet({ files, size: 3, redis: shared, grant: { use: "once" } });
     places = fleet.members.map((member) => (link) => member.get(link));
   });
@@ -49,6 +51,18 @@ describe.skipIf(!hasRedis)("a single-use URL of three processes that share a Red
       const link = await fleet.members[round % 3]!.link("plans.bin");
       expectOneBody(await redeemAtOnce(count, places, link), count);
     }
+  });
+
+  test("gives them once while Redis is stopped and started under load, and the processes go on by themselves", async () => {
+    const { cycles, clients } = isDeep ? { cycles: 5, clients: 12 } : { cycles: 1, clients: 1 };
+    const survival = await surviveOutages(fleet, redis, {
+      key: "plans.bin",
+      content,
+      cycles,
+      clients,
+      hangs: false,
+    });
+    expectSurvival(survival);
   });
 
   test("gives them to one at most when a process dies in the middle of its claims, and the others go on", async () => {

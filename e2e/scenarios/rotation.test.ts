@@ -1,19 +1,46 @@
-import { readFile, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { createKeyRing, createSealer, type SealingKey } from "@sluice/core";
-import { parseKeyFile } from "@sluice/server/node";
+import { createKeyRing, createSealer, formatKey, generateKey, type SealingKey } from "@sluice/core";
+import { openKeyFile, parseKeyFile } from "@sluice/server/node";
+import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
-import { startFleet, type Fleet } from "../bed/fleet.ts";
+import { startFleet } from "../bed/fleet.ts";
+import { createSharedServer, sharedEndpoint, type TokenDesk } from "../bed/token-desk.ts";
 import { runHere } from "../../packages/cli/test/run-here.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const key = "plans.bin";
+const content = bytesOf(1_000, "secret plans");
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startFleet({ files: { [key]: bytesOf(1_000, "secret plans") }, size: 3 });
-});
+/** Three processes; by default two servers in this one. Either follow one file. */
+interface Followers extends AsyncDisposable {
+  readonly members: readonly TokenDesk[];
+  readonly keysFile: string;
+}
+
+async function startFollowers(): Promise<Followers> {
+  if (isDeep) return startFleet({ files: { [key]: content }, size: 3 });
+  const folder = await mkdtemp(join(tmpdir(), "sluice-rotation-"));
+  const keysFile = join(folder, "keys");
+  await writeFile(keysFile, `${formatKey(generateKey())}\n`, { mode: 0o600 });
+  const storage = createMemoryBackend({ [key]: content });
+  const files = [1, 2].map(() => openKeyFile({ path: keysFile, pollMs: 10 }));
+  const opened = await Promise.all(files);
+  return {
+    members: opened.map(({ keys }) => createSharedServer({ storage, keys }).desk),
+    keysFile,
+    async [Symbol.asyncDispose]() {
+      for (const file of opened) file.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+let fleet: Followers;
+beforeAll(async () => void (fleet = await startFollowers()));
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 /** Runs `sluice keys`, as an operator does. */
@@ -29,8 +56,7 @@ async function followed(): Promise<void> {
   await vi.waitFor(
     async () => {
       for (const member of fleet.members) {
-        const { keys } = await member.state();
-        const [current, ...kids] = keys;
+        const [current, ...kids] = await member.keys();
         expect(states.get(current!)).toBe("current");
         expect(new Set(kids)).toEqual(new Set(states.keys()));
       }
@@ -50,6 +76,7 @@ interface Traffic {
 
 /** Every process makes tokens all the time, and another one opens each of them some batches later. */
 function startTraffic(batch: number, pauseMs: number): Traffic {
+  const size = fleet.members.length;
   const over = new AbortController();
   const open = new Map<string, number>();
   let redeemed = 0;
@@ -72,7 +99,7 @@ function startTraffic(batch: number, pauseMs: number): Traffic {
         if (waiting.length < 4) continue;
       }
       const tokens = waiting.shift()!;
-      const statuses = await fleet.members[(first + 1 + (n % 2)) % 3]!.redeem(tokens);
+      const statuses = await fleet.members[(first + 1 + (n % (size - 1))) % size]!.redeem(tokens);
       count(tokens, -1);
       redeemed += statuses.filter((status) => status === 200).length;
       refused += statuses.filter((status) => status !== 200).length;
@@ -80,7 +107,7 @@ function startTraffic(batch: number, pauseMs: number): Traffic {
     }
   }
 
-  const working = Promise.all([0, 1, 2].map(work));
+  const working = Promise.all(fleet.members.map((_, first) => work(first)));
   // told by stop()
   working.catch(() => {});
   return {
@@ -128,7 +155,7 @@ test("through whole rotations under load no process refuses a token of another o
   // a process that did not follow refuses them, which is noticed
   const [token = ""] = await fleet.members[0]!.mint(key, 1);
   const unseal = (keys: readonly SealingKey[]) =>
-    createSealer({ keys: createKeyRing(keys), audience: fleet.endpoint }).unseal("download", token);
+    createSealer({ keys: createKeyRing(keys), audience: sharedEndpoint }).unseal("download", token);
   expect(unseal(await keysIn()).handle).toBe(key);
   expect(() => unseal(keysBefore)).toThrow("not valid here");
 });

@@ -5,7 +5,7 @@
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryStateStore } from "@sluice/core";
-import { createSluice, type GrantOptions } from "@sluice/server";
+import type { GrantOptions } from "@sluice/server";
 import { openKeyFile } from "@sluice/server/node";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -13,14 +13,12 @@ import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { Redis } from "ioredis";
 import { listen } from "../listen.ts";
-import { baseUri } from "../site.ts";
+import { createSharedServer } from "../token-desk.ts";
 import { watchFaults } from "../watch.ts";
 
 /** What the parent sets. */
 export interface ServeSharedSettings {
   readonly root: string;
-  /** What all of them are known as. */
-  readonly endpoint: string;
   readonly keysFile: string;
   readonly redis?: {
     /** Its socket. */
@@ -35,20 +33,18 @@ export interface ServeSharedSettings {
 export type SharedQuestion = { readonly number: number } & (
   | { readonly mint: number; readonly key: string }
   | { readonly redeem: readonly string[] }
-  | { readonly about: "state" }
+  | { readonly about: "keys" | "state" }
 );
 
 /** How it is. */
 export interface SharedState {
-  /** Name of the key that seals, and of all keys. */
-  readonly keys: readonly string[];
   /** Commands that Redis has not answered yet. */
   readonly waiting: number;
   readonly faults: readonly string[];
 }
 
 const settings = JSON.parse(process.argv[2] ?? "{}") as ServeSharedSettings;
-const { root, endpoint, redis: shared, grant } = settings;
+const { root, redis: shared, grant } = settings;
 const faults = watchFaults();
 const { keys } = await openKeyFile({ path: settings.keysFile });
 const state = shared ? await openState(shared) : createMemoryStateStore();
@@ -71,44 +67,22 @@ async function openState({ path, ...options }: NonNullable<ServeSharedSettings["
   return createRedisStateStore({ redis: counting, ...options });
 }
 
-const alice = { issuer: "https://issuer.example", subject: "alice", clientId: "test" };
-const storage = createFsBackend({ root, racyMs: 0 });
-const sluice = createSluice({
-  storage,
-  baseUri,
-  endpoint,
+const { sluice, desk } = createSharedServer({
+  storage: createFsBackend({ root, racyMs: 0 }),
   keys,
   state,
-  principal: () => alice,
-  delivery: "downloadUrl",
   grant,
-  limits: { perPrincipal: 10_000, perProcess: 10_000 },
-  onError: () => {},
 });
 const mcp = createMcpHandler(() =>
   sluice.attach(new McpServer({ name: "shared", version: "1.0.0" })),
 );
 const { port } = await listen(createServer(toNodeHandler(withSluice(mcp, sluice))));
-const nobodyKnows = (): undefined => undefined;
-
-async function mint(key: string, count: number): Promise<string[]> {
-  const { etag } = await storage.describe(key);
-  const identity = { principal: alice, mayMint: true, maxTtlMs: 3_600_000 };
-  const minted = Array.from({ length: count }, () => sluice.host.mint(identity, key, etag));
-  return (await Promise.all(minted)).map((each) => each!.url.split("/").at(-1)!);
-}
-
-async function redeem(tokens: readonly string[]): Promise<number[]> {
-  const replies = tokens.map((token) =>
-    sluice.redeem({ method: "HEAD", token, header: nobodyKnows }),
-  );
-  return (await Promise.all(replies)).map(({ status }) => status);
-}
 
 async function answer(question: SharedQuestion): Promise<unknown> {
-  if ("mint" in question) return mint(question.key, question.mint);
-  if ("redeem" in question) return redeem(question.redeem);
-  return { keys: [keys.current, ...keys.kids], waiting, faults: faults() } satisfies SharedState;
+  if ("mint" in question) return desk.mint(question.key, question.mint);
+  if ("redeem" in question) return desk.redeem(question.redeem);
+  if (question.about === "keys") return desk.keys();
+  return { waiting, faults: faults() } satisfies SharedState;
 }
 
 process.on("message", (question: SharedQuestion) => {
