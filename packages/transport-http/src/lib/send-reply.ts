@@ -60,14 +60,13 @@ async function sendTransfer(
     writeHead(res, reply);
   };
   try {
-    const offloaded = file && (await options.offload?.headersFor(res.req, reply, file));
-    if (offloaded) {
-      writeHead(res, { status: reply.status, headers: offloaded });
+    const headers = file && (await options.offload?.headersFor(res.req, reply, file));
+    if (headers) {
       begun = true;
+      writeHead(res, { status: reply.status, headers });
       await outflow.end();
-      const isTaken = !outflow.isBroken;
-      const outcome = isTaken ? "offloaded" : "aborted";
-      return transfer.end({ outcome, bytes: isTaken ? file.end - file.start : 0 });
+      if (outflow.isBroken) return transfer.end({ outcome: "aborted", bytes: 0 });
+      return transfer.end({ outcome: "offloaded", bytes: file.end - file.start });
     }
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
