@@ -19,6 +19,7 @@ export async function startProgram<Hello>(
     | "serve-shared"
     | "serve-storage"
     | "serve-surveys"
+    | "serve-uploads"
     | "download"
     | "move-binary",
   settings: object = {},
