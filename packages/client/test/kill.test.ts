@@ -10,7 +10,7 @@ import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 
 const content = Buffer.alloc(3_000_000, "The quick brown fox ");
-const kills = process.env["SLUICE_DEEP"] ? 1_000 : 12;
+const kills = process.env["SLUICE_DEEP"] ? 1_002 : 9;
 
 async function startSaving(
   script: string,
