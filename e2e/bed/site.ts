@@ -67,6 +67,7 @@ export interface Site extends AsyncDisposable {
   readonly target: string;
   /** Where files of users are kept. */
   readonly received: StorageBackend;
+  readonly sluice: Sluice;
 }
 
 export const baseUri = "files://site/";
@@ -149,6 +150,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     root,
     target,
     received,
+    sluice,
     async [Symbol.asyncDispose]() {
       await uploads?.close();
       await listening.close();

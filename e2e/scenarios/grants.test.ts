@@ -150,6 +150,59 @@ describe("a single-use grant [SEP-2532/security/should-single-use]", () => {
   });
 });
 
+describe("a stored URL [SEP-2532/security/must-unguessable-urls]", () => {
+  const stored = { grant: { tokens: "stored" } } as const;
+
+  test("is random and nothing else, and a client saves from it [SEP-2532/privacy/must-not-leak-in-url]", async () => {
+    await using site = await start(stored);
+    const urls = await Promise.all(Array.from({ length: 5 }, () => mint(site, "alice-token")));
+    for (const url of urls) expect(url).toMatch(/\/streams\/[A-Za-z0-9_-]{32}$/);
+    expect(new Set(urls).size).toBe(5);
+    const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
+    const stream = await streamResource(client, uri, { timeouts });
+    const { path } = await stream.saveTo(join(site.target, "plans.bin"));
+    expect((await readFile(path)).equals(content)).toBe(true);
+    await client.close();
+  });
+
+  test("of somebody else, altered, withdrawn or made up is unknown, as a sealed one is", async () => {
+    await using site = await start(stored);
+    const url = await mint(site, "alice-token");
+    expect((await get(url)).status).toBe(401);
+    await expectUnknown(site, await get(url, "bob-token"));
+    for (const tail of ["=", "A", "%20", ".", "/"])
+      await expectUnknown(site, await get(url + tail, "alice-token"));
+    await expectUnknown(site, await get(url.replace(/.{3}$/, "AAA"), "alice-token"));
+    await expectUnknown(site, await get(`${site.url}/streams/${"A".repeat(32)}`, "alice-token"));
+    expect((await get(url, "alice-token")).bytes.equals(content)).toBe(true);
+    await site.sluice.revoke({ token: url.slice(url.lastIndexOf("/") + 1) });
+    await expectUnknown(site, await get(url, "alice-token"));
+  });
+
+  test("goes on after a direct answer that broke off", async () => {
+    let meddler: Meddler | undefined;
+    await using site = await start(
+      { ...stored, delivery: "direct" },
+      { front: async (to) => (meddler = await createMeddler(to)) },
+    );
+    const seen: string[] = [];
+    meddler!.meddle = ({ request, body, answer, response }) => {
+      if (request.url!.includes("/streams/")) seen.push(request.url!);
+      if (!body.includes("resources/stream") || answer.headers.link === undefined) return false;
+      answer.resume();
+      response.writeHead(200, answer.headers);
+      response.write(content.subarray(0, 10_000), () => response.socket?.end());
+      return true;
+    };
+    const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
+    const stream = await streamResource(client, uri, { timeouts });
+    const { path } = await stream.saveTo(join(site.target, "plans.bin"));
+    expect((await readFile(path)).equals(content)).toBe(true);
+    expect(seen).toEqual([expect.stringMatching(/\/streams\/[A-Za-z0-9_-]{32}$/)]);
+    await client.close();
+  });
+});
+
 test("a self-authenticating grant serves one download and no second one [SEP-2532/security/should-single-use]", async () => {
   await using site = await startSite({ files, sluice: { delivery: "downloadUrl" } });
   const url = await mint(site);

@@ -58,11 +58,10 @@ test("the limits of the README", async () => {
 
 test("the revocations of the README", async () => {
   const sluice = createSluice({ ...base, grant: { use: "window" } });
-  const { redeem } = sluice;
   const identity = { mayMint: true, maxTtlMs: 60_000 };
   const minted = async () => (await sluice.host.mint(identity, "report.pdf", undefined))!;
   const get = async (token: string) =>
-    (await redeem({ method: "HEAD", token, header: () => undefined })).status;
+    (await sluice.redeem({ method: "HEAD", token, header: () => undefined })).status;
   const [leaked, other] = [await minted(), await minted()];
   const leakedUrl = leaked.url;
   const record = { grant: other.id };
