@@ -29,3 +29,11 @@ export function pastNginx(url: string, port: number): string {
   direct.port = String(port);
   return direct.href;
 }
+
+/** Calls a tool that answers with a text. */
+export async function callTool(client: Client, name: string, args: object): Promise<string> {
+  const { content } = await client.callTool({ name, arguments: { ...args } });
+  const [first] = content;
+  if (first?.type !== "text") throw new Error(`${name} gave no text`);
+  return first.text;
+}

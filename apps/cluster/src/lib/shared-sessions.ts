@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import {
   createMcpHandler,
+  isInitializeRequest,
   isLegacyRequest,
   WebStandardStreamableHTTPServerTransport as Transport,
   type McpHandlerRequestOptions,
   type McpServer,
 } from "@modelcontextprotocol/server";
-import type { StateStore } from "@sluice/core";
+import { SluiceError, type StateStore } from "@sluice/core";
 import type { McpFetchHandler } from "@sluice/transport-http";
 import { LRUCache } from "lru-cache";
 
@@ -37,23 +38,24 @@ export function createSharedSessions(
   });
 
   async function open(message: unknown, authInfo: AuthInfo): Promise<Transport> {
-    const transport = new Transport({
-      sessionIdGenerator: randomUUID,
-      async onsessioninitialized(id) {
-        const now = Date.now();
-        const opening: Opening = { message, owner: ownerOf(authInfo) };
-        const record = new TextEncoder().encode(JSON.stringify(opening));
-        await state.put(nameOf(id), record, { now, expiresAt: now + sessionMs });
-        sessions.set(id, Promise.resolve(transport));
-      },
-    });
+    const id = randomUUID();
+    const now = Date.now();
+    const opening: Opening = { message, owner: ownerOf(authInfo) };
+    const record = new TextEncoder().encode(JSON.stringify(opening));
+    await state.put(nameOf(id), record, { now, expiresAt: now + sessionMs });
+    const session = connect(id);
+    sessions.set(id, session);
+    return session;
+  }
+
+  async function connect(id: string): Promise<Transport> {
+    const transport = new Transport({ sessionIdGenerator: () => id });
     await factory().connect(transport);
     return transport;
   }
 
   async function adopt(id: string, { message }: Opening, authInfo: AuthInfo): Promise<Transport> {
-    const transport = new Transport({ sessionIdGenerator: () => id });
-    await factory().connect(transport);
+    const transport = await connect(id);
     for (const parsedBody of [message, { jsonrpc: "2.0", method: "notifications/initialized" }])
       await tell(transport, id, { parsedBody, ...(authInfo && { authInfo }) });
     return transport;
@@ -63,19 +65,15 @@ export function createSharedSessions(
     const id = request.headers.get("mcp-session-id");
     const { authInfo } = options;
     if (id === null) {
-      const message =
-        options.parsedBody ??
-        (await request
-          .clone()
-          .json()
-          .catch(() => undefined));
+      const message = options.parsedBody ?? (await bodyOf(request));
+      if (!isInitializeRequest(message)) return refuse(400, "no session");
       return (await open(message, authInfo)).handleRequest(request, options);
     }
     const record = await state.get(nameOf(id), Date.now());
     const opening = record && (JSON.parse(new TextDecoder().decode(record)) as Opening);
     if (opening?.owner !== ownerOf(authInfo)) {
       if (!record) sessions.delete(id);
-      return Response.json({ error: "no such session" }, { status: 404 });
+      return refuse(404, "no such session");
     }
     let session = sessions.get(id);
     if (!session) {
@@ -92,13 +90,32 @@ export function createSharedSessions(
     async fetch(request, options = {}) {
       const isLegacy =
         request.method !== "POST" || (await isLegacyRequest(request, options.parsedBody));
-      return isLegacy ? legacy(request, options) : modern.fetch(request, options);
+      return isLegacy
+        ? legacy(request, options).catch(whileStoreIsDown)
+        : modern.fetch(request, options);
     },
     async close() {
       sessions.clear();
       await modern.close();
     },
   };
+}
+
+/** The JSON of a request; `undefined` when it is none. */
+function bodyOf(request: Request): Promise<unknown> {
+  return request
+    .clone()
+    .json()
+    .catch(() => undefined);
+}
+
+function whileStoreIsDown(error: unknown): Response {
+  if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
+  return refuse(503, "try again later", { "retry-after": "1" });
+}
+
+function refuse(status: number, error: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ error }, { status, headers });
 }
 
 type AuthInfo = McpHandlerRequestOptions["authInfo"];

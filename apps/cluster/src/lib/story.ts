@@ -4,7 +4,7 @@ import type { Client } from "@modelcontextprotocol/client";
 import { formatBytes } from "@sluice/cli";
 import { streamResource } from "@sluice/client/node";
 import { verifyAuditFiles } from "@sluice/server/node";
-import { connect, pastNginx } from "./outside-client.ts";
+import { callTool, connect, pastNginx } from "./outside-client.ts";
 import type { Cluster } from "./start-cluster.ts";
 
 /** What the story is told about. */
@@ -101,13 +101,6 @@ async function checkTrails({ processes }: Cluster, say: Say): Promise<void> {
     ensure(findings.length === 0, `the audit trail of ${name}: ${findings[0]?.message}`);
     say(`audit: the trail of ${name} has ${lines} lines, none changed`);
   }
-}
-
-async function callTool(client: Client, name: string, args: object): Promise<string> {
-  const { content } = await client.callTool({ name, arguments: { ...args } });
-  const [first] = content;
-  if (first?.type !== "text") throw new Error(`${name} gave no text`);
-  return first.text;
 }
 
 async function statusOf(url: string, port: number, cluster: Cluster): Promise<number> {

@@ -1,0 +1,90 @@
+import { McpServer } from "@modelcontextprotocol/server";
+import { createMemoryStateStore, SluiceError, type StateStore } from "@sluice/core";
+import { expect, onTestFinished, test } from "vitest";
+import { createSharedSessions } from "../src/lib/shared-sessions.ts";
+
+/** A process that says who its clients said they are. */
+function process(state: StateStore) {
+  let started = 0;
+  const sessions = createSharedSessions(
+    () => {
+      started += 1;
+      const mcp = new McpServer({ name: "test", version: "1.0.0" });
+      mcp.registerTool("who", {}, () => ({
+        content: [{ type: "text", text: mcp.server.getClientVersion()?.name ?? "nobody" }],
+      }));
+      return mcp;
+    },
+    { state },
+  );
+  onTestFinished(() => sessions.close());
+  const ask = async (
+    message: object | undefined,
+    { session, client = "ann", method = "POST" }: Partial<Record<string, string>> = {},
+  ) => {
+    const headers = {
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      ...(session !== undefined && { "mcp-session-id": session }),
+    };
+    const body = message && JSON.stringify({ jsonrpc: "2.0", ...message });
+    const request = new Request("http://localhost/mcp", {
+      method,
+      headers,
+      ...(body !== undefined && { body }),
+    });
+    const authInfo = { token: "token", clientId: client, scopes: [] };
+    const response = await sessions.fetch(request, { authInfo });
+    const { status } = response;
+    return { status, headers: response.headers, text: await response.text() };
+  };
+  return { ask, started: () => started };
+}
+
+const initialize = {
+  id: 1,
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "the one client", version: "1" },
+  },
+};
+const who = { id: 2, method: "tools/call", params: { name: "who" } };
+
+test("a process that takes a session over knows what its client said when it opened it, once", async () => {
+  const state = createMemoryStateStore();
+  const [a, b] = [process(state), process(state)];
+  const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
+  const answers = await Promise.all([2, 3, 4].map((id) => b.ask({ ...who, id }, { session })));
+  for (const { text } of answers) expect(text).toContain("the one client");
+  expect([a.started(), b.started()]).toEqual([1, 1]);
+});
+
+test("a session is for who opened it, in the process that knows it as well", async () => {
+  const state = createMemoryStateStore();
+  const [a, b] = [process(state), process(state)];
+  const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
+  for (const each of [a, b])
+    expect((await each.ask(who, { session, client: "bob" })).status).toBe(404);
+  expect((await b.ask(who, { session: crypto.randomUUID() })).status).toBe(404);
+});
+
+test("a session that was ended is over in every process", async () => {
+  const state = createMemoryStateStore();
+  const [a, b] = [process(state), process(state)];
+  const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
+  await b.ask(who, { session });
+  expect((await b.ask(undefined, { session, method: "DELETE" })).status).toBe(200);
+  for (const each of [a, b]) expect((await each.ask(who, { session })).status).toBe(404);
+});
+
+test("while the store is down no session is opened or gone on with: 503, with a time to come back", async () => {
+  const state = createMemoryStateStore();
+  const a = process(state);
+  const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
+  const down = () => Promise.reject(new SluiceError("unavailable", "test: down"));
+  const b = process({ ...state, get: down, put: down });
+  for (const answer of [await b.ask(initialize), await b.ask(who, { session })])
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+});
