@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect as connectSecurely, type TLSSocket } from "node:tls";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test } from "vitest";
+import { createCertificate } from "../../../e2e/bed/certificate.ts";
 
 interface Visit {
   readonly req: IncomingMessage;
@@ -64,6 +67,8 @@ async function talk(port: number, text = ""): Promise<Talk> {
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const whole = { "content-length": 10 };
+/** What the deadline would end is then not ended at all. */
+const patient = { deadlineMs: Number.POSITIVE_INFINITY };
 
 test("what is under way finishes, and nobody else gets in", async () => {
   const { server, port, visit } = await start();
@@ -74,7 +79,7 @@ test("what is under way finishes, and nobody else gets in", async () => {
   const waiting = await talk(port, get);
   const late = await visit();
 
-  const drained = drainServer(server);
+  const drained = drainServer(server, patient);
   await expect(talk(port)).rejects.toThrow("ECONNREFUSED");
   res.end("67890");
   expect((await begun.over).said).toMatch(/\r\n\r\n1234567890$/);
@@ -97,7 +102,7 @@ test("an answer that is ended and not sent yet arrives, which Node's own close w
   await once(slow, "readable");
   expect(res.writableFinished).toBe(false);
 
-  const drained = drainServer(server);
+  const drained = drainServer(server, patient);
   let bytes = 0;
   for await (const chunk of slow) bytes += (chunk as Buffer).byteLength;
   expect(bytes).toBeGreaterThan(size);
@@ -133,15 +138,37 @@ test("connections without a request are closed at once, whether they had one or 
   const kept = await talk(port, get);
   (await visit()).res.end("done");
   await kept.hears("done");
-  expect(await drainServer(server)).toEqual({ cut: 0 });
+  expect(await drainServer(server, patient)).toEqual({ cut: 0 });
   await Promise.all([silent.over, kept.over]);
+});
+
+test("over TLS it is no different", async () => {
+  const server = hardenServer(
+    createSecureServer(createCertificate(), (_, res) => void res.end("done")),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const begin = async (): Promise<TLSSocket> => {
+    const socket = connectSecurely({ port, rejectUnauthorized: false });
+    onTestFinished(() => void socket.destroy());
+    await Promise.all([once(socket, "secureConnect"), once(server, "secureConnection")]);
+    return socket;
+  };
+  const silent = await begin();
+  const kept = await begin();
+  kept.write(get);
+  await once(kept, "data");
+  const closed = [silent, kept].map((socket) => once(socket.resume(), "close"));
+  expect(await drainServer(server, patient)).toEqual({ cut: 0 });
+  await Promise.all(closed);
 });
 
 test("a request that still comes is refused unread, with a hint to go elsewhere", async () => {
   const { server, port, visit } = await start();
   const busy = await talk(port, get);
   const { res } = await visit();
-  const drained = drainServer(server);
+  const drained = drainServer(server, patient);
   const body = "x".repeat(1_000);
   busy.socket.write(`POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`);
   // queued behind the answer that is still to come
@@ -188,7 +215,7 @@ test("streams that would never end are ended cleanly and at once; that of a tool
   const during = await talk(port, `POST /during HTTP/1.1\r\nHost: x\r\n${listening}\r\n`);
   const late = await visit();
 
-  const drained = drainServer(server);
+  const drained = drainServer(server, patient);
   handle(late.req, late.res);
   for (const client of [opened, subscribed, during]) {
     const { said, isClean } = await client.over;
@@ -216,7 +243,7 @@ test("a connection that was upgraded is left to whoever has it", async () => {
   client.socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: y\r\n\r\n");
   await client.hears("101 Switching Protocols");
 
-  const drained = drainServer(server);
+  const drained = drainServer(server, patient);
   client.socket.write("still there");
   await client.hears("still there");
   expect(await drained).toEqual({ cut: 0 });

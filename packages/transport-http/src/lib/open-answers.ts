@@ -21,8 +21,9 @@ export function noteAnswers(server: Server): void {
   }
 
   server.on("connection", note);
+  // over TLS it is another socket than the one that connected
+  server.on("secureConnection", note);
   server.prependListener("request", ({ socket }, answer) => {
-    // over TLS it is another socket than the one that connected
     const answers = connections.get(socket) ?? note(socket);
     answers.add(answer);
     answer.once("close", () => answers.delete(answer));
