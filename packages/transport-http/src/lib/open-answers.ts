@@ -2,7 +2,7 @@ import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /** The connections of a server, and what each of them is owed. */
-export type OpenAnswers = ReadonlyMap<Socket, ReadonlySet<ServerResponse>>;
+type OpenAnswers = ReadonlyMap<Socket, ReadonlySet<ServerResponse>>;
 
 const servers = new WeakMap<Server, OpenAnswers>();
 
