@@ -275,8 +275,10 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
       },
     });
     const { root } = bed.site;
-    const alias = await send("GET", (await urlsOf(bed, "files://site/alias/a.bin")).front);
-    expect(alias.bytes.equals(content)).toBe(true);
+    const behindLink = await urlsOf(bed, "files://site/alias/a.bin");
+    const ended = outcomesOf(bed);
+    expect((await send("GET", behindLink.front)).bytes.equals(content)).toBe(true);
+    expect(await ended(1)).toEqual(["offloaded"]);
     const refused = await call(bed.site.url, STREAM_METHOD, { uri: "files://site/out/a.bin" });
     expect(refused.message?.error?.message).toMatch(/not found/i);
 

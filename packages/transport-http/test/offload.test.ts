@@ -38,10 +38,13 @@ interface Differences {
   readonly headers?: Record<string, string>;
   /** Between opening the file and answering. */
   readonly meanwhile?: (path: string) => Promise<void>;
+  /** The proxy goes away before it has an answer. */
+  readonly hangsUp?: boolean;
 }
 
 /** Asks, as the proxy does, for a file that was just written and opened. */
-async function ask({ path, region, reply, offload, headers, meanwhile }: Differences = {}) {
+async function ask(differences: Differences = {}) {
+  const { path, region, reply, offload, headers, meanwhile, hangsUp } = differences;
   const name = `${++count}.bin`;
   const place = path ?? join(folder, "files", name);
   await writeFile(place, bytes);
@@ -54,7 +57,11 @@ async function ask({ path, region, reply, offload, headers, meanwhile }: Differe
       start: 0,
       end: bytes.length,
       path: place,
-      async verify() {},
+      async verify() {
+        if (!hangsUp) return;
+        client.destroy();
+        await gone;
+      },
       async close() {
         if (closed++ === 0) await file.close();
       },
@@ -82,25 +89,23 @@ async function ask({ path, region, reply, offload, headers, meanwhile }: Differe
     { plain: async () => answer, fetch: () => Promise.reject(new Error("not for plain routes")) },
     { offload: { root: join(folder, "files"), prefix: "/_sluice/", secret, ...offload } },
   );
-  const url = await listen(createServer(handler));
-  const got = await new Promise<{ status: number; headers: string[]; body: Buffer }>(
-    (resolve, reject) => {
-      const said = { "x-sluice-offload": secret, ...headers };
-      request(url, { headers: said, agent: false }, (res) => {
-        const chunks: Buffer[] = [];
-        res.on("data", (chunk: Buffer) => chunks.push(chunk));
-        res.on("end", () =>
-          resolve({
-            status: res.statusCode!,
-            headers: res.rawHeaders,
-            body: Buffer.concat(chunks),
-          }),
-        );
-      })
-        .on("error", reject)
-        .end();
-    },
-  );
+  const server = createServer(handler);
+  const gone = new Promise<void>((resolve) => {
+    server.once("connection", (socket) => socket.once("close", () => resolve()));
+  });
+  const said = { "x-sluice-offload": secret, ...headers };
+  const client = request(await listen(server), { headers: said, agent: false });
+  const got = await new Promise<{ status: number; headers: string[]; body: Buffer }>((resolve) => {
+    client.on("response", (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("end", () =>
+        resolve({ status: res.statusCode!, headers: res.rawHeaders, body: Buffer.concat(chunks) }),
+      );
+    });
+    client.on("error", () => resolve({ status: 0, headers: [], body: Buffer.alloc(0) }));
+    client.end();
+  });
   await expect.poll(() => [ends.length, closed > 0]).toEqual([1, true]);
   const at = got.headers.indexOf("X-Accel-Redirect");
   return { ...got, name, end: ends[0]!, target: at < 0 ? undefined : got.headers[at + 1] };
@@ -181,6 +186,11 @@ describe("what is sent from here instead", () => {
     const { status, target, end } = await ask({ region: { verify: changed } });
     expect([status, target, end.outcome]).toEqual([410, undefined, "failed"]);
   });
+});
+
+test("a proxy that goes away before it has the answer takes nothing over", async () => {
+  const { status, end } = await ask({ hangsUp: true });
+  expect([status, end]).toEqual([0, { outcome: "aborted", bytes: 0 }]);
 });
 
 test("options that cannot work are refused at the start", () => {
