@@ -125,6 +125,14 @@ describe("while the store is down", () => {
     expect(statusesOf(await askAll(lenient, rest.seal()))).toEqual(served);
   });
 
+  test("a store that fails in a way of its own is a fault, never bytes", async () => {
+    const { store, keys, seal } = setUp();
+    const claim = () => Promise.reject(new Error("ECONNRESET"));
+    const house = createHouse({ keys, state: { ...store.state, claim } });
+    const broken = { HEAD: 500, "304": 500, range: 500, GET: 500 };
+    expect(statusesOf(await askAll(house, seal()))).toEqual(broken);
+  });
+
   test("places of streams are given back by what was refused", async () => {
     const { house, store, seal } = setUp({ limits: { perPrincipal: 1 } });
     store.isDown = true;

@@ -19,7 +19,7 @@ export type GrantSelector =
 
 /**
  * The small state that must be shared once there is more than one process. Every method is
- * atomic across processes; a store that cannot answer rejects with `unavailable`, never "allow".
+ * atomic across processes; a store that cannot answer, in a time that it bounds itself, rejects with `unavailable`, never "allow".
  * Strings are opaque ASCII of at most 128 characters; times are unix milliseconds.
  */
 export interface StateStore {

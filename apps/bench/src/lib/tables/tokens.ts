@@ -2,6 +2,7 @@ import {
   createKeyRing,
   createMemoryStateStore,
   createSealer,
+  createTokenStore,
   formatKey,
   generateKey,
   resourceTag,
@@ -15,15 +16,18 @@ export const tokens: Experiment = {
   id: "tokens",
   title: "Download tokens",
   async run(bench: Bench): Promise<Table> {
-    const sealer = createSealer({
+    const server = {
       keys: createKeyRing(formatKey(generateKey())),
       audience: "https://mcp.example.com/mcp",
-    });
+    };
+    const sealer = createSealer(server);
     const state = createMemoryStateStore();
+    const stored = createTokenStore({ ...server, state });
     const principal = { issuer: "https://id.example.com", subject: "somebody", clientId: "bench" };
-    const seal = (): string =>
-      sealer.seal("download", { handle: "reports/2026/all.bin", principal, use: "lease" }).token;
+    const terms = { handle: "reports/2026/all.bin", principal, use: "lease" } as const;
+    const seal = (): string => sealer.seal("download", terms).token;
     const token = seal();
+    const { token: kept } = await stored.issue("download", terms);
     const mintAndRedeem = async (): Promise<void> => {
       const grant = sealer.unseal("download", seal());
       if (!grant.matchesPrincipal(principal)) throw new Error("bench: a token lost its holder");
@@ -34,6 +38,8 @@ export const tokens: Experiment = {
     const steps = {
       seal,
       unseal: () => sealer.unseal("download", token),
+      "issue a stored one, in memory": () => stored.issue("download", terms),
+      "open a stored one, in memory": () => stored.open("download", kept),
       "seal, unseal, match the holder and claim": mintAndRedeem,
     };
     const count = bench.quick ? 2_000 : 20_000;
