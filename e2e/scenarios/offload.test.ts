@@ -153,10 +153,11 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     const future = "Sat, 21 Nov 2037 21:30:15 GMT";
     const conditions = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
     const values = [etag, `W/${etag}`, '"other"', "*", past, future, "nonsense"];
+    const telling = deep ? values : [etag, "*", past];
     const ranges = ["bytes=5-9,20-30", "bytes= 5-9", "bytes=5-9,", "bytes=9-5", "bytes=200000-"];
     const oddRanges = [...ranges, "bytes=0-99999999999999999999", "items=0-5", "bytes=-0", "5-9"];
     const requests: Record<string, string>[] = [
-      ...conditions.flatMap((name) => values.map((value) => ({ [name]: value }))),
+      ...conditions.flatMap((name) => telling.map((value) => ({ [name]: value }))),
       ...values.map((value) => ({ range: "bytes=5-9", "if-range": value })),
       ...oddRanges.map((range) => ({ range })),
     ];
@@ -343,7 +344,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
   test("an nginx that dies in the middle is seen, and our client goes on when there is one again", async () => {
     const large = bytesOf(8_000_000, "large");
     let wire: Wire | undefined;
-    const slow = { "open_file_cache off;": "open_file_cache off; limit_rate 1m;" };
+    const slow = { "open_file_cache off;": "open_file_cache off; limit_rate 500k;" };
     const bed = await startOffloading({
       files: { "a.bin": large },
       parts: slow,
@@ -364,7 +365,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     const before = wire!.sent;
     const stream = await streamResource(client, uri, { timeouts: { pauseScale: 0 } });
     const saved = stream.saveTo(join(bed.site.target, "a.bin"));
-    await expect.poll(() => wire!.sent - before).toBeGreaterThan(500_000);
+    await expect.poll(() => wire!.sent - before).toBeGreaterThan(200_000);
     await bed.restart();
     const { path } = await saved;
     expect((await readFile(path)).equals(large)).toBe(true);
