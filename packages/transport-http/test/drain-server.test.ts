@@ -164,13 +164,31 @@ test("over TLS it is no different", async () => {
   await Promise.all(closed);
 });
 
-test("a request that still comes is refused unread, with a hint to go elsewhere", async () => {
+test("a call that still comes on a kept connection is answered, and then the connection ends", async () => {
+  const { server, port, visit } = await start();
+  const busy = await talk(port, get);
+  const { res } = await visit();
+  const drained = drainServer(server, patient);
+  const json = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+  busy.socket.write(`POST /mcp HTTP/1.1\r\nHost: x\r\n${json}\r\n{}`);
+  const late = await visit();
+  late.res.writeHead(200, whole).end("abcdefghij");
+  res.writeHead(200, { ...whole, connection: "keep-alive" }).end("1234567890");
+  const { said } = await busy.over;
+  expect(said).toMatch(/\r\n1234567890HTTP\/1\.1 200 [^]*\r\nabcdefghij$/);
+  expect(said.toLowerCase()).toContain("\r\nconnection: close\r\n");
+  expect(await drained).toEqual({ cut: 0 });
+});
+
+test("a transfer that still comes is refused unread, with a hint to go elsewhere", async () => {
   const { server, port, visit } = await start();
   const busy = await talk(port, get);
   const { res } = await visit();
   const drained = drainServer(server, patient);
   const body = "x".repeat(1_000);
-  busy.socket.write(`POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`);
+  busy.socket.write(
+    `PUT /mcp/uploads/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`,
+  );
   // queued behind the answer that is still to come
   await once(server, "request");
   res.writeHead(200, { ...whole, connection: "keep-alive" }).end("1234567890");

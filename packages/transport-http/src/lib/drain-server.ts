@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { problem } from "@sluice/server";
 import { drainBody } from "./node-body.ts";
@@ -21,8 +21,8 @@ export interface Drained {
 
 /**
  * Ends a server that `hardenServer` was given. It accepts no connection any more, closes those without a
- * request, ends the streams of events that would never end by themselves, answers what still comes with 503 and
- * `Retry-After`, and lets everything else finish. What is not finished at the deadline is destroyed, never ended
+ * request, ends the streams of events that would never end by themselves, answers transfers that still come with 503
+ * and `Retry-After`, and lets everything else finish. What is not finished at the deadline is destroyed, never ended
  * cleanly: a download goes on elsewhere with `Range`. Resolves when the connections are gone. WebSockets are
  * not its own: close their handler at the same time. Throws a `TypeError` for another server.
  */
@@ -35,9 +35,14 @@ export async function drainServer(
     throw new TypeError("drainServer: nobody counts the answers of this server; call hardenServer");
   const answers = (): ServerResponse[] => [...connections.values()].flatMap((each) => [...each]);
 
-  for (const listener of server.listeners("request"))
-    server.off("request", listener as (...args: unknown[]) => void);
-  server.on("request", refuse);
+  const listeners = server.listeners("request") as RequestListener[];
+  for (const listener of listeners) server.off("request", listener);
+  server.on("request", (req, res) => {
+    if (!isMessage(req)) return refuse(req, res);
+    res.setHeader("Connection", "close");
+    tellDraining(res);
+    for (const listener of listeners) listener.call(server, req, res);
+  });
   const closeIdle = server.closeIdleConnections.bind(server);
   // Node takes an answer that was ended for done, also when it was not sent yet, and `close` destroys it
   server.closeIdleConnections = () => {
@@ -50,8 +55,11 @@ export async function drainServer(
     answer.once("close", () => server.closeIdleConnections());
     tellDraining(answer);
   }
-  // Node waits for a first request as it would for the rest of one
-  for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy();
+  // Node waits for a first request as it would for the rest of one; what has come by now is read in the next turn
+  const closeSilent = (): void => {
+    for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy();
+  };
+  setImmediate(() => setImmediate(closeSilent));
 
   await within(deadlineMs, closed, signal);
   const cut = answers().length;
@@ -67,6 +75,11 @@ async function within(ms: number, event: Promise<void>, signal?: AbortSignal): P
   const late = sleep(Math.min(ms, longestTimerMs), undefined, { signal: stop }).catch(() => {});
   await Promise.race([event, late]);
   done.abort();
+}
+
+/** What belongs to a call, or is one: it was sent before anybody knew, and not every client sends it again. */
+function isMessage({ method, headers }: IncomingMessage): boolean {
+  return method === "POST" && /^application\/json\b/i.test(headers["content-type"] ?? "");
 }
 
 /** Nothing of it was carried out, so that another process can do it. */
