@@ -124,6 +124,42 @@ test("a ledger counts what is under way and what storage shows, and prolongs wha
     expect(() => make(store, wrong)).toThrow(RangeError);
 });
 
+test("what is over is not prolonged by a call that comes late", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const store = createMemoryUploadStore();
+  const calls: string[] = [];
+  const slow = (name: "enter" | "hold") => async (): Promise<boolean> => {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    calls.push(name);
+    return true;
+  };
+  const told = (name: string) => async (): Promise<void> => void calls.push(name);
+  const ledger = createLedger({
+    store: {
+      ...store,
+      enter: slow("enter"),
+      hold: slow("hold"),
+      leave: told("leave"),
+      settle: told("settle"),
+    },
+    seedEveryMs: 60_000,
+    onError: () => {},
+  });
+  const entering = ledger.enter("a");
+  const holding = ledger.hold("a", "1", 10);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await holding;
+  const leave = await entering;
+  await vi.advanceTimersByTimeAsync(20_500);
+  const over = Promise.all([ledger.settle("a", "1", 10), leave()]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await over;
+  const of = (...names: string[]): string[] => calls.filter((name) => names.includes(name));
+  expect(of("enter", "leave")).toEqual(["enter", "enter", "leave"]);
+  expect(of("hold", "settle")).toEqual(["hold", "hold", "settle"]);
+});
+
 test("while the store is down uploads are refused for a while, and nothing of them is kept", async () => {
   const store = createMemoryUploadStore();
   let isDown = true;

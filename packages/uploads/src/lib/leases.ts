@@ -6,20 +6,28 @@ export function leaseOf(ms: number): UploadLease {
   return { now, until: now + ms };
 }
 
-/** Calls `prolong` again and again, once at a time, until the function that it gives is called. Failures go to `onError`. */
+/**
+ * Calls `prolong` again and again, once at a time. Gives the function that ends it, which waits for a call that is
+ * under way: it must not come after what ends the lease. Failures go to `onError`.
+ */
 export function keepProlonged(
   prolong: () => Promise<unknown>,
   { everyMs, onError }: { readonly everyMs: number; readonly onError: (error: unknown) => void },
-): () => void {
-  let isBusy = false;
+): () => Promise<void> {
+  let underWay: Promise<void> | undefined;
   const timer = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    prolong()
-      .catch(onError)
-      .finally(() => void (isBusy = false));
+    underWay ??= prolong().then(
+      () => void (underWay = undefined),
+      (error: unknown) => {
+        underWay = undefined;
+        onError(error);
+      },
+    );
   }, everyMs);
   // where timers are objects they must not keep a process from ending
   (timer as { unref?: () => void }).unref?.();
-  return () => clearInterval(timer);
+  return async () => {
+    clearInterval(timer);
+    await underWay;
+  };
 }

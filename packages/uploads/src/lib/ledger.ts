@@ -46,13 +46,14 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
   /** Ends the prolonging of each file that is held here. */
-  const held = new Map<string, () => void>();
+  const held = new Map<string, () => Promise<void>>();
 
-  const prolong = (work: () => Promise<unknown>): (() => void) =>
+  const prolong = (work: () => Promise<unknown>): (() => Promise<void>) =>
     keepProlonged(work, { everyMs: prolongEveryMs, onError });
-  const letGo = (fileId: string): void => {
-    held.get(fileId)?.();
+  const letGo = async (fileId: string): Promise<void> => {
+    const stop = held.get(fileId);
     held.delete(fileId);
+    await stop?.();
   };
 
   return {
@@ -68,7 +69,7 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
         );
       const stop = prolong(enter);
       return async () => {
-        stop();
+        await stop();
         await store.leave(owner, place).catch(onError);
       };
     },
@@ -80,15 +81,15 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
           "no_space",
           `uploads: at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
-      letGo(fileId);
+      await letGo(fileId);
       held.set(fileId, prolong(hold));
     },
     async settle(owner, fileId, bytes) {
-      letGo(fileId);
+      await letGo(fileId);
       await store.settle(owner, fileId, { ...leaseOf(keptMs + seedEveryMs), bytes }).catch(onError);
     },
     async drop(owner, fileId) {
-      letGo(fileId);
+      await letGo(fileId);
       await store.drop(owner, fileId).catch(onError);
     },
     async seed(kept, listedAt) {

@@ -31,7 +31,7 @@ export function startSweeper(
     try {
       await sweepUploads(parts, Date.now(), signal);
     } finally {
-      stop();
+      await stop();
     }
   }
 
