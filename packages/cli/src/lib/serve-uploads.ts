@@ -35,9 +35,9 @@ export async function createServedUploads(
   folder: string,
   maxBytes: number,
 ): Promise<ServedUploads> {
+  // what a killed process left of a file that it was saving; where another one is at work the next start does it
+  await removeAbandonedWrites({ root: folder }).catch(() => 0);
   const waiting = await makeWaitingFolder(folder);
-  // what a killed process left of a file that it was saving
-  const tidying = removeAbandonedWrites({ root: folder }).catch(() => 0);
   const uploads = createUploads(sluice, {
     storage: createFsBackend({ root: waiting.path, writable: true }),
     unscanned: "allow",
@@ -72,7 +72,6 @@ export async function createServedUploads(
     async close(options) {
       await uploads.close(options);
       await waiting.remove();
-      await tidying;
     },
   };
 }
