@@ -34,7 +34,7 @@ export const offload: Experiment = {
     const rows: Row[] = [];
     const reach: Reach[] = [];
     // so many that a tick of the processor clock, 10 ms, is little beside them
-    const gibibytes = bench.quick ? 4 : 16;
+    const gibibytes = bench.quick ? 2 : 8;
     for (const [title, fileBytes] of [
       ["1 GiB", GiB],
       ["16 MiB", 16 * MiB],
