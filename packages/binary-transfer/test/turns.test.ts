@@ -25,6 +25,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let isOver = false;
   let turns = 0;
   const ticking = (async () => {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- its end modifies it
     while (!isOver) {
       await new Promise((resolve) => setImmediate(resolve));
       turns += 1;

@@ -1,36 +1,40 @@
-/** Tells waiting readers that something has changed. */
-export interface Bell {
-  /** Times it has rung. */
-  readonly count: number;
-  ring(): void;
-  /** Resolves at the next ring after it had rung `count` times, or after so many milliseconds, or when the signal aborts. */
-  wait(count: number, limits: { readonly ms: number; readonly signal: AbortSignal }): Promise<void>;
+/** Until when {@link Bell.wait} waits. */
+export interface BellLimits {
+  readonly ms: number;
+  readonly signal?: AbortSignal;
 }
 
-/** Makes a bell that has not rung. */
-export function createBell(): Bell {
-  const waiting = new Set<() => void>();
-  let rung = 0;
-  return {
-    get count() {
-      return rung;
-    },
-    ring() {
-      rung += 1;
-      for (const wake of waiting) wake();
-    },
-    wait: (count, { ms, signal }) =>
-      new Promise((resolve) => {
-        if (rung !== count || signal.aborted || ms <= 0) return resolve();
-        const wake = (): void => {
-          clearTimeout(timer);
-          waiting.delete(wake);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        const timer = setTimeout(wake, ms);
-        waiting.add(wake);
-        signal.addEventListener("abort", wake);
-      }),
-  };
+/** Tells waiting readers that something has changed. A class because every stream has one. */
+export class Bell {
+  #count = 0;
+  /** Absent while nobody waits, as is the rule for a request whose client is away. */
+  #waiting: Set<() => void> | undefined;
+
+  /** Times it has rung. */
+  get count(): number {
+    return this.#count;
+  }
+
+  ring(): void {
+    this.#count += 1;
+    for (const wake of this.#waiting ?? []) wake();
+  }
+
+  /** Resolves at the next ring after it had rung `count` times, or after so many milliseconds, or when the signal aborts. */
+  wait(count: number, { ms, signal }: BellLimits): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#count !== count || signal?.aborted || ms <= 0) return resolve();
+      const waiting = (this.#waiting ??= new Set());
+      const wake = (): void => {
+        clearTimeout(timer);
+        waiting.delete(wake);
+        if (waiting.size === 0) this.#waiting = undefined;
+        signal?.removeEventListener("abort", wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      waiting.add(wake);
+      signal?.addEventListener("abort", wake);
+    });
+  }
 }

@@ -1,5 +1,5 @@
 import type { EventStore, StreamPage } from "@sluice/core";
-import { createBell } from "./resume-bell.ts";
+import { Bell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
 import { formatEventId, type Place } from "./resume-link.ts";
 
@@ -39,7 +39,7 @@ export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   let { seq } = place;
   const patienceMs = leaves === "never" ? silenceMs : holdMs;
-  const elsewhere = createBell();
+  const elsewhere = new Bell();
   let text = primed ? `id: ${formatEventId(place)}\nretry: ${retryMs}\ndata: \n\n` : "";
   let silentSince = Date.now();
 

@@ -1,6 +1,6 @@
 import { SluiceError, type EventStore } from "@sluice/core";
 import { errorTable, type Reason } from "@sluice/core/wire";
-import { createBell, type Bell } from "./resume-bell.ts";
+import { Bell } from "./resume-bell.ts";
 import {
   askName,
   cancelledBy,
@@ -10,29 +10,6 @@ import {
   type RpcId,
   type RpcMessage,
 } from "./resume-message.ts";
-
-/** Writes what a server says in one stream into the event store, for as long as this process holds the stream. */
-export interface Journal {
-  readonly streamId: string;
-  /** Number of the newest event that this process wrote or found. */
-  readonly lastSeq: number;
-  /** Rings after every event, and at the end. */
-  readonly bell: Bell;
-  /** Questions whose answers the server waits for, with the ids by which it knows them. */
-  readonly open: Map<string, RpcId>;
-  /** Aborts when there is nothing more to write: the answer is there, or the stream is gone or another process has it. */
-  readonly ended: AbortSignal;
-  /** The server's own answer to the request is kept. */
-  readonly isAnswered: boolean;
-  /** Writes a message; in order, also when nobody waits. Resolves when it is kept, or will never be. */
-  write(message: RpcMessage): Promise<void>;
-  /** Ends the stream with an error to its request. */
-  fail(reason: Reason): Promise<void>;
-  /** Prolongs what this process holds; ends without a trace when another one has it, or its time is over. */
-  hold(heldUntil: number): Promise<void>;
-  /** Ends without a trace. */
-  end(): void;
-}
 
 /** What a journal is of. */
 export interface JournalOptions {
@@ -50,79 +27,153 @@ export interface JournalOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the journal of a stream that this process holds. */
-export function createJournal(options: JournalOptions): Journal {
-  const { store, streamId, epoch, requestId, keepMs, patienceMs, onError } = options;
-  const bell = createBell();
-  const ending = new AbortController();
-  const open = new Map<string, RpcId>();
-  const { signal: ended } = ending;
-  let { lastSeq } = options;
-  let isAnswered = false;
-  let queue: Promise<void> = Promise.resolve();
+/**
+ * Writes what a server says in one stream into the event store, for as long as this process holds the stream. A
+ * class with as little in it as can be: there is one for every request that waits.
+ */
+export class Journal {
+  readonly streamId: string;
+  /** Rings after every event, and at the end. */
+  readonly bell: Bell = new Bell();
+  readonly #options: JournalOptions;
+  #lastSeq: number;
+  #open: Map<string, RpcId> | undefined;
+  #isOver = false;
+  #isAnswered = false;
+  #onEnd: (() => void)[] | undefined;
+  #queue: Promise<void> = done;
 
-  function end(): void {
-    if (ended.aborted) return;
-    open.clear();
-    ending.abort();
-    bell.ring();
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.streamId = options.streamId;
+    this.#lastSeq = options.lastSeq;
   }
 
-  async function keep(message: RpcMessage): Promise<void> {
-    if (ended.aborted) return;
+  /** Number of the newest event that this process wrote or found. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** There is nothing more to write: the answer is there, or the stream is gone or another process has it. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** The server's own answer to the request is kept. */
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  /** The server waits for answers of the client. */
+  get isAsking(): boolean {
+    return this.#open !== undefined && this.#open.size > 0;
+  }
+
+  /** Questions whose answers the server waits for, with the ids by which it knows them. */
+  get open(): Map<string, RpcId> {
+    return (this.#open ??= new Map());
+  }
+
+  /** Calls `listener` once, at the end. */
+  onEnd(listener: () => void): void {
+    if (this.#isOver) return listener();
+    // no longer than it is: a list that grows makes room for 16
+    this.#onEnd = [...(this.#onEnd ?? []), listener];
+  }
+
+  /** Writes a message; in order, also when nobody waits. Resolves when it is kept, or will never be. */
+  write(message: RpcMessage): Promise<void> {
+    return this.#next(() => this.#keep(message));
+  }
+
+  /** Ends the stream with an error to its request. */
+  fail(reason: Reason): Promise<void> {
+    return this.#next(async () => {
+      if (this.#isOver) return;
+      try {
+        await this.#last(reason);
+      } finally {
+        this.end();
+      }
+    });
+  }
+
+  /** Prolongs what this process holds; ends without a trace when another one has it, or its time is over. */
+  async hold(heldUntil: number): Promise<void> {
+    const { store, epoch } = this.#options;
+    const held = await store.hold(this.streamId, { epoch, now: Date.now(), heldUntil });
+    if (!held) this.end();
+  }
+
+  /** Ends without a trace. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#open = undefined;
+    for (const listener of this.#onEnd ?? []) listener();
+    this.#onEnd = undefined;
+    this.bell.ring();
+  }
+
+  async #keep(message: RpcMessage): Promise<void> {
+    if (this.#isOver) return;
+    const { store, epoch, requestId, keepMs, patienceMs } = this.#options;
+    const { streamId, bell } = this;
     const ask = isRequest(message) ? askName(message.id) : undefined;
     const isLast = isResponse(message) && message.id === requestId;
     // before it is kept: its answer can come as soon as somebody has read it
-    if (ask !== undefined) open.set(ask, message.id!);
+    if (ask !== undefined) this.open.set(ask, message.id!);
     const cancelled = cancelledBy(message);
     const withdrawn = cancelled === undefined ? "" : askName(cancelled);
-    const isWithdrawn = open.delete(withdrawn);
+    const isWithdrawn = this.#open?.delete(withdrawn) ?? false;
     const text = JSON.stringify(message);
     const giveUpAt = Date.now() + patienceMs;
     for (;;) {
       try {
         const now = Date.now();
         if (isWithdrawn) await store.answer(streamId, [{ ask: withdrawn, answer: noAnswer }], now);
-        lastSeq = await store.append(streamId, {
+        this.#lastSeq = await store.append(streamId, {
           epoch,
           text,
           now,
           // a store that did not answer in time may have kept it
-          seq: lastSeq + 1,
+          seq: this.#lastSeq + 1,
           ...(ask !== undefined && { ask }),
           ...(isLast && { last: { keepUntil: now + keepMs } }),
         });
         break;
       } catch (error) {
         const mayPass = SluiceError.is(error) && error.code === "unavailable";
-        if (ended.aborted) return;
+        if (this.#isOver) return;
         if (!mayPass || Date.now() >= giveUpAt) {
-          await refuse(error).finally(end);
+          await this.#refuse(error).finally(() => this.end());
           return;
         }
-        await bell.wait(bell.count, { ms: retryMs, signal: ended });
+        // also ends with the journal, which rings
+        await bell.wait(bell.count, { ms: retryMs });
       }
     }
-    isAnswered = isLast;
-    if (isLast) end();
+    this.#isAnswered = isLast;
+    if (isLast) this.end();
     else bell.ring();
   }
 
   /** An event that cannot be kept would be missing for ever: better no stream than one with a hole. */
-  async function refuse(error: unknown): Promise<void> {
+  async #refuse(error: unknown): Promise<void> {
     const code = SluiceError.is(error) ? error.code : "internal";
     // another process has it, or its time is over
     if (code !== "precondition_failed" && code !== "not_found") {
-      onError(error);
-      await last(code === "too_large" ? "too_large" : "internal");
+      this.#options.onError(error);
+      await this.#last(code === "too_large" ? "too_large" : "internal");
     }
   }
 
-  async function last(reason: Reason): Promise<void> {
+  async #last(reason: Reason): Promise<void> {
+    const { store, epoch, requestId, keepMs } = this.#options;
     const row = errorTable.find((each) => each.reason === reason)!;
     const error = { code: row.legacy, message: row.message, data: { reason } };
     const now = Date.now();
-    await store.append(streamId, {
+    await store.append(this.streamId, {
       epoch,
       text: JSON.stringify({ jsonrpc: "2.0", id: requestId, error }),
       now,
@@ -130,38 +181,11 @@ export function createJournal(options: JournalOptions): Journal {
     });
   }
 
-  function next(work: () => Promise<void>): Promise<void> {
-    queue = queue.then(work).catch(onError);
-    return queue;
+  #next(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(work).catch(this.#options.onError);
+    return this.#queue;
   }
-
-  return {
-    streamId,
-    bell,
-    open,
-    ended,
-    get isAnswered() {
-      return isAnswered;
-    },
-    get lastSeq() {
-      return lastSeq;
-    },
-    write: (message) => next(() => keep(message)),
-    fail: (reason) =>
-      next(async () => {
-        if (ended.aborted) return;
-        try {
-          await last(reason);
-        } finally {
-          end();
-        }
-      }),
-    async hold(heldUntil) {
-      const held = await store.hold(streamId, { epoch, now: Date.now(), heldUntil });
-      if (!held) end();
-    },
-    end,
-  };
 }
 
+const done = Promise.resolve();
 const retryMs = 250;

@@ -57,6 +57,13 @@ export function createLinks(
   };
 }
 
+/** Makes the id of a stream, in one piece: Node leaves a UUID in the 14 that it is made of until somebody searches it. */
+export function newStreamId(): string {
+  const id = crypto.randomUUID();
+  id.search(/$/);
+  return id;
+}
+
 /** A place as the id of an event. */
 export function formatEventId({ streamId, seq }: Place): string {
   return `${streamId}/${seq}`;

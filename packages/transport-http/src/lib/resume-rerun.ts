@@ -90,7 +90,7 @@ export function startRerun(options: RerunOptions): Run {
       ? message.id === call.id
       : sending?.relatedRequestId === call.id;
     // what belongs to the session at large was heard, or missed, when it was said
-    if (!isOurs || journal.ended.aborted) return;
+    if (!isOurs || journal.isOver) return;
     const before = said.shift();
     if (before === undefined) return write(message);
     if (!isSame(before, message))
@@ -140,7 +140,7 @@ export function startRerun(options: RerunOptions): Run {
     tell(call);
   }
 
-  journal.ended.addEventListener("abort", () => void server.close().catch(onError), { once: true });
+  journal.onEnd(() => void server.close().catch(onError));
   run().catch(async (error: unknown) => {
     onError(error);
     await journal.fail("interrupted");

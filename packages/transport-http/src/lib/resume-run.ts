@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { eachEvent } from "./resume-events.ts";
+import { createEventReader, endsEvent, type EventReader } from "./resume-events.ts";
 import type { Journal } from "./resume-journal.ts";
 import type { RpcId, RpcMessage } from "./resume-message.ts";
 import type { McpFetchHandler } from "./with-sluice.ts";
@@ -37,86 +37,131 @@ export interface RelayOptions {
  * goes away, makes no difference to it. When the journal ends before the answer, the request is cancelled.
  */
 export function startRelay(options: RelayOptions): Run {
-  const { handler, url, mcpOptions, journal, sessionId, owner, requestId, onError } = options;
-  const { headers } = options;
+  const relay = new Relay(options);
+  relay.run(options.body).catch(options.onError);
+  return relay;
+}
 
-  async function post(message: object): Promise<void> {
-    const request = new Request(url, {
+/** A class, with one loop: what it holds is held for every request that waits. */
+class Relay implements Run {
+  readonly journal: Journal;
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly requestId: RpcId;
+  readonly #handler: McpFetchHandler;
+  readonly #url: string;
+  readonly #headers: Headers;
+  readonly #mcpOptions: McpHandlerRequestOptions | undefined;
+  readonly #onError: (error: unknown) => void;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  /** Absent between events: a request may wait there for long. */
+  #events: EventReader | undefined;
+  #lastEventId = "";
+  #retryMs = 1_000;
+
+  constructor(options: RelayOptions) {
+    this.journal = options.journal;
+    this.sessionId = options.sessionId;
+    this.owner = options.owner;
+    this.requestId = options.requestId;
+    this.#handler = options.handler;
+    this.#url = options.url;
+    this.#headers = options.headers;
+    this.#mcpOptions = options.mcpOptions;
+    this.#onError = options.onError;
+  }
+
+  async run(first: ReadableStream<Uint8Array>): Promise<void> {
+    const { journal } = this;
+    journal.onEnd(() => this.#stop());
+    this.#read(first);
+    for (let goesOn = true; goesOn && !journal.isOver;)
+      try {
+        const { value } = await this.#reader!.read();
+        if (value) await this.#write(value);
+        else goesOn = await this.#reopen();
+      } catch (error) {
+        this.#onError(error);
+        goesOn = await this.#reopen();
+      }
+    this.#stop();
+    await journal.fail("interrupted");
+    const params = { requestId: this.requestId, reason: "the stream of its answer is gone" };
+    if (!journal.isAnswered) await this.#post({ method: "notifications/cancelled", params });
+  }
+
+  async deliver(ask: string, answer: string): Promise<void> {
+    const { open } = this.journal;
+    const id = open.get(ask);
+    if (id === undefined) return;
+    open.delete(ask);
+    try {
+      await this.#post({ id, ...(JSON.parse(answer) as object) });
+    } catch (error) {
+      open.set(ask, id);
+      throw error;
+    }
+  }
+
+  #read(body: ReadableStream<Uint8Array>): void {
+    this.#reader = body.getReader();
+    this.#events = undefined;
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    this.#events ??= createEventReader((ms) => {
+      // also of a handler whose streams end again and again at once
+      this.#retryMs = Math.min(Math.max(ms, 10), 60_000);
+    });
+    const events = this.#events(bytes);
+    if (endsEvent(bytes)) this.#events = undefined;
+    for (const { id, data } of events) {
+      if (id) this.#lastEventId = id;
+      if (data !== "") await this.journal.write(JSON.parse(data) as RpcMessage);
+    }
+  }
+
+  #stop(): void {
+    this.#reader?.cancel().catch(() => {});
+  }
+
+  /** SEP-1699: a tool may close the stream that it answers in; the handler then has the rest of it. */
+  async #reopen(): Promise<boolean> {
+    const { journal } = this;
+    this.#stop();
+    if (journal.isOver || this.#lastEventId === "") return false;
+    // also ends with the journal, which rings
+    await journal.bell.wait(journal.bell.count, { ms: this.#retryMs });
+    if (journal.isOver) return false;
+    const request = new Request(this.#url, {
+      headers: {
+        ...sessionHeaders(this.#headers),
+        accept: "text/event-stream",
+        "last-event-id": this.#lastEventId,
+      },
+    });
+    const { parsedBody: _none, ...rest } = this.#mcpOptions ?? {};
+    const response = await this.#handler.fetch(request, rest);
+    if (response.ok && response.body) this.#read(response.body);
+    else await response.body?.cancel();
+    return response.ok && response.body !== null;
+  }
+
+  async #post(message: object): Promise<void> {
+    const request = new Request(this.#url, {
       method: "POST",
       headers: {
-        ...sessionHeaders(headers),
+        ...sessionHeaders(this.#headers),
         accept: "application/json, text/event-stream",
         "content-type": "application/json",
       },
     });
-    const told = { ...mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
-    const response = await handler.fetch(request, told);
+    const told = { ...this.#mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
+    const response = await this.#handler.fetch(request, told);
     await response.body?.cancel();
     if (!response.ok && response.status !== 404)
       throw new Error(`resume: the handler refused a message of the client: ${response.status}`);
   }
-
-  /** SEP-1699: a tool may close the stream that it answers in; the handler then has the rest of it. */
-  async function reopen(lastEventId: string): Promise<ReadableStream<Uint8Array> | undefined> {
-    const request = new Request(url, {
-      headers: {
-        ...sessionHeaders(headers),
-        accept: "text/event-stream",
-        "last-event-id": lastEventId,
-      },
-    });
-    const { parsedBody: _none, ...rest } = mcpOptions ?? {};
-    const response = await handler.fetch(request, rest);
-    if (response.ok && response.body) return response.body;
-    await response.body?.cancel();
-    return undefined;
-  }
-
-  async function relay(first: ReadableStream<Uint8Array>): Promise<void> {
-    let body: ReadableStream<Uint8Array> | undefined = first;
-    let lastEventId = "";
-    let retryMs = 1_000;
-    while (body) {
-      await eachEvent(body, {
-        signal: journal.ended,
-        // also of a handler whose streams end again and again at once
-        onRetry: (ms) => (retryMs = Math.min(Math.max(ms, 10), 60_000)),
-        async onEvent({ id, data }) {
-          if (id) lastEventId = id;
-          if (data !== "") await journal.write(JSON.parse(data) as RpcMessage);
-        },
-      }).catch(onError);
-      if (journal.ended.aborted || lastEventId === "") break;
-      await journal.bell.wait(journal.bell.count, { ms: retryMs, signal: journal.ended });
-      body = journal.ended.aborted ? undefined : await reopen(lastEventId);
-    }
-    await journal.fail("interrupted");
-  }
-
-  async function cancel(): Promise<void> {
-    const params = { requestId, reason: "the stream of its answer is gone" };
-    if (!journal.isAnswered) await post({ method: "notifications/cancelled", params });
-  }
-
-  relay(options.body).then(cancel).catch(onError);
-
-  return {
-    journal,
-    sessionId,
-    owner,
-    requestId,
-    async deliver(ask, answer) {
-      const id = journal.open.get(ask);
-      if (id === undefined) return;
-      journal.open.delete(ask);
-      try {
-        await post({ id, ...(JSON.parse(answer) as object) });
-      } catch (error) {
-        journal.open.set(ask, id);
-        throw error;
-      }
-    },
-  };
 }
 
 /** What ties a message to its session and to whoever sends it; not what described another body. */

@@ -1,5 +1,5 @@
 import type { EventStore } from "@sluice/core";
-import { createBell } from "./resume-bell.ts";
+import { Bell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
 import { askName, type RpcId } from "./resume-message.ts";
 import type { CloseResumeOptions } from "./resume-options.ts";
@@ -36,14 +36,14 @@ export interface RunsOptions {
 export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
   const runs = new Map<string, Run>();
   const sessions = new Map<string, Set<Run>>();
-  const emptied = createBell();
+  const emptied = new Bell();
   let timer: ReturnType<typeof setInterval> | undefined;
   let isClosing = false;
 
   async function tend(run: Run): Promise<void> {
     const { journal } = run;
     await journal.hold(Date.now() + leaseMs);
-    if (journal.open.size === 0) return;
+    if (!journal.isAsking) return;
     const page = await store.read(journal.streamId, {
       after: journal.lastSeq,
       now: Date.now(),
@@ -66,12 +66,12 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
 
   return {
     add(run) {
-      const { streamId, ended } = run.journal;
-      if (ended.aborted) return;
-      runs.set(streamId, run);
+      const { journal } = run;
+      if (journal.isOver) return;
+      runs.set(journal.streamId, run);
       const session = sessions.get(run.sessionId) ?? new Set();
       sessions.set(run.sessionId, session.add(run));
-      ended.addEventListener("abort", () => remove(run), { once: true });
+      journal.onEnd(() => remove(run));
       timer ??= setInterval(() => {
         for (const each of runs.values()) tend(each).catch(onError);
       }, leaseMs / 4);
@@ -82,7 +82,8 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
     journalOf: (streamId) => runs.get(streamId)?.journal,
     askedBy(sessionId, id) {
       const ask = askName(id);
-      for (const run of sessions.get(sessionId) ?? []) if (run.journal.open.has(ask)) return run;
+      for (const run of sessions.get(sessionId) ?? [])
+        if (run.journal.isAsking && run.journal.open.has(ask)) return run;
       return undefined;
     },
     async end(sessionId, requestId) {

@@ -1,8 +1,8 @@
 import { principalTag, type StreamPage } from "@sluice/core";
 import type { Caller } from "@sluice/server";
 import { createFeed } from "./resume-feed.ts";
-import { createJournal, type Journal } from "./resume-journal.ts";
-import type { Member, Place } from "./resume-link.ts";
+import { Journal } from "./resume-journal.ts";
+import { newStreamId, type Member, type Place } from "./resume-link.ts";
 import type { RpcId, RpcRequest } from "./resume-message.ts";
 import type { Asked, ResumeParts, StreamRecord } from "./resume-options.ts";
 import { startRelay } from "./resume-run.ts";
@@ -43,7 +43,7 @@ export async function startStream(
   const { handler, store, runs, links, onError } = parts;
   const { request, sessionId, mcpOptions } = asked;
   const member = await memberOf(parts, asked);
-  const place = { streamId: crypto.randomUUID(), seq: 0 };
+  const place = { streamId: newStreamId(), seq: 0 };
   const link = member && links.linkTo(member, place);
   const told = { ...mcpOptions, parsedBody: call };
   if (!member || link === undefined) return handler.fetch(request, told);
@@ -91,7 +91,7 @@ export function journalFor(
   { store, keepMs, leaseMs, onError }: ResumeParts,
   stream: { streamId: string; epoch: number; requestId: RpcId; lastSeq: number },
 ): Journal {
-  return createJournal({ store, keepMs, patienceMs: leaseMs, onError, ...stream });
+  return new Journal({ store, keepMs, patienceMs: leaseMs, onError, ...stream });
 }
 
 /** What an answer with events needs to know. */
