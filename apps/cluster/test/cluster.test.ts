@@ -19,7 +19,7 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/deploying.md has it", 
       string,
       string,
     ];
-  }, 30_000);
+  }, 60_000);
   afterAll(() => cluster?.[Symbol.asyncDispose]());
 
   /** Posts a message of the legacy era, to nginx or to one process. */

@@ -23,7 +23,7 @@ export interface Child {
 
 /** Starts a program and waits until it is ready. Rejects with the last that it said when it is not. */
 export async function startChild(command: string, options: ChildOptions): Promise<Child> {
-  const { args, ready, timeoutMs = 15_000, advice = "check how it is installed" } = options;
+  const { args, ready, timeoutMs = 30_000, advice = "check how it is installed" } = options;
   const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "pipe"],
     ...(options.env && { env: options.env }),

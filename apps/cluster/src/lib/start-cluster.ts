@@ -21,7 +21,7 @@ export interface ClusterOptions {
 }
 
 /** One of the processes behind nginx. */
-export interface ClusterProcess {
+interface ClusterProcess {
   readonly name: string;
   readonly port: number;
   /** File of its audit trail. */
