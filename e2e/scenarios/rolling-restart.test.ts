@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { streamResource } from "@sluice/client/node";
 import { formatKey, generateKey } from "@sluice/core";
-import { request } from "undici";
+import { request, type Dispatcher } from "undici";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";
@@ -50,10 +50,10 @@ test.skipIf(!hasNginx || !hasRedis).for(signals)(
     const all = Promise.all(Array.from({ length: downloads }, (_, n) => download(n)));
     const underWay = () => Promise.race([gate.isFull(), all]);
     // one that does not know how to go on, beside them
-    const url = await downloadUrlFrom(site.endpoint);
     const naive = createGate(1);
     naive.allow(share);
-    const naively = compare((await request(url)).body, file, (at) => naive.pass(at)).catch(codeOf);
+    const { body } = await askNaively(site.endpoint);
+    const naively = compare(body, file, (at) => naive.pass(at)).catch(codeOf);
     await Promise.all([naive.isFull(), underWay()]);
     for (const [step, name] of names.entries()) {
       const isLast = name === names.at(-1);
@@ -78,7 +78,7 @@ test.skipIf(!hasNginx || !hasRedis).for(signals)(
     // what was cut does not look whole, and beginning again is seen
     naive.allow(Number.POSITIVE_INFINITY);
     expect(await naively).toMatch(/^(?:UND_ERR_SOCKET|ECONNRESET)$/);
-    await compare((await request(url)).body, file);
+    await compare((await askNaively(site.endpoint)).body, file);
     await expect.poll(() => site.received("naive")).toBeGreaterThan(1.05 * size);
   },
 );
@@ -103,11 +103,13 @@ function codeOf(error: unknown): unknown {
   return (error as { code?: unknown }).code;
 }
 
-/** A download URL, with a mark for the balancer to tell who uses it. */
-async function downloadUrlFrom(endpoint: string): Promise<string> {
+/** Asks for the bytes as somebody who has never heard of ranges, with a mark for the balancer to tell who that is. */
+async function askNaively(endpoint: string): Promise<Dispatcher.ResponseData> {
   const streaming = { prefer: ["downloadUrl" as const] };
   const { message } = await call(endpoint, "resources/stream", { uri }, { streaming });
-  return `${String(message?.result?.["downloadUrl"])}?by=naive`;
+  const answer = await request(`${String(message?.result?.["downloadUrl"])}?by=naive`);
+  expect(answer.statusCode).toBe(200);
+  return answer;
 }
 
 /** Lets readers come to a byte, and no further. */
