@@ -147,7 +147,8 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
       });
       const talk = talkTo(house.sluice);
       const read = () => talk("modern", "resources/read", { params: { uri }, headers: as(alice) });
-      expect((await read()).message.error).toBeUndefined();
+      // on a busy machine also connecting takes longer than it has the patience for
+      await expect.poll(async () => (await read()).message.error).toBeUndefined();
       expect(opened).toBe(1);
       await fail(redis);
       try {
