@@ -16,13 +16,21 @@ const declared = { supported: true, preferredMode: "websocket-binary" };
 async function open(
   binaryTransfer: object | undefined,
   options: ServeOptions = {},
-): Promise<RawSocket & { ask(method: string, params: object): Promise<string> }> {
-  const { port } = await serve({
+): Promise<
+  RawSocket & {
+    ask(method: string, params: object): Promise<string>;
+    /** The server reads nothing more for now. */
+    isHeldUp(): boolean;
+  }
+> {
+  const { port, http } = await serve({
     attach: { binary: binaryReads },
     ws: { binary: { maxBinarySize: 1_000_000, windowBytes: 100_000 } },
     register: registerRead,
     ...options,
   });
+  let isHeldUp = (): boolean => false;
+  http.once("connection", (socket) => (isHeldUp = () => socket.isPaused()));
   const peer = await rawSocket(port);
   const capabilities = binaryTransfer ? { binaryTransfer } : {};
   peer.text({ ...initialize, params: { ...initialize.params, capabilities } });
@@ -31,6 +39,7 @@ async function open(
   let id = 0;
   return {
     ...peer,
+    isHeldUp: () => isHeldUp(),
     async ask(method, params) {
       id += 1;
       peer.text({ jsonrpc: "2.0", id, method, params });
@@ -155,6 +164,8 @@ describe("what comes in", () => {
       params: { name: "read", arguments: { files } },
     });
     for (let some = 0; some < 20; some += 1) peer.write(bytesOf(endless, ""));
+    // what was read together with the last of them is taken before the pause
+    await expect.poll(() => peer.isHeldUp()).toBe(true);
     peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
     let isAnswered = false;
     void peer.json().then(
