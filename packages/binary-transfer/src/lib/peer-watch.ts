@@ -1,7 +1,7 @@
 import { msFor, Pace } from "./pace.ts";
 
 /** What a {@link PeerWatch} needs. */
-export interface PeerWatchOptions {
+interface PeerWatchOptions {
   /** Milliseconds for which a peer may do nothing in its turn. Default 30,000. */
   readonly graceMs?: number;
   /** The peer moves nothing, or less than 4 KiB a second: called once. */
