@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { siteOf } from "../src/lib/nginx.ts";
 import { readSettings } from "../src/lib/settings.ts";
@@ -48,6 +49,16 @@ test("all that is wrong is said at once", () => {
 
 const site =
   "```nginx\nupstream x {\n  server 127.0.0.1:8001 max_fails=0;\n  server 127.0.0.1:8002 max_fails=0;\n}\nserver {\n  listen 8000;\n}\n```\n";
+
+test("the page has a configuration that can be used so", async () => {
+  const page = await readFile(new URL("../../../docs/deploying.md", import.meta.url), "utf8");
+  const used = siteOf(page, { port: 1, processes: [11, 12] });
+  expect(used.match(/server 127\.0\.0\.1:\d+/g)).toEqual([
+    "server 127.0.0.1:11",
+    "server 127.0.0.1:12",
+  ]);
+  expect(used).toContain("listen 127.0.0.1:1;");
+});
 
 test("the configuration of the page is used with as many processes as there are", () => {
   expect(siteOf(site, { port: 1, processes: [11, 12, 13] })).toBe(

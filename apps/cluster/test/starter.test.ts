@@ -9,7 +9,6 @@ import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand
 import { canRun } from "./bed.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-if (!isDeep) console.log("SLUICE_DEEP is not set: `npm run cluster` is not run");
 
 /** Runs the program of `npm run cluster`, with a temporary folder of its own. */
 async function run(env: Readonly<Record<string, string>>) {
@@ -26,7 +25,7 @@ async function run(env: Readonly<Record<string, string>>) {
   return { status, output, errors, left: await readdir(temporary) };
 }
 
-test.skipIf(!isDeep || !canRun)(
+test.skipIf(!canRun)(
   "the cluster shows what its processes share, and cleans up",
   async () => {
     await using store = await startS3StandIn();
