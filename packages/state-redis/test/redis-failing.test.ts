@@ -8,7 +8,7 @@ import {
   type RedisClient,
 } from "@sluice/state-redis";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
@@ -96,8 +96,38 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     expect(await patient.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
   });
 
-  test("what is no client is refused", () => {
+  test("one wait covers a script that has to be sent again", async () => {
+    let asked = 0;
+    const slow: RedisClient = {
+      call: (command) =>
+        new Promise((_resolve, reject) => {
+          asked += 1;
+          if (command === "EVALSHA") setTimeout(() => reject(new Error("NOSCRIPT")), 20);
+        }),
+    };
+    const state = createRedisStateStore({ redis: slow, timeoutMs: 100 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const claim = state.claim(onceGrant("a"), now).catch((error: unknown) => error);
+      await vi.advanceTimersByTimeAsync(100);
+      expect(await claim).toMatchObject({ code: "unavailable" });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(asked).toBe(2);
+  });
+
+  test("a record that cannot be read is an outage, never a record that is not there", async () => {
+    for (const answer of ["", "nonsense", "5", 5, Buffer.from(`${now + 1} ${now} AQ==`)]) {
+      const state = createRedisStateStore({ redis: { call: async () => answer } });
+      await expect(state.get("ended s", now)).rejects.toMatchObject({ code: "unavailable" });
+    }
+  });
+
+  test("what is no client is refused, and a wait that has no end", () => {
     const nobody = {} as RedisClient;
+    for (const timeoutMs of [0, Number.NaN, Infinity])
+      expect(() => createRedisStateStore({ redis, timeoutMs })).toThrow(RangeError);
     expect(() => createRedisStateStore({ redis: nobody })).toThrow(TypeError);
     expect(() => createRedisEventStore({ redis, maxBytes: 0 })).toThrow(RangeError);
   });

@@ -27,7 +27,11 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   });
 
   /** A store in a Redis that began so many seconds ago, with changes to its scripts. */
-  function storeIn(uptime: () => number, changes: readonly (readonly [string, string])[] = []) {
+  function storeIn(
+    uptime: () => number,
+    changes: readonly (readonly [string, string])[] = [],
+    timeoutMs = 2_000,
+  ) {
     const aged: RedisClient = {
       async call(command, ...args) {
         if (command === "EVALSHA") throw new Error("NOSCRIPT");
@@ -38,10 +42,10 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
         return redis.call(command, lua, ...rest);
       },
     };
-    return createRedisStateStore({ redis: aged, prefix: `{aged ${(spaces += 1)}}:` });
+    return createRedisStateStore({ redis: aged, prefix: `{aged ${(spaces += 1)}}:`, timeoutMs });
   }
 
-  /** What a store that lost everything seven seconds ago, when it was restarted, must keep to. */
+  /** What a store that lost everything nine seconds ago, when it was restarted, must keep to. */
   const rules: Readonly<Record<string, (store: StateStore) => Promise<void>>> = {
     async "no grant is redeemed that may have been redeemed before"(store) {
       for (const use of ["window", "once", "lease"] as const)
@@ -69,15 +73,15 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   test.each(Object.entries(rules))(
     "%s, and a script without the check is caught",
     async (rule, run) => {
-      await run(storeIn(() => 7));
-      await expect(run(storeIn(() => 7, [flaws[rule]!]))).rejects.toThrow("expected");
+      await run(storeIn(() => 9));
+      await expect(run(storeIn(() => 9, [flaws[rule]!]))).rejects.toThrow("expected");
       // the margin for clocks that differ
-      await expect(run(storeIn(() => 7, [["+ tonumber(margin)", ""]]))).rejects.toThrow("expected");
+      await expect(run(storeIn(() => 9, [["+ tonumber(margin)", ""]]))).rejects.toThrow("expected");
     },
   );
 
   test("what came after the restart is redeemed as ever, once", async () => {
-    const store = storeIn(() => 7);
+    const store = storeIn(() => 9);
     const late = grant("late", { issuedAt: now - 1_000 });
     expect(await store.claim(late, now)).toMatchObject({ outcome: "granted" });
     expect(await store.claim(late, now)).toEqual({ outcome: "spent" });
@@ -89,17 +93,26 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   test("nothing is redeemed until clocks that differ agree that it was before, and nothing is used up", async () => {
     let uptime = 2;
     const store = storeIn(() => uptime);
-    await store.put("r", Uint8Array.of(7), { now: now + 4_000, expiresAt: now + 9_000 });
-    const early = { code: "unavailable", retryAfterMs: clockSkewMs + 1_000 - 2_000 };
+    await store.put("r", Uint8Array.of(7), { now: now + 6_000, expiresAt: now + 9_000 });
+    const early = { code: "unavailable", retryAfterMs: clockSkewMs + 2_000 + 1_000 - 2_000 };
     await expect(store.claim(grant("a"), now)).rejects.toMatchObject(early);
     await expect(store.take("r", now)).rejects.toMatchObject(early);
     // what is over is over all the same
     const over = grant("over", { expiresAt: now - clockSkewMs });
     expect(await store.claim(over, now)).toEqual({ outcome: "expired" });
-    uptime = 6;
-    const fresh = grant("a", { issuedAt: now + 4_000 });
-    expect(await store.claim(fresh, now + 4_000)).toMatchObject({ outcome: "granted" });
-    expect(await store.take("r", now + 4_000)).toEqual(Uint8Array.of(7));
+    uptime = 8;
+    const fresh = grant("a", { issuedAt: now + 6_000 });
+    expect(await store.claim(fresh, now + 6_000)).toMatchObject({ outcome: "granted" });
+    expect(await store.take("r", now + 6_000)).toEqual(Uint8Array.of(7));
+  });
+
+  test("is as old as it says, also to who asked ten seconds before it answered", async () => {
+    const store = storeIn(() => 16, [], 10_000);
+    const startedAt = now - 6_000;
+    const before = grant("before", { issuedAt: startedAt - 1_000 });
+    expect(await store.claim(before, now)).toEqual({ outcome: "spent" });
+    await store.put("r", new Uint8Array(1), { now: startedAt - 1_000, expiresAt: now + 9_000 });
+    expect(await store.take("r", now)).toBeUndefined();
   });
 
   test("that remembers redeems what came before, unless it was redeemed", async () => {

@@ -18,7 +18,9 @@ export interface RedisOptions {
    * cluster, where scripts need them.
    */
   readonly prefix?: string;
-  /** Longest wait for an answer in milliseconds; then the store counts as down. Default 2,000. */
+  /**
+   * Longest wait for an answer in milliseconds, from 1 to 60,000; then the store counts as down. Default 2,000.
+   */
   readonly timeoutMs?: number;
 }
 
@@ -44,25 +46,27 @@ export interface Commander {
   ): Promise<unknown>;
 }
 
-/** Makes a commander of a client; a `TypeError` for what is none. */
+/** Makes a commander of a client; a `TypeError` for what is none, a `RangeError` for a wait out of bounds. */
 export function createCommander(
   who: string,
-  { redis, timeoutMs = 2_000 }: RedisOptions,
+  { redis, timeoutMs = defaultTimeoutMs }: RedisOptions,
 ): Commander {
   const sendTo = senderOf(redis);
   if (!sendTo) throw new TypeError(`${who}: redis must be a client of ioredis or node-redis`);
+  if (!(timeoutMs >= 1 && timeoutMs <= 60_000))
+    throw new RangeError(`${who}: timeoutMs must be from 1 to 60000`);
 
   async function ask(command: string, args: readonly string[]): Promise<unknown> {
-    return within(sendTo!([command, ...args]), {
-      clock: systemClock,
-      timeoutMs,
-      expired: () => new Error(`no answer to ${command} within ${timeoutMs} ms`),
-    });
+    return sendTo!([command, ...args]);
   }
 
   async function answered(work: Promise<unknown>): Promise<unknown> {
     try {
-      return await work;
+      return await within(work, {
+        clock: systemClock,
+        timeoutMs,
+        expired: () => new Error(`no answer within ${timeoutMs} ms`),
+      });
     } catch (error) {
       throw new SluiceError("unavailable", `${who}: Redis does not answer as it should`, {
         cause: error,
@@ -95,6 +99,9 @@ function senderOf(redis: RedisClient): ((command: string[]) => Promise<unknown>)
     return (command) => redis.sendCommand(command);
   return undefined;
 }
+
+/** How long an answer is waited for, unless told: two commands, where a script was not known, included. */
+export const defaultTimeoutMs = 2_000;
 
 /** What every key begins with, unless told. */
 export const defaultPrefix = "{sluice}:";

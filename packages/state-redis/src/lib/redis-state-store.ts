@@ -7,7 +7,13 @@ import {
   type GrantSelector,
   type StateStore,
 } from "@sluice/core";
-import { createCommander, defaultPrefix, graceMs, type RedisOptions } from "./redis-client.ts";
+import {
+  createCommander,
+  defaultPrefix,
+  defaultTimeoutMs,
+  graceMs,
+  type RedisOptions,
+} from "./redis-client.ts";
 import { claimScript, putScript, revokeScript, settleScript, takeScript } from "./state-scripts.ts";
 
 /** Options of {@link createRedisStateStore}. */
@@ -15,7 +21,7 @@ export interface RedisStateStoreOptions extends RedisOptions {
   /**
    * Whether Redis remembers through a restart whatever it answered, as it does with `appendonly yes`
    * and `appendfsync always`. Default false: grants and records from before a restart are not
-   * redeemed, and for {@link clockSkewMs} and a second after it nothing is.
+   * redeemed, and for {@link clockSkewMs}, `timeoutMs` and a second after it nothing is.
    */
   readonly durable?: boolean;
 }
@@ -26,9 +32,9 @@ export interface RedisStateStoreOptions extends RedisOptions {
  * that was answered may be forgotten by a Redis that fails over before it was replicated.
  */
 export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
-  const { prefix = defaultPrefix, durable = false } = options;
-  // Redis counts whole seconds
-  const margin = durable ? "" : clockSkewMs + 1_000;
+  const { prefix = defaultPrefix, timeoutMs = defaultTimeoutMs, durable = false } = options;
+  // Redis counts whole seconds, and what it is told is the time may be as old as a wait is long
+  const margin = durable ? "" : clockSkewMs + timeoutMs + 1_000;
   const redis = createCommander("redis state store", options);
   const keyOf = {
     grant: (id: string) => `${prefix}grant:${id}`,
@@ -72,7 +78,9 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
     async put(id, record, { now, expiresAt }) {
       const text = `${expiresAt} ${now} ${Buffer.from(record).toString("base64")}`;
       const life = Math.max(1, expiresAt - now + graceMs);
-      if ((await redis.run(putScript, [keyOf.record(id)], [now, life, text])) !== 1)
+      const kept = await redis.run(putScript, [keyOf.record(id)], [now, life, text]);
+      // clients can be told to give numbers as text
+      if (String(kept) !== "1")
         throw new SluiceError(
           "already_exists",
           "redis state store: put: a record with this id is kept already",
@@ -102,10 +110,7 @@ const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as cons
 
 function claimOf(answer: unknown): Claim {
   const outcome = outcomes.find((one) => one === String(answer));
-  if (outcome === undefined)
-    throw new SluiceError("unavailable", "redis state store: claim: an answer that is none", {
-      retryAfterMs: 1_000,
-    });
+  if (outcome === undefined) throw noAnswer("claim");
   if (outcome === "granted" || outcome === "continued")
     return { outcome: "granted", continued: outcome === "continued" };
   return { outcome };
@@ -119,8 +124,18 @@ function readSelector(selector: GrantSelector): [kind: string, value: string] {
   return [kind, value];
 }
 
-function recordIn(text: unknown, now: number): Uint8Array | undefined {
-  const [, expiresAt, record] = (typeof text === "string" && /^(\d+) \d+ (.*)$/.exec(text)) || [];
-  if (record === undefined || Number(expiresAt) <= now) return undefined;
+function recordIn(answer: unknown, now: number): Uint8Array | undefined {
+  if (answer === null || answer === undefined) return undefined;
+  const [, expiresAt, record] =
+    (typeof answer === "string" && /^(\d+) \d+ (.*)$/.exec(answer)) || [];
+  // a record may say that something is over: what cannot be read is not absent
+  if (record === undefined) throw noAnswer("a record");
+  if (Number(expiresAt) <= now) return undefined;
   return new Uint8Array(Buffer.from(record, "base64"));
+}
+
+function noAnswer(to: string): SluiceError {
+  return new SluiceError("unavailable", `redis state store: ${to}: an answer that is none`, {
+    retryAfterMs: 1_000,
+  });
 }
