@@ -236,15 +236,22 @@ describe.each(forms)("%s tokens", (tokens) => {
       expect(await statusOf(one, (await mint(one)).token)).toBe(200);
     });
 
-    test("by grant also where the clock of the process that made it is ahead", async () => {
-      const { houses } = between();
+    test.each<[string, (grant: { id: string }) => Revocation]>([
+      ["by grant", ({ id }) => ({ grant: id })],
+      ["by principal", () => ({ principal: alice })],
+      ["by resource", () => ({ resource: uri })],
+    ])("%s also where the clock of the process that made it is ahead", async (_how, revocation) => {
+      const state = { ...createMemoryStateStore(), shared: true };
+      const { houses } = between({ state });
       const now = Date.now();
-      vi.useFakeTimers({ toFake: ["Date"], now: now + 4_000 });
-      const { token, id } = await mint(houses[0]!);
+      vi.useFakeTimers({ toFake: ["Date"], now: now + 4_999 });
+      const ahead = await mint(houses[0]!);
       vi.useFakeTimers({ toFake: ["Date"], now });
-      expect(await statusOf(houses[1]!, token)).toBe(200);
-      await houses[1]!.sluice.revoke({ grant: id });
-      expect(await statusOf(houses[1]!, token)).toBe(404);
+      expect(await statusOf(houses[1]!, ahead.token)).toBe(200);
+      await houses[1]!.sluice.revoke(revocation(ahead));
+      expect(await statusOf(houses[1]!, ahead.token)).toBe(404);
+      vi.useFakeTimers({ toFake: ["Date"], now: now + 6_000 });
+      expect(await statusOf(houses[1]!, (await mint(houses[0]!)).token)).toBe(200);
     });
 
     test("as long as any of them could live", async () => {

@@ -50,7 +50,8 @@ export interface Sluice {
   redeem(request: RedeemRequest): Promise<Reply>;
   /**
    * Withdraws download URLs that were issued up to now, sealed or stored, in every process that shares the state store. A
-   * transfer that runs is not ended. Rejects with `not_found` for a token that is none of ours, `unavailable`
+   * transfer that runs is not ended. Where the store is shared, clocks may differ: what is made for that principal or resource
+   * within the next 5 s is withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
    * while the store is down, and `unsupported` where `grant.revocable` is false.
    */
   revoke(revocation: Revocation): Promise<void>;

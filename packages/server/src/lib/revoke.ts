@@ -29,9 +29,11 @@ export async function revoke(parts: SluiceParts, revocation: Revocation): Promis
   const now = Date.now();
   const selector = await selectorOf(parts, revocation, now);
   if (!selector) return;
+  // a store that does not say counts as shared
+  const shared: unknown = parts.state.shared;
   await parts.state.revoke(selector, {
-    // one grant is meant even when the clock of the process that made it is ahead
-    now: "id" in selector ? now + clockSkewMs : now,
+    // what was made up to now is meant, also by another process whose clock is ahead
+    now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
     ttlMs: tokenLifetimes.download.bound.maxTtlMs,
   });
 }
