@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -7,7 +5,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { createServedUploads } from "../src/lib/serve-uploads.ts";
-import { makeWaitingFolder } from "../src/lib/waiting-folder.ts";
+import { createLookout, makeWaitingFolder } from "../src/lib/waiting-folder.ts";
 
 async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-waiting-"));
@@ -15,38 +13,37 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-/** As if another process had made it. */
-async function leftBy(pid: number, folder: string, left: string): Promise<string> {
-  const path = left.replace(`-${process.pid}-`, `-${pid}-`);
-  await mkdir(join(path, "uploads"), { recursive: true });
-  await writeFile(join(path, "uploads", "bytes"), "somebody's");
-  expect(join(folder, basename(path))).toBe(path);
-  return basename(path);
-}
-
-test("what a killed process left goes with the next start, and what others still use stays", async () => {
+test("what a killed process left goes in time, and what others still use stays", async () => {
   const folder = await makeFolder();
-  const first = await makeWaitingFolder(folder);
-  const dead = spawn(process.execPath, ["--version"], { stdio: "ignore" });
-  await once(dead, "exit");
-  await leftBy(dead.pid!, folder, first.path);
-  const alive = await leftBy(process.ppid, folder, first.path);
-  const elsewhere = first.path.replace(/-[0-9a-f]{12}-/, "-0123456789ab-");
-  await mkdir(elsewhere);
+  const [first, second] = [await makeWaitingFolder(folder), await makeWaitingFolder(folder)];
+  const looks = [first, second].map(({ path }) => createLookout(path));
+  // another process may have had our number and the name of our machine
+  const left = `${first.path.slice(0, -6)}killed`;
+  await mkdir(join(left, "uploads"), { recursive: true });
+  await writeFile(join(left, "uploads", "bytes"), "somebody's");
   await mkdir(join(folder, ".sluice-uploads-mine"));
-  // a process of this number that was here before us, as in a container
-  const before = await leftBy(process.pid, folder, `${first.path.slice(0, -6)}before`);
-  const second = await makeWaitingFolder(folder);
-  expect((await readdir(folder)).toSorted()).toEqual(
-    [first.path, second.path, alive, elsewhere, ".sluice-uploads-mine"]
-      .map((path) => basename(path))
-      .toSorted(),
-  );
-  expect(before).toMatch(/before$/);
-  await first.remove();
-  await first.remove();
-  await second.remove();
-  expect(await readdir(folder)).toHaveLength(3);
+  const used = [first.path, second.path, join(folder, ".sluice-uploads-mine")];
+  const names = (paths: readonly string[]) => paths.map((path) => basename(path)).toSorted();
+  for (let round = 0; round < 10; round++) for (const look of looks) await look();
+  expect((await readdir(folder)).toSorted()).toEqual(names([...used, left]));
+  for (const look of looks) await look();
+  expect((await readdir(folder)).toSorted()).toEqual(names(used));
+  // the twin: one that shows nothing
+  for (let round = 0; round < 11; round++) await looks[0]!();
+  expect((await readdir(folder)).toSorted()).toEqual(names([used[0]!, used[2]!]));
+  for (const waiting of [first, first, second]) await waiting.remove();
+  expect(await readdir(folder)).toEqual([".sluice-uploads-mine"]);
+});
+
+test("a folder whose touch fails removes none, and comes to no harm", async () => {
+  const folder = await makeFolder();
+  const waiting = await makeWaitingFolder(folder);
+  const look = createLookout(waiting.path);
+  await waiting.remove();
+  const other = await makeWaitingFolder(folder);
+  for (let round = 0; round < 12; round++) await look();
+  expect(await readdir(folder)).toEqual([basename(other.path)]);
+  await other.remove();
 });
 
 test("a file that was being saved when its server was killed is removed some time later", async () => {

@@ -1,6 +1,4 @@
-import { createHash } from "node:crypto";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { hostname } from "node:os";
+import { mkdtemp, readdir, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
 
 /** Where uploads of one process wait. */
@@ -11,39 +9,56 @@ export interface WaitingFolder {
 }
 
 // names that begin like this are never listed or opened, also where the folder is served
-const prefix = ".sluice-uploads-";
-/** Names of the folders that this process has: its number may be that of an earlier one, as in containers. */
-const ours = new Set<string>();
+const prefix = ".sluice-uploads-live-";
+const lookEveryMs = 60_000;
+/** A folder that stays as it is from look to look so often has nobody any more. */
+const quietLooks = 10;
 
-/** Makes one inside `folder`, and removes those of processes on this machine that were killed. */
+/** Makes one inside `folder`. While it is there it shows that it is used, and those of killed processes are removed. */
 export async function makeWaitingFolder(folder: string): Promise<WaitingFolder> {
-  const machine = createHash("sha256").update(hostname()).digest("hex").slice(0, 12);
-  for (const name of await readdir(folder)) {
-    const [, pid] = new RegExp(`^${prefix}${machine}-(\\d+)-\\w{6}$`).exec(name) ?? [];
-    if (pid === undefined || ours.has(name) || isRunning(Number(pid))) continue;
-    // one that cannot be removed is no reason not to start
-    await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
-  }
-  const path = await mkdtemp(join(folder, `${prefix}${machine}-${process.pid}-`));
-  const name = basename(path);
-  ours.add(name);
+  const path = await mkdtemp(join(folder, prefix));
+  const look = createLookout(path);
+  let looking: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    looking ??= look().finally(() => void (looking = undefined));
+  }, lookEveryMs);
+  timer.unref();
   return {
     path,
     async remove() {
+      clearInterval(timer);
+      await looking;
       await rm(path, { recursive: true, force: true });
-      ours.delete(name);
     },
   };
 }
 
-/** True for another process that is there. */
-function isRunning(pid: number): boolean {
-  if (pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // one of somebody else may not be asked
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+/**
+ * Gives the function that touches a waiting folder, and removes those beside it that nobody has touched for so many
+ * calls in a row. Neither clocks nor names of processes count: in containers both may be those of another machine, and
+ * all that slept wake up at once. The function never rejects: what it missed is for the next call.
+ */
+export function createLookout(path: string): () => Promise<void> {
+  const folder = join(path, "..");
+  const ours = basename(path);
+  let seen = new Map<string, { readonly mtimeMs: number; readonly looks: number }>();
+
+  async function look(): Promise<void> {
+    const now = new Date();
+    await utimes(path, now, now);
+    const before = seen;
+    seen = new Map();
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith(prefix) || name === ours) continue;
+      const found = await stat(join(folder, name)).catch(() => undefined);
+      if (!found?.isDirectory()) continue;
+      const { mtimeMs } = found;
+      const last = before.get(name);
+      const looks = last?.mtimeMs === mtimeMs ? last.looks + 1 : 0;
+      if (looks < quietLooks) seen.set(name, { mtimeMs, looks });
+      else await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
+    }
   }
+
+  return () => look().catch(() => {});
 }
