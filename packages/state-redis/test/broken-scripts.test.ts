@@ -66,7 +66,8 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["writer-bounded", "then return 'wanted' end", "then return turnOf(writer) end"],
   ["writer-newest", "if writer == newest then return", "if writer > 0 then return"],
   ["writer-released", "if newest == writer then redis.call('HINCRBY', key, 'newest', 1) end", ""],
-  ["writer-unknown", "if writer == newest then return", "if writer > newest then return"],
+  ["writer-forgotten", "if writer > newest then", "if false then"],
+  ["writer-forgotten", "redis.call('HSET', key, 'newest', text(writer))\nend", "end"],
 ];
 
 describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {

@@ -117,6 +117,26 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     expect(asked).toBe(2);
   });
 
+  test("what a client sends again, because its connection broke before the answer, is carried out once", async () => {
+    const twice: RedisClient = {
+      async call(...command) {
+        await redis.call(...command);
+        return redis.call(...command);
+      },
+    };
+    const state = createRedisStateStore({ redis: twice, prefix: "{twice}:", durable: true });
+    const times = { now, expiresAt: now + 1_000 };
+    await state.put("r", Uint8Array.of(7), times);
+    expect(await state.get("r", now)).toEqual(Uint8Array.of(7));
+    for (const [byte, at] of [[8, now] as const, [7, now + 1] as const])
+      await expect(
+        state.put("r", Uint8Array.of(byte), { ...times, now: at }),
+      ).rejects.toMatchObject({ code: "already_exists" });
+    // whoever got the first answer is not here: nobody may go on with what it gave
+    expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
+    expect(await state.take("r", now)).toBeUndefined();
+  });
+
   test("a record that cannot be read is an outage, never a record that is not there", async () => {
     for (const answer of ["", "nonsense", "5", 5, Buffer.from(`${now + 1} ${now} AQ==`)]) {
       const state = createRedisStateStore({ redis: { call: async () => answer } });

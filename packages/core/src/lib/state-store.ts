@@ -42,8 +42,9 @@ export interface StateStore {
   ): Promise<void>;
   /**
    * Keeps an opaque record until `expiresAt`. An id that is still kept rejects with
-   * `already_exists`. Where the id is a secret, pass its SHA-256: a dump of the store then
-   * redeems nothing.
+   * `already_exists`; whether the very same record with the same times does, is up to the store, as a
+   * lost connection may bring it twice. Where the id is a secret, pass its SHA-256: a dump of the
+   * store then redeems nothing.
    */
   put(
     id: string,

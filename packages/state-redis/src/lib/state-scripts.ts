@@ -59,9 +59,13 @@ redis.call('SET', KEYS[1], string.format('%.0f', now), 'PX', string.format('%.0f
 return 1
 `);
 
-/** Key: record, which begins with its end and its beginning. 1 when it was kept, 0 when there is one already. */
+/**
+ * Key: record, which begins with its end and its beginning. 1 when it was kept, 0 when there is another one already.
+ * A client that lost its connection may send what was carried out again: that is no other one.
+ */
 export const putScript: Script = createScript(`
 local kept = redis.call('GET', KEYS[1])
+if kept == ARGV[3] then return 1 end
 if kept and tonumber(string.match(kept, '^%d+')) > tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2])
 return 1

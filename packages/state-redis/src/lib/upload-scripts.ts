@@ -114,6 +114,11 @@ return {text(writer), turnOf(writer)}
 /** Further: number of the writer. Gives what it hears. */
 export const renewScript: Script = createScript(`${writers}
 local writer = tonumber(ARGV[4])
+-- its claim was forgotten, and nobody newer is known
+if writer > newest then
+  newest = writer
+  redis.call('HSET', key, 'newest', text(writer))
+end
 if writer == newest then return turnOf(writer) end
 if isHeld and holder == writer then return 'wanted' end
 return 'lost'
