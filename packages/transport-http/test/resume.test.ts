@@ -146,7 +146,7 @@ describe("a server that waits for the client", () => {
       [good, 400],
       [[good, good], 400],
       [[good, { ...good, id: 999 }], 400],
-      [[{ ...good, id: String(question.message.id) }], 400],
+      [[{ ...good, id: 0 }], 400],
       [[{ jsonrpc: "2.0", id: question.message.id, method: "x", result: {} }], 400],
       [[{ jsonrpc: "2.0", id: question.message.id }], 400],
       [["text"], 400],

@@ -3,6 +3,7 @@ import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelconte
 import { createMemoryEventStore, generateKey } from "@sluice/core";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
+import type { McpFetchHandler } from "@sluice/transport-http";
 import { withResume, type WithResumeOptions } from "@sluice/transport-http/resume";
 import { onTestFinished } from "vitest";
 
@@ -23,6 +24,8 @@ export interface Event {
 export interface ResumingOptions {
   readonly resume?: Partial<WithResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;
+  /** The sessions of another one, as if both had adopted them. */
+  readonly host?: McpFetchHandler;
   /** Breaks what withResume relies on, to see that a test notices. */
   readonly breaking?: (sluice: Sluice) => Sluice;
 }
@@ -81,7 +84,7 @@ export function createResuming(options: ResumingOptions = {}) {
     return mcp;
   }
 
-  const host = {
+  const host = options.host ?? {
     async fetch(request: Request, told?: { parsedBody?: unknown }): Promise<Response> {
       const id = request.headers.get("mcp-session-id");
       const known = transports.get(id ?? "");
@@ -125,6 +128,7 @@ export function createResuming(options: ResumingOptions = {}) {
     sluice,
     store,
     server,
+    host,
     handler,
     errors,
     heard,

@@ -1,6 +1,7 @@
 import { createSealer, SluiceError, tokenLifetimes } from "@sluice/core";
 import { STREAM_RELATION } from "@sluice/core/wire";
 import type { Caller, Sluice } from "@sluice/server";
+import type { RpcId } from "./resume-message.ts";
 
 /** Who is asking, and who they are. */
 export type Member = Awaited<ReturnType<Sluice["host"]["identify"]>>;
@@ -75,5 +76,25 @@ export function parseEventId(id: string | null): Place | undefined {
   return streamId === "" ? undefined : { streamId, seq: Number(seq) };
 }
 
-const eventId =
-  /^([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\/(\d{1,9})$/;
+/**
+ * Id by which the client knows a question of a stream: servers of one session in several processes count alike,
+ * and who gets the answer finds the stream by it.
+ */
+export function formatQuestionId(streamId: string, id: RpcId): string {
+  return `${streamId}?${JSON.stringify(id)}`;
+}
+
+/** The id that the server itself gave a question. Only for what {@link formatQuestionId} made. */
+export function ownIdOf(questionId: RpcId): RpcId {
+  return JSON.parse(String(questionId).slice(streamIdLength + 1)) as RpcId;
+}
+
+/** The stream that a question id of ours names; `undefined` for others. */
+export function streamOfQuestion(id: RpcId): string | undefined {
+  return typeof id === "string" ? questionStart.exec(id)?.[1] : undefined;
+}
+
+const streamIdLength = 36;
+const streamId = "([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})";
+const eventId = new RegExp(`^${streamId}/(\\d{1,9})$`);
+const questionStart = new RegExp(`^${streamId}\\?`);

@@ -1,26 +1,71 @@
-/** How sessions were opened, for requests that may run again in a new one. */
+import { resourceTag, type StateStore } from "@sluice/core";
+
+/** How sessions were opened, for requests that may run again in a new one. Never rejects. */
 export interface SessionOpenings {
-  remember(sessionId: string, params: Readonly<Record<string, unknown>>): void;
-  of(sessionId: string): Readonly<Record<string, unknown>> | undefined;
-  forget(sessionId: string): void;
+  remember(sessionId: string, params: Opening): Promise<void>;
+  of(sessionId: string): Promise<Opening | undefined>;
+  forget(sessionId: string): Promise<void>;
+}
+
+/** `params` of an `initialize`. */
+export type Opening = Readonly<Record<string, unknown>>;
+
+/** What {@link createSessionOpenings} needs. */
+export interface SessionOpeningsOptions {
+  readonly state: StateStore;
+  readonly onError: (error: unknown) => void;
 }
 
 const maxSessions = 10_000;
 const maxLength = 4_096;
+const keepMs = 24 * 3_600_000;
 
 /**
- * Remembers the `params` of `initialize`. The oldest of 10,000 sessions is forgotten first, and one
- * whose params are longer than 4 KiB of JSON at once: their requests do not run again.
+ * Remembers the `params` of `initialize`: here, and for a day in a state store that processes share. The oldest
+ * of 10,000 sessions is forgotten here first, and one whose params are longer than 4 KiB of JSON is not
+ * remembered. What is not known, also because the store is away, costs no more than this: requests do not
+ * run again.
  */
-export function createSessionOpenings(): SessionOpenings {
-  const sessions = new Map<string, Readonly<Record<string, unknown>>>();
+export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
+  const sessions = new Map<string, Opening>();
+
+  function keep(sessionId: string, params: Opening): void {
+    if (sessions.size >= maxSessions) sessions.delete(sessions.keys().next().value!);
+    sessions.set(sessionId, params);
+  }
+
   return {
-    remember(sessionId, params) {
-      if (JSON.stringify(params).length > maxLength) return;
-      if (sessions.size >= maxSessions) sessions.delete(sessions.keys().next().value!);
-      sessions.set(sessionId, params);
+    async remember(sessionId, params) {
+      const text = JSON.stringify(params);
+      if (text.length > maxLength) return;
+      keep(sessionId, params);
+      if (!state.shared) return;
+      const now = Date.now();
+      const record = new TextEncoder().encode(text);
+      await state.put(nameOf(sessionId), record, { now, expiresAt: now + keepMs }).catch(onError);
     },
-    of: (sessionId) => sessions.get(sessionId),
-    forget: (sessionId) => void sessions.delete(sessionId),
+    async of(sessionId) {
+      const known = sessions.get(sessionId);
+      if (known || !state.shared) return known;
+      try {
+        const record = await state.get(nameOf(sessionId), Date.now());
+        if (!record) return undefined;
+        const params = JSON.parse(new TextDecoder().decode(record)) as Opening;
+        keep(sessionId, params);
+        return params;
+      } catch (error) {
+        onError(error);
+        return undefined;
+      }
+    },
+    async forget(sessionId) {
+      sessions.delete(sessionId);
+      if (state.shared) await state.take(nameOf(sessionId), Date.now()).catch(onError);
+    },
   };
+}
+
+/** A session's id is half of a credential: the store has its tag. */
+function nameOf(sessionId: string): string {
+  return `opening ${resourceTag(sessionId)}`;
 }

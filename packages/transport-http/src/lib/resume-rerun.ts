@@ -7,6 +7,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import { SluiceError, type StreamPage } from "@sluice/core";
 import type { Journal } from "./resume-journal.ts";
+import { formatQuestionId } from "./resume-link.ts";
 import {
   askName,
   cancelledBy,
@@ -114,7 +115,7 @@ export function startRerun(options: RerunOptions): Run {
     if (!isRequest(message)) return journal.write(message);
     // ids of this server begin anew: the client must not take them for those of the one before
     asked += 1;
-    const id = `rerun-${epoch}-${asked}-${journal.streamId.slice(0, 8)}`;
+    const id = formatQuestionId(journal.streamId, `rerun-${epoch}-${asked}`);
     local.set(askName(id), message.id);
     known.set(message.id, id);
     return journal.write({ ...message, id });

@@ -1,7 +1,8 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { createEventReader, endsEvent, type EventReader } from "./resume-events.ts";
 import type { Journal } from "./resume-journal.ts";
-import type { RpcId, RpcMessage } from "./resume-message.ts";
+import { formatQuestionId, ownIdOf } from "./resume-link.ts";
+import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "./resume-message.ts";
 import type { McpFetchHandler } from "./with-sluice.ts";
 
 /** A request that this process is working on. */
@@ -82,7 +83,10 @@ class Relay implements Run {
         else goesOn = await this.#reopen();
       } catch (error) {
         this.#onError(error);
-        goesOn = await this.#reopen();
+        goesOn = await this.#reopen().catch((fault: unknown) => {
+          this.#onError(fault);
+          return false;
+        });
       }
     this.#stop();
     await journal.fail("interrupted");
@@ -96,7 +100,7 @@ class Relay implements Run {
     if (id === undefined) return;
     open.delete(ask);
     try {
-      await this.#post({ id, ...(JSON.parse(answer) as object) });
+      await this.#post({ id: ownIdOf(id), ...(JSON.parse(answer) as object) });
     } catch (error) {
       open.set(ask, id);
       throw error;
@@ -117,8 +121,17 @@ class Relay implements Run {
     if (endsEvent(bytes)) this.#events = undefined;
     for (const { id, data } of events) {
       if (id) this.#lastEventId = id;
-      if (data !== "") await this.journal.write(JSON.parse(data) as RpcMessage);
+      if (data !== "") await this.journal.write(this.#renamed(JSON.parse(data) as RpcMessage));
     }
+  }
+
+  #renamed(message: RpcMessage): RpcMessage {
+    const { streamId } = this.journal;
+    if (isRequest(message)) return { ...message, id: formatQuestionId(streamId, message.id) };
+    const cancelled = cancelledBy(message);
+    if (cancelled === undefined) return message;
+    const requestId = formatQuestionId(streamId, cancelled);
+    return { ...message, params: { ...message.params, requestId } };
   }
 
   #stop(): void {

@@ -1,7 +1,8 @@
 import type { EventStore } from "@sluice/core";
+import type { Sluice } from "@sluice/server";
 import { Bell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
-import { askName, type RpcId } from "./resume-message.ts";
+import type { RpcId } from "./resume-message.ts";
 import type { CloseResumeOptions } from "./resume-options.ts";
 import type { Run } from "./resume-run.ts";
 
@@ -11,8 +12,6 @@ export interface Runs {
   add(run: Run): void;
   of(streamId: string): Run | undefined;
   readonly journalOf: (streamId: string) => Journal | undefined;
-  /** The run of a session that waits for the answer to the request with this id. */
-  askedBy(sessionId: string, id: RpcId): Run | undefined;
   /** Ends the runs of a session, or only the one of a request, and forgets their streams. */
   end(sessionId: string, requestId?: RpcId): Promise<void>;
   /** This process is about to end: who can read elsewhere is to go there. */
@@ -26,14 +25,15 @@ export interface RunsOptions {
   readonly store: EventStore;
   /** Milliseconds for which a process that says nothing keeps its streams. */
   readonly leaseMs: number;
+  readonly sluice: Pick<Sluice, "host" | "isSessionOver">;
   readonly onError: (error: unknown) => void;
 }
 
 /**
  * Makes the collection. While there is a run in it, every quarter of the lease it prolongs what this process
- * holds, and looks for answers that came to another process.
+ * holds, and looks for answers, and for ends of sessions, that came to another process.
  */
-export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
+export function createRuns({ store, leaseMs, sluice, onError }: RunsOptions): Runs {
   const runs = new Map<string, Run>();
   const sessions = new Map<string, Set<Run>>();
   const emptied = new Bell();
@@ -51,6 +51,20 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
     });
     for (const { ask, answer } of page?.asks ?? [])
       if (answer !== undefined) await run.deliver(ask, answer);
+  }
+
+  /** Sessions are deleted at any of the processes that share the state store. */
+  async function tendSession(sessionId: string): Promise<void> {
+    if (await sluice.isSessionOver(sessionId)) await end(sessionId);
+  }
+
+  async function end(sessionId: string, requestId?: RpcId): Promise<void> {
+    const ending = [...(sessions.get(sessionId) ?? [])].filter(
+      (run) => requestId === undefined || run.requestId === requestId,
+    );
+    for (const { journal } of ending) journal.end();
+    // what cannot be dropped is over at its end; the others, and the session, are to end all the same
+    for (const { journal } of ending) await store.drop(journal.streamId).catch(onError);
   }
 
   function remove(run: Run): void {
@@ -74,26 +88,15 @@ export function createRuns({ store, leaseMs, onError }: RunsOptions): Runs {
       journal.onEnd(() => remove(run));
       timer ??= setInterval(() => {
         for (const each of runs.values()) tend(each).catch(onError);
+        if (!sluice.host.state.shared) return;
+        for (const sessionId of sessions.keys()) tendSession(sessionId).catch(onError);
       }, leaseMs / 4);
       // a request that nobody listens to does not keep a process alive
       (timer as { unref?: () => void }).unref?.();
     },
     of: (streamId) => runs.get(streamId),
     journalOf: (streamId) => runs.get(streamId)?.journal,
-    askedBy(sessionId, id) {
-      const ask = askName(id);
-      for (const run of sessions.get(sessionId) ?? [])
-        if (run.journal.isAsking && run.journal.open.has(ask)) return run;
-      return undefined;
-    },
-    async end(sessionId, requestId) {
-      const ending = [...(sessions.get(sessionId) ?? [])].filter(
-        (run) => requestId === undefined || run.requestId === requestId,
-      );
-      for (const { journal } of ending) journal.end();
-      // what cannot be dropped is over at its end; the others, and the session, are to end all the same
-      for (const { journal } of ending) await store.drop(journal.streamId).catch(onError);
-    },
+    end,
     get isClosing() {
       return isClosing;
     },

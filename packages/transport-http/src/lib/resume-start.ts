@@ -60,7 +60,7 @@ export async function startStream(
   try {
     const now = Date.now();
     await store.open(streamId, {
-      record: JSON.stringify(recordOf(parts, { sessionId, owner, call })),
+      record: JSON.stringify(await recordOf(parts, { sessionId, owner, call })),
       now,
       expiresAt: now + parts.maxAgeMs,
       heldUntil: now + parts.leaseMs,
@@ -136,11 +136,11 @@ export function eventAnswer(
   );
 }
 
-function recordOf(
+async function recordOf(
   { rerun, openings }: ResumeParts,
   { sessionId, owner, call }: { sessionId: string; owner: string; call: RpcRequest },
-): StreamRecord {
-  const initialize = rerun?.allows(call) ? openings.of(sessionId) : undefined;
+): Promise<StreamRecord> {
+  const initialize = rerun?.allows(call) ? await openings.of(sessionId) : undefined;
   const record = { requestId: call.id, sessionId, owner };
   return initialize ? { ...record, rerun: { call, initialize } } : record;
 }

@@ -6,14 +6,8 @@ import {
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
 import { createLinks, parseEventId } from "./resume-link.ts";
-import {
-  answerText,
-  askName,
-  cancelledBy,
-  isRequest,
-  isResponse,
-  messagesIn,
-} from "./resume-message.ts";
+import { takeAnswers } from "./resume-answers.ts";
+import { cancelledBy, isRequest, messagesIn } from "./resume-message.ts";
 import { createSessionOpenings } from "./resume-openings.ts";
 import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./resume-options.ts";
 import { answerEventId, answerLink, inModernEra, isModernVersion } from "./resume-route.ts";
@@ -51,14 +45,14 @@ export function withResume(
   ] as const)
     if (!(Number.isSafeInteger(ms) && ms >= least && ms <= most))
       throw new RangeError(`withResume: ${name} must be a whole number from ${least} to ${most}`);
-  const runs = createRuns({ store, leaseMs, onError });
+  const runs = createRuns({ store, leaseMs, sluice, onError });
   const parts: ResumeParts = {
     handler,
     sluice,
     store,
     runs,
     links: createLinks(sluice, options.linkTtlMs ?? 300_000),
-    openings: createSessionOpenings(),
+    openings: createSessionOpenings({ state: sluice.host.state, onError }),
     rerun,
     holdMs,
     retryMs,
@@ -82,7 +76,7 @@ export function withResume(
       if (request.method === "POST") return post(parts, asked);
       const response = await handler.fetch(request, mcpOptions);
       if (request.method === "DELETE" && response.ok) {
-        parts.openings.forget(asked.sessionId);
+        if (rerun) await parts.openings.forget(asked.sessionId);
         await runs.end(asked.sessionId);
         await sluice.endSession(asked.sessionId);
       }
@@ -138,45 +132,15 @@ async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
   if (body.method === "initialize") {
     const response = await handler.fetch(request, told);
     const opened = response.headers.get("mcp-session-id");
-    if (opened !== null && body.params) openings.remember(opened, body.params);
+    // nobody else's requests are kept, and the store is not for everybody to fill
+    const isKept =
+      parts.rerun && opened !== null && (await memberOf(parts, { ...asked, sessionId: opened }));
+    if (isKept && body.params) await openings.remember(opened, body.params);
     return response;
   }
   // its answer may be bytes: withSluice, on either side, must see the request itself
   if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
   return startStream(parts, asked, body);
-}
-
-/**
- * Takes the answers to questions of our streams that come to the endpoint itself, as clients without
- * links send them. Gives the other messages, or a refusal.
- */
-async function takeAnswers(
-  parts: ResumeParts,
-  asked: Asked,
-  messages: readonly unknown[],
-): Promise<readonly unknown[] | Response> {
-  const { store, runs, onError } = parts;
-  const others: unknown[] = [];
-  for (const message of messages) {
-    const run = isResponse(message) ? runs.askedBy(asked.sessionId, message.id) : undefined;
-    if (!run || !isResponse(message)) {
-      others.push(message);
-      continue;
-    }
-    const member = await memberOf(parts, asked);
-    if (!member || ownerOf(member) !== run.owner) return toResponse(problem(404));
-    const ask = askName(message.id);
-    const answer = answerText(message);
-    try {
-      const { streamId } = run.journal;
-      const kept = await store.answer(streamId, [{ ask, answer }], Date.now());
-      if (kept === "accepted") await run.deliver(ask, answer);
-    } catch (error) {
-      onError(error);
-      return toResponse(problemOf(error));
-    }
-  }
-  return others;
 }
 
 /** The JSON of a request, which stays readable; `undefined` when there is none: the SDK answers that. */
