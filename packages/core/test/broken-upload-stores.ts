@@ -117,9 +117,20 @@ export const brokenUploadStores: Readonly<Record<string, () => UploadStore>> = {
   "writer-unknown": changed((store) => ({
     async renew(fileId, writer, lease) {
       const outcome = await store.renew(fileId, writer, lease);
-      return outcome === "lost" && writer === lease.now ? "held" : outcome;
+      return outcome === "lost" && writer === 0 ? "held" : outcome;
     },
   })),
+  "writer-forgotten": changed((store) => {
+    const claimed = new Set<string>();
+    return {
+      async claim(fileId, lease) {
+        claimed.add(fileId);
+        return store.claim(fileId, lease);
+      },
+      renew: async (fileId, writer, lease) =>
+        claimed.has(fileId) ? store.renew(fileId, writer, lease) : "lost",
+    };
+  }),
   "close-twice": changed(() => {
     let isOpen = true;
     return {

@@ -102,6 +102,44 @@ test("while the store is down a writer stops in time to keep what came, and a sh
   await turn.end();
 });
 
+test("a store that forgets everything stops nobody, and who comes then waits until the older one is through", async () => {
+  let store = createMemoryUploadStore();
+  const shared: UploadStore = {
+    ...store,
+    claim: (...asked) => store.claim(...asked),
+    renew: (...asked) => store.renew(...asked),
+    release: (...asked) => store.release(...asked),
+  };
+  const old = await processOf(shared).take("a", never);
+  store = createMemoryUploadStore();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(old.signal.aborted).toBe(false);
+  old.ensureOurs();
+  const next = taking(processOf(shared).take("a", never));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(old.signal.reason).toMatchObject({ code: "interrupted" });
+  old.ensureOurs();
+  expect(next.isOurs).toBe(false);
+  await old.end();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(next.isOurs).toBe(true);
+  await (await next.turn).end();
+});
+
+test("who waits for a request of this process that does not end gives up, or goes with its own reason", async () => {
+  const turns = processOf(createMemoryUploadStore());
+  const old = await turns.take("a", never);
+  const gone = new AbortController();
+  const leaving = turns.take("a", gone.signal);
+  gone.abort(new Error("gone"));
+  await expect(leaving).rejects.toThrow("gone");
+  const waiting = turns.take("a", never).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(await waiting).toMatchObject({ code: "unavailable" });
+  await old.end();
+  await (await turns.take("a", never)).end();
+});
+
 test("of many requests in several processes the newest has the file, and the others end", async () => {
   const store = createMemoryUploadStore();
   const processes = [1, 2, 3].map(() => processOf(store));

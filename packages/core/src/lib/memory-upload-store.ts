@@ -52,6 +52,13 @@ export function createMemoryUploadStore(): UploadStore {
     return "held";
   }
 
+  function keep(fileId: string, found: Writers, lease: UploadLease): void {
+    if (writers.set(fileId, found, expiryOf(found, lease))) return;
+    throw new SluiceError("unavailable", "upload store: full of live writers; try again later", {
+      retryAfterMs: 1_000,
+    });
+  }
+
   return {
     async enter(owner, place, { now, until, places }) {
       const account = accountOf(owner, now);
@@ -97,24 +104,16 @@ export function createMemoryUploadStore(): UploadStore {
       const found = writers.get(fileId, now) ?? { newest: 0, holder: undefined };
       // also higher than those of writers that were forgotten
       const writer = Math.max(found.newest + 1, now);
-      if (!writers.set(fileId, found, expiryOf(found, lease)))
-        throw new SluiceError(
-          "unavailable",
-          "upload store: full of live writers; try again later",
-          {
-            retryAfterMs: 1_000,
-          },
-        );
+      keep(fileId, found, lease);
       found.newest = writer;
       const outcome = outcomeFor(found, writer, lease);
       return { writer, outcome: outcome === "held" ? outcome : "waiting" };
     },
     async renew(fileId, writer, lease) {
-      const found = writers.get(fileId, lease.now);
-      if (!found) return "lost";
+      const found = writers.get(fileId, lease.now) ?? { newest: writer, holder: undefined };
+      found.newest = Math.max(found.newest, writer);
       const outcome = outcomeFor(found, writer, lease);
-      if (outcome === "held" || outcome === "waiting")
-        writers.set(fileId, found, expiryOf(found, lease));
+      if (outcome === "held" || outcome === "waiting") keep(fileId, found, lease);
       return outcome;
     },
     async release(fileId, writer) {

@@ -263,15 +263,27 @@ export const uploadStoreCases: readonly UploadStoreCase[] = [
       equal(await store.renew("a", last, later(4)), "held", "what it hears after an old release");
     },
   ),
-  rule("writer-unknown", "Nobody writes who has not asked.", async (store) => {
-    equal(await store.renew("a", start, later(0)), "lost", "a writer of a file nobody asked for");
+  rule("writer-unknown", "Nobody writes who is older than one that asked.", async (store) => {
     const writer = await firstWriter(store);
-    for (const other of [0, writer - 1, writer + 1])
+    for (const other of [0, writer - 1])
       equal(await store.renew("a", other, later(1)), "lost", "a writer that never was");
     await store.release("a", writer + 1);
     await store.release("b", writer);
     equal(await store.renew("a", writer, later(2)), "held", "the writer that is");
   }),
+  rule(
+    "writer-forgotten",
+    "Writers whose claims were forgotten go on, and the newest of them counts.",
+    async (store) => {
+      const [old, next] = [start, start + 1];
+      equal(await store.renew("a", old, later(2)), "held", "what the older one hears");
+      equal(await store.renew("a", next, later(3)), "waiting", "what the newer one hears");
+      equal(await store.renew("a", old, later(4)), "wanted", "what the older one hears then");
+      await store.release("a", old);
+      equal(await store.renew("a", next, later(5)), "held", "what the newer one hears then");
+      equal(await store.renew("a", old, later(6)), "lost", "what the older one hears in the end");
+    },
+  ),
   rule("close-twice", "Closing twice is closing once.", async (store) => {
     await store.close?.();
     await store.close?.();

@@ -86,7 +86,7 @@ export interface UploadStore {
   claim(fileId: string, lease: UploadLease): Promise<WriterClaim>;
   /**
    * Prolongs the time of a writer, also a time that is over but that nobody missed, or asks whether its turn
-   * has come.
+   * has come. One that is newer than all the store knows has claimed what was forgotten since, and counts.
    */
   renew(fileId: string, writer: number, lease: UploadLease): Promise<WriterOutcome>;
   /** Ends a writer, whether its turn had come or not; `renew` says `lost` from then on. */

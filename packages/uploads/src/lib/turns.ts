@@ -1,5 +1,5 @@
 import { SluiceError, type UploadStore } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/storage";
+import { sleep, systemClock, within } from "@sluice/storage";
 import { keepProlonged, leaseOf } from "./leases.ts";
 
 /** The turn of one request at a file. */
@@ -16,7 +16,8 @@ export interface Turn {
 export interface Turns {
   /**
    * Ends the turn of whoever has the file, waits until it is over, and takes it. Rejects with `interrupted` when
-   * a newer request came meanwhile, with `unavailable` when the store does not answer, or with `signal.reason`.
+   * a newer request came meanwhile, with `unavailable` when the store does not answer or the turn before does not
+   * end within 10 s, or with `signal.reason`.
    */
   take(fileId: string, signal: AbortSignal): Promise<Turn>;
 }
@@ -60,7 +61,15 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
     async take(fileId, signal) {
       for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
         holder.stop.abort(overtaken());
-        await holder.over;
+        await within(holder.over, {
+          clock: systemClock,
+          timeoutMs: turnMs,
+          expired: () =>
+            new SluiceError("unavailable", "uploads: the request before this one does not end", {
+              retryAfterMs: 1_000,
+            }),
+          signal,
+        });
       }
       const stop = new AbortController();
       let finish!: () => void;
