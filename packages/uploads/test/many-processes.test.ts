@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemoryUploadStore, formatKey, generateKey, type UploadStore } from "@sluice/core";
 import { wrap } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 /** Two servers over one folder, with the same keys and one address. */
@@ -108,6 +108,33 @@ test("a file that is given up in one process is no longer written in another", a
   expect((await fetch(two.at(1, location), init)).status).toBe(204);
   expect([400, 0]).toContain(await ended);
   expect(await two.servers[0].files()).toEqual([]);
+});
+
+test("who slept through its time while it put a file together makes nothing of it, and another one does", async () => {
+  let isSlow = true;
+  const store = createMemoryUploadStore();
+  const server = await startUploadServer({
+    uploads: { store: { ...store, renew: () => new Promise(() => {}) } },
+    wrap: (backend) =>
+      wrap(backend, {
+        write: (write) => (key, options) => {
+          if (isSlow && key.includes("/bytes-"))
+            vi.spyOn(Date, "now").mockReturnValue(Date.now() + 10_000);
+          return write(key, options);
+        },
+      }),
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  const { url } = server.slot();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  const begun = await fetch(url, { method: "POST", headers, body: noise(100) });
+  const location = begun.headers.get("location")!;
+  const end = (): Promise<Response> =>
+    fetch(location, { method: "PATCH", headers: step(100, true), body: "" });
+  expect((await end()).status).toBe(400);
+  expect((await server.files()).filter((path) => path.includes("bytes-"))).toEqual([]);
+  isSlow = false;
+  expect((await end()).status).toBe(201);
 });
 
 test("what one user may have counts for all processes together", async () => {

@@ -1,8 +1,9 @@
 import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
+import { wrap } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createLedger } from "../src/lib/ledger.ts";
-import { bearer, noise, startUploadServer } from "./upload-server.ts";
+import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
 const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>
   fetch(url, { method: "PUT", headers: bearer("alice"), body });
@@ -118,6 +119,14 @@ test("a ledger counts what is under way and what storage shows, and prolongs wha
   await (
     await ledger.enter("a")
   )();
+  // storage showed it until it was removed behind our back, or while the store did not hear of it
+  await ledger.hold("a", "4", 50);
+  await ledger.settle("a", "4", 50);
+  await vi.advanceTimersByTimeAsync(60_000);
+  await expect(ledger.hold("a", "5", 100)).rejects.toMatchObject({ code: "no_space" });
+  await ledger.seed([], Date.now());
+  await ledger.hold("a", "5", 100);
+  await ledger.drop("a", "5");
   expect(vi.getTimerCount()).toBe(0);
   expect(errors).toEqual([]);
   for (const wrong of [{ files: 0 }, { bytes: -1 }, { concurrent: 1.5 }])
@@ -151,7 +160,7 @@ test("what is over is not prolonged by a call that comes late", async () => {
   await vi.advanceTimersByTimeAsync(1_000);
   await holding;
   const leave = await entering;
-  await vi.advanceTimersByTimeAsync(20_500);
+  await vi.advanceTimersByTimeAsync(5_500);
   const over = Promise.all([ledger.settle("a", "1", 10), leave()]);
   await vi.advanceTimersByTimeAsync(1_000);
   await over;
@@ -181,4 +190,55 @@ test("while the store is down uploads are refused for a while, and nothing of th
   expect(await server.files()).toEqual([]);
   isDown = false;
   expect((await put(url, noise(100))).status).toBe(201);
+});
+
+test("a form that has come is kept also where the store is down then", async () => {
+  const store = createMemoryUploadStore();
+  let isDown = false;
+  const frail = new Proxy(store, {
+    get: (target, name) =>
+      isDown
+        ? async () => Promise.reject(new SluiceError("unavailable", "store: down"))
+        : Reflect.get(target, name),
+  });
+  const server = await startUploadServer({
+    uploads: { store: frail },
+    wrap: (backend) =>
+      wrap(backend, {
+        write: (write) => (key, options) => {
+          isDown = true;
+          return write(key, options);
+        },
+      }),
+  });
+  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const body = new FormData();
+  for (const name of ["a.bin", "b.bin"]) body.append("file", new Blob([noise(100)]), name);
+  const init = { method: "POST", headers: bearer("alice"), body };
+  expect((await fetch(url, init)).status).toBe(201);
+  expect(await server.uploads.received(alice, uploadId)).toHaveLength(2);
+  expect(server.errors.length).toBeGreaterThan(0);
+});
+
+test("a file that cannot be removed after it was refused counts, and nobody holds it any more", async () => {
+  const settled: number[] = [];
+  const store = createMemoryUploadStore();
+  const server = await startUploadServer({
+    uploads: {
+      store: {
+        ...store,
+        settle(owner, fileId, file) {
+          settled.push(file.bytes);
+          return store.settle(owner, fileId, file);
+        },
+      },
+    },
+    wrap: (backend) => wrap(backend, { remove: () => async () => Promise.reject(new Error("io")) }),
+  });
+  const headers = { ...bearer("alice"), "upload-complete": "?1", "upload-length": "100" };
+  const digest = { "repr-digest": `sha-256=:${Buffer.alloc(32).toString("base64")}:` };
+  const init = { method: "POST", headers: { ...headers, ...digest }, body: noise(100) };
+  expect((await fetch(server.slot().url, init)).status).toBe(422);
+  // as it was begun, and as it was left
+  expect(settled).toEqual([100, 100]);
 });

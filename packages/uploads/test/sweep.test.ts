@@ -1,5 +1,5 @@
 import { utimes } from "node:fs/promises";
-import type { ObjectInfo } from "@sluice/storage";
+import { wrap, type ObjectInfo } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { folderOf, partKey, planKey, readObject, recordKey } from "../src/lib/layout.ts";
 import { stateOf } from "../src/lib/upload-state.ts";
@@ -120,6 +120,51 @@ test("an upload whose time ends while it is looked into is swept, and never half
   await expect(confirming).rejects.toMatchObject({ code: "expired" });
   await server.uploads.sweep().finally(() => vi.restoreAllMocks());
   expect(await server.files()).toEqual([]);
+});
+
+test("what came while a sweep was looking elsewhere is kept", async () => {
+  let atEnd: ((paths: readonly string[]) => Promise<void>) | undefined;
+  const server = await startUploadServer({
+    wrap: (backend) =>
+      wrap(backend, {
+        list: (list) => async (options) => {
+          const page = await list(options);
+          if (options?.prefix === "uploads/") await atEnd?.(await server.files());
+          return page;
+        },
+      }),
+  });
+  await sent(server, 2 * minute);
+  const lastByteAt = new Date(Date.now() + 10 * minute);
+  atEnd = async (paths) => {
+    for (const path of paths) await utimes(path, lastByteAt, lastByteAt);
+  };
+  await sweepAt(server, 8 * minute);
+  atEnd = undefined;
+  expect(await server.files()).toHaveLength(4);
+  await sweepAt(server, 16 * minute);
+  expect(await server.files()).toEqual([]);
+});
+
+test("an upload that cannot be swept keeps no other one", async () => {
+  let stuck = "";
+  const server = await startUploadServer({
+    wrap: (backend) =>
+      wrap(backend, {
+        remove: (remove) => async (key, options) => {
+          if (key.includes(stuck)) throw new Error("stuck");
+          return remove(key, options);
+        },
+      }),
+  });
+  const uploadIds = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
+  // whichever is looked at first
+  stuck = uploadIds.toSorted()[0]!;
+  await sweepAt(server, 8 * minute);
+  const left = await server.files();
+  expect(left).toHaveLength(4);
+  expect(left.every((path) => path.includes(stuck))).toBe(true);
+  expect(server.errors).toHaveLength(1);
 });
 
 test("what is confirmed is no longer counted when the time of its slot is over", async () => {

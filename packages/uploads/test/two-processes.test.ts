@@ -25,9 +25,11 @@ test("two that put one file together at once have it both, and neither removes i
   const { parts } = server.uploads;
   const slot = parts.sealer.open(url.split("/").at(-1)!, Date.now());
   const { signal } = new AbortController();
+  // both believe that they have the file
+  const turn = { ensureOurs() {} };
   await Promise.allSettled([
-    assembleFile(parts, slot, fileId, signal),
-    assembleFile(parts, slot, fileId, signal),
+    assembleFile(parts, slot, { fileId, turn }, signal),
+    assembleFile(parts, slot, { fileId, turn }, signal),
   ]);
   const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
   expect((await file!.open()).info.size).toBe(500);

@@ -5,6 +5,7 @@ import type { FilePlan, FileRecord } from "./records.ts";
 import type { OpenSlot } from "./slot-token.ts";
 import { readJson } from "./small-object.ts";
 import { openState, storeFiles } from "./store-files.ts";
+import type { Turn } from "./turns.ts";
 import { listAll, type UploadStorage } from "./upload-storage.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
 
@@ -15,7 +16,7 @@ import type { UploadsParts } from "./uploads-parts.ts";
 export async function assembleFile(
   parts: UploadsParts,
   slot: OpenSlot,
-  fileId: string,
+  { fileId, turn }: { readonly fileId: string; readonly turn: Pick<Turn, "ensureOurs"> },
   signal: AbortSignal,
 ): Promise<FileRecord> {
   const { storage } = parts;
@@ -28,7 +29,8 @@ export async function assembleFile(
     storage,
     bytesKey(folder, fileId),
     { ...plan, accept, maxBytes, size: begun.offset },
-    { signal, onBytes: () => {} },
+    // who slept until somebody else made more of the file must not replace that
+    { signal, onBytes: () => {}, beforeCommit: () => turn.ensureOurs() },
   );
   let received: Awaited<ReturnType<FileSink["finish"]>>;
   try {

@@ -84,17 +84,23 @@ export async function reopenUpload(
   return kept.map((file) => toUploadedFile(parts, uploadId, state, file));
 }
 
-/** Removes what came for a slot, the marker last: until then nobody can take its place. */
+/**
+ * Removes what came for a slot, the marker last: until then nobody can take its place. With `isWorthless` only
+ * when that still holds: something may have come since it was asked first.
+ */
 export async function discardUpload(
   parts: UploadsParts,
   uploadId: string,
   signal: AbortSignal,
+  isWorthless: (state: UploadState) => boolean = () => true,
 ): Promise<void> {
   if (!isId(uploadId)) return;
   const { storage, ledger, board, host } = parts;
   const infos = await listAll(storage, uploadPrefix(uploadId), signal);
+  const state = stateOf(infos);
+  const { owner } = state;
+  if (!isWorthless(state)) return;
   board.forget(uploadId);
-  const { owner } = stateOf(infos);
   if (owner === undefined) return;
   await recordDiscard(host, { uploadId, owner }, async () => {
     for (const info of infos.toSorted(

@@ -37,7 +37,16 @@ export async function createFileSink(
   storage: UploadStorage,
   key: string,
   terms: FileTerms,
-  { signal, onBytes }: { readonly signal: AbortSignal; readonly onBytes: (count: number) => void },
+  {
+    signal,
+    onBytes,
+    beforeCommit,
+  }: {
+    readonly signal: AbortSignal;
+    readonly onBytes: (count: number) => void;
+    /** What it throws ends the file. */
+    readonly beforeCommit?: () => void;
+  },
 ): Promise<FileSink> {
   const { name, declaredType, accept, maxBytes, size, sha256: wanted } = terms;
   const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
@@ -69,6 +78,7 @@ export async function createFileSink(
       if (wanted !== undefined && wanted !== sha256)
         throw new SluiceError("corrupt", "uploads: the bytes are not the ones of Repr-Digest");
       await queue.drain();
+      beforeCommit?.();
       await writer.commit();
       committed = true;
       return {

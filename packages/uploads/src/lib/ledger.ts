@@ -34,8 +34,8 @@ export interface LedgerOptions {
 }
 
 /** How long what is under way counts after its process died, and how often the living say that they are. */
-const underWayMs = 60_000;
-const prolongEveryMs = 20_000;
+const underWayMs = 20_000;
+const prolongEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
 const keptMs = 3_600_000;
 
@@ -47,6 +47,8 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
   /** Ends the prolonging of each file that is held here. */
   const held = new Map<string, () => Promise<void>>();
+  /** Owners that storage showed files of when it was last looked at. */
+  let shown: readonly string[] = [];
 
   const prolong = (work: () => Promise<unknown>): (() => Promise<void>) =>
     keepProlonged(work, { everyMs: prolongEveryMs, onError });
@@ -93,7 +95,8 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       await store.drop(owner, fileId).catch(onError);
     },
     async seed(kept, listedAt) {
-      const owners = new Map<string, KeptFile[]>();
+      // who has nothing any more is told so once
+      const owners = new Map<string, KeptFile[]>(shown.map((owner) => [owner, []]));
       for (const file of kept) {
         const files = owners.get(file.owner);
         if (files) files.push(file);
@@ -103,6 +106,7 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       const spared = { listedAt: listedAt - clockSkewMs };
       for (const [owner, files] of owners)
         await store.seed(owner, files, { ...leaseOf(keptMs + seedEveryMs), ...spared });
+      shown = [...owners].flatMap(([owner, files]) => (files.length > 0 ? [owner] : []));
     },
   };
 }

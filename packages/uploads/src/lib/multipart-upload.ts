@@ -74,9 +74,7 @@ export async function receiveForm(
     if (finished.length !== fence.parts.length)
       throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
     const received = await Promise.all(finished);
-    // they take the place of the form
-    await ledger.drop(owner, formId);
-    for (const { fileId, size } of received) await ledger.hold(owner, fileId, size);
+    await countFiles(parts, owner, { formId, received });
     // what cannot be stored is removed there
     coming.length = 0;
     return await storeFiles(parts, slot, received, signal);
@@ -86,6 +84,21 @@ export async function receiveForm(
     await ledger.drop(owner, formId);
     board.drop(uploadId, formId);
     throw error;
+  }
+}
+
+/** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
+async function countFiles(
+  { ledger, host }: UploadsParts,
+  owner: string,
+  { formId, received }: { readonly formId: string; readonly received: readonly ReceivedFile[] },
+): Promise<void> {
+  await ledger.drop(owner, formId);
+  try {
+    for (const { fileId, size } of received) await ledger.hold(owner, fileId, size);
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
+    host.onError(error);
   }
 }
 

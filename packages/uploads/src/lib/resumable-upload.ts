@@ -138,16 +138,19 @@ async function appendTo(
     const offset = await receiveStep(parts, { ...arrival, signal }, { ...before, length, turn });
     if (!facts.complete) return { fileId, offset, ...(length !== undefined && { length }) };
     if (length !== undefined && offset !== length) throw inconsistent();
-    const record = await assembleFile(parts, slot, fileId, signal);
+    const record = await assembleFile(parts, slot, { fileId, turn }, signal);
     held = undefined;
     return { fileId, offset: record.size, length: record.size, record };
   } catch (error) {
-    if (isFinal(error)) {
-      held = undefined;
-      await removeFile(parts, slot, fileId, AbortSignal.any([parts.closing])).catch(
-        parts.host.onError,
-      );
+    // a newer request has it otherwise, and judges for itself
+    if (isFinal(error) && !turn.signal.aborted) {
       parts.board.drop(slot.uploadId, fileId);
+      try {
+        await removeFile(parts, slot, fileId, AbortSignal.any([parts.closing]));
+        held = undefined;
+      } catch (failure) {
+        parts.host.onError(failure);
+      }
     }
     throw error;
   } finally {

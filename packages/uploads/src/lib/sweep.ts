@@ -3,7 +3,7 @@ import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layou
 import type { KeptFile } from "./ledger.ts";
 import type { Confirmation } from "./records.ts";
 import { readJson } from "./small-object.ts";
-import { endOf, stateOf } from "./upload-state.ts";
+import { endOf, stateOf, type UploadState } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import { graceMs, type UploadsParts } from "./uploads-parts.ts";
 
@@ -16,7 +16,7 @@ export async function sweepUploads(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { storage, ledger, board } = parts;
+  const { storage, ledger, board, host } = parts;
   const listedAt = Date.now();
   const uploads = new Map<string, UploadObject[]>();
   for (const info of await listAll(storage, uploadsPrefix, signal)) {
@@ -26,15 +26,22 @@ export async function sweepUploads(
     if (objects) objects.push(object);
     else uploads.set(object.uploadId, [object]);
   }
+  const isOver = (state: UploadState): boolean => now >= endOf(state) + graceMs;
+  const isWorthless = (state: UploadState): boolean =>
+    isOver(state) && (state.phase !== "confirmed" || state.places.length === 0);
   const kept: KeptFile[] = [];
-  for (const [uploadId, objects] of uploads) {
-    const state = stateOf(objects.map(({ info }) => info));
-    const isOver = now >= endOf(state) + graceMs;
-    if (!isOver) kept.push(...filesIn(objects));
-    else if (state.phase !== "confirmed" || state.places.length === 0)
-      await discardUpload(parts, uploadId, signal);
-    else kept.push(...filesIn(await removeLeftovers(parts, objects, signal)));
-  }
+  for (const [uploadId, objects] of uploads)
+    try {
+      const state = stateOf(objects.map(({ info }) => info));
+      if (isWorthless(state)) await discardUpload(parts, uploadId, signal, isWorthless);
+      else if (isOver(state)) kept.push(...filesIn(await removeLeftovers(parts, objects, signal)));
+      else kept.push(...filesIn(objects));
+    } catch (error) {
+      signal.throwIfAborted();
+      // one that cannot be swept must not keep the others
+      host.onError(error);
+      kept.push(...filesIn(objects));
+    }
   await ledger.seed(kept, listedAt);
   board.forgetBefore(now - graceMs);
 }
