@@ -173,10 +173,47 @@ test("a call that still comes on a kept connection is answered, and then the con
   busy.socket.write(`POST /mcp HTTP/1.1\r\nHost: x\r\n${json}\r\n{}`);
   const late = await visit();
   late.res.writeHead(200, whole).end("abcdefghij");
-  res.writeHead(200, { ...whole, connection: "keep-alive" }).end("1234567890");
+  res.writeHead(200, whole).end("1234567890");
   const { said } = await busy.over;
   expect(said).toMatch(/\r\n1234567890HTTP\/1\.1 200 [^]*\r\nabcdefghij$/);
   expect(said.toLowerCase()).toContain("\r\nconnection: close\r\n");
+  expect(await drained).toEqual({ cut: 0 });
+});
+
+test("requests that wait behind an answer on their connection are answered, too, in the order in which they came", async () => {
+  const { server, port, visit } = await start();
+  const json = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+  const post = `POST /mcp HTTP/1.1\r\nHost: x\r\n${json}\r\n{}`;
+  const busy = await talk(port, post + post);
+  const [first, second] = [await visit(), await visit()];
+  const drained = drainServer(server, patient);
+  busy.socket.write(post);
+  const third = await visit();
+  for (const [{ res }, text] of [
+    [third, "3333333333"],
+    [first, "1111111111"],
+    [second, "2222222222"],
+  ] as const)
+    res.writeHead(200, whole).end(text);
+  const { said } = await busy.over;
+  expect(said).toMatch(/1111111111HTTP[^]*\r\n2222222222HTTP[^]*\r\n3333333333$/);
+  expect(said.toLowerCase().split("\r\nconnection: close\r\n")).toHaveLength(2);
+  expect(await drained).toEqual({ cut: 0 });
+});
+
+test("a connection that a handler wants to keep is closed behind its answer all the same", async () => {
+  const { server, port, visit } = await start();
+  server.keepAliveTimeout = 0; // for ever
+  const busy = await talk(port, get);
+  const { res } = await visit();
+  const drained = drainServer(server, patient);
+  const json = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+  busy.socket.write(`POST /mcp HTTP/1.1\r\nHost: x\r\n${json}\r\n{}`);
+  const late = await visit();
+  res.writeHead(200, { ...whole, connection: "keep-alive" }).end("1234567890");
+  await once(late.req.resume(), "end");
+  late.res.writeHead(200, { ...whole, connection: "keep-alive" }).end("abcdefghij");
+  expect((await busy.over).said).toMatch(/\r\n1234567890HTTP\/1\.1 200 [^]*\r\nabcdefghij$/);
   expect(await drained).toEqual({ cut: 0 });
 });
 
@@ -191,7 +228,7 @@ test("a transfer that still comes is refused unread, with a hint to go elsewhere
   );
   // queued behind the answer that is still to come
   await once(server, "request");
-  res.writeHead(200, { ...whole, connection: "keep-alive" }).end("1234567890");
+  res.writeHead(200, whole).end("1234567890");
   const { said } = await busy.over;
   expect(said).toMatch(/\r\n1234567890HTTP\/1\.1 503 /);
   const refusal = said.slice(said.indexOf("HTTP/1.1 503"));

@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { problem } from "@sluice/server";
 import { drainBody } from "./node-body.ts";
@@ -35,26 +36,39 @@ export async function drainServer(
     throw new TypeError("drainServer: nobody counts the answers of this server; call hardenServer");
   const answers = (): ServerResponse[] => [...connections.values()].flatMap((each) => [...each]);
 
+  function endAll(queue: readonly ServerResponse[]): void {
+    const last = queue.at(-1);
+    for (const answer of queue) {
+      if (answer.headersSent) continue;
+      // those behind one that ends their connection would never be sent
+      if (answer !== last) answer.removeHeader("Connection");
+      else answer.setHeader("Connection", "close");
+    }
+    // a handler may have said that it is kept
+    last?.once("close", () => server.closeIdleConnections());
+  }
+
   const listeners = server.listeners("request") as RequestListener[];
   for (const listener of listeners) server.off("request", listener);
+  const refused = new WeakSet<Socket>();
   server.on("request", (req, res) => {
-    if (!isMessage(req)) return refuse(req, res);
-    res.setHeader("Connection", "close");
+    endAll([...(connections.get(req.socket) ?? []), res]);
+    if (!isMessage(req) || refused.has(req.socket)) {
+      refused.add(req.socket);
+      return refuse(req, res);
+    }
     tellDraining(res);
     for (const listener of listeners) listener.call(server, req, res);
   });
   const closeIdle = server.closeIdleConnections.bind(server);
   // Node takes an answer that was ended for done, also when it was not sent yet, and `close` destroys it
   server.closeIdleConnections = () => {
-    if (!answers().some((answer) => answer.writableEnded)) closeIdle();
+    if (!answers().some(({ writableEnded, closed }) => writableEnded && !closed)) closeIdle();
   };
   const closed = new Promise<void>((resolve) => void server.once("close", resolve));
   server.close();
-  for (const answer of answers()) {
-    if (!answer.headersSent) answer.setHeader("Connection", "close");
-    answer.once("close", () => server.closeIdleConnections());
-    tellDraining(answer);
-  }
+  for (const queue of connections.values()) endAll([...queue]);
+  for (const answer of answers()) tellDraining(answer);
   // Node waits for a first request as it would for the rest of one; what has come by now is read in the next turn
   const closeSilent = (): void => {
     for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy();
@@ -84,8 +98,7 @@ function isMessage({ method, headers }: IncomingMessage): boolean {
 
 /** Nothing of it was carried out, so that another process can do it. */
 function refuse(req: IncomingMessage, res: ServerResponse): void {
-  const headers = ["Retry-After", "1", "Connection", "close"];
-  const reply = problem(503, { reason: "draining", headers });
+  const reply = problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
   void sendReply(res, reply, { beforeEnd: () => drainBody(req) });
 }
 
