@@ -155,6 +155,13 @@ describe("what is sent from here instead", () => {
   const own: Record<string, () => Differences> = {
     "without the secret": () => ({ headers: { "x-sluice-offload": "" } }),
     "with another secret": () => ({ headers: { "x-sluice-offload": `${secret}0` } }),
+    "with the secret twice": () => ({ headers: { "x-sluice-offload": `${secret}, ${secret}` } }),
+    "with the secret under another spelling": () => ({
+      headers: { "x-sluice-offload": "", x_sluice_offload: secret },
+    }),
+    "the answer to a call on condition that there is no such file": () => ({
+      headers: { "if-none-match": "*" },
+    }),
     "a file beside the folder": () => ({ path: join(folder, "files-secret.bin") }),
     "a file whose path is not known": () => ({ region: { path: undefined as never } }),
     "an answer that offers no ranges": () => ({ reply: { headers: ["Accept-Ranges", "none"] } }),

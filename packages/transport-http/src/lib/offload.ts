@@ -80,6 +80,8 @@ function isReadAlike({ headers }: IncomingMessage, reply: Reply): boolean {
   // without an entity tag of its own nginx fails every If-Match; the dates are those of the file
   if (headers["if-match"] ?? headers["if-modified-since"] ?? headers["if-unmodified-since"])
     return false;
+  // which nginx takes for a question about the file that it has, in the answer to a call, too
+  if (headers["if-none-match"] === "*") return false;
   // it offers ranges of every file
   if (headerOf(reply, "Accept-Ranges") === "none") return false;
   const { range, "if-range": ifRange } = headers;
