@@ -113,6 +113,24 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     await batches.return!(undefined);
   });
 
+  test("a Redis that forgot what was told, between two looks at it, is heard as a reset", async () => {
+    const { backends, send } = createQueue();
+    const over = new AbortController();
+    const batches = share(backends[0], "forgotten").watch!({ signal: over.signal })[
+      Symbol.asyncIterator
+    ]();
+    await batches.next();
+    send(0, "a");
+    expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
+    // what the other process told before it is gone as well, and nobody can tell what that was
+    await redis.del("{sluice}:changes:forgotten");
+    expect((await batches.next()).value).toMatchObject({ reset: true });
+    send(0, "b");
+    expect((await batches.next()).value).toMatchObject({ changed: ["b"] });
+    over.abort();
+    await batches.return!(undefined);
+  });
+
   test("a watch ends with unavailable while Redis does not answer", async () => {
     const { backends } = createQueue();
     const over = new AbortController();

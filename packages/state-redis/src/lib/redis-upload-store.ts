@@ -58,7 +58,7 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
     },
     async claim(fileId, lease) {
       const answer = await run(claimFileScript, writerKey(fileId), lease);
-      const [writer, outcome] = answer as [writer: string, outcome: unknown];
+      const [writer, outcome] = Array.isArray(answer) ? (answer as readonly unknown[]) : [];
       return {
         writer: Number(writer),
         outcome: outcomeOf(outcome) === "held" ? "held" : "waiting",

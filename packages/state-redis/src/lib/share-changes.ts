@@ -25,8 +25,8 @@ export interface ShareChangesOptions extends RedisOptions {
 /**
  * A backend whose `watch` hears what the watch of any process hears: a queue of change events gives each
  * of them to one process only. Changes go through a Redis stream of about 10,000 batches, which is
- * forgotten an hour after the last one. A watch ends with `unavailable` while Redis is down, and one
- * that was away for too long begins with `reset`.
+ * forgotten a day after the last one. A watch ends with `unavailable` while Redis is down, and one
+ * that was away for too long, or hears that Redis forgot what it was told, gives `reset`.
  */
 export function shareChanges(
   backend: StorageBackend,
@@ -58,13 +58,13 @@ async function* watchShared(
   const own = inner({ signal: both, ...(from?.own && { cursor: from.own }) })[
     Symbol.asyncIterator
   ]();
-  const place: Place = { at: "0-0" };
+  const place: Place = { at: nothing };
   let failure: { readonly error: unknown } | undefined;
   try {
     const first = await own.next();
     if (first.done || signal.aborted) return;
     place.own = first.value.cursor;
-    const missed = from !== undefined && (await shared.hasForgotten(from.at));
+    const missed = from !== undefined && (await shared.after(from.at)) === undefined;
     place.at = missed || !from ? await shared.newest() : from.at;
     yield { cursor: cursorOf(place) };
     if (missed) yield { reset: true, cursor: cursorOf(place) };
@@ -73,8 +73,7 @@ async function* watchShared(
       while (!signal.aborted) {
         if (failure) throw failure.error;
         const news = await shared.after(place.at);
-        // a reader so slow that what it had not heard was dropped
-        if (news.length === mostAtOnce && (await shared.hasForgotten(place.at))) {
+        if (!news) {
           place.at = await shared.newest();
           yield { reset: true, cursor: cursorOf(place) };
           continue;
@@ -131,49 +130,45 @@ function below(prefix: string, { changed = [], removed = [], reset }: ChangeBatc
 interface SharedLog {
   tell(batch: ChangeBatch): Promise<void>;
   newest(): Promise<string>;
-  /** What came after `id`, at most {@link mostAtOnce} batches. */
-  after(id: string): Promise<readonly { readonly id: string; readonly batch: ChangeBatch }[]>;
-  /** True when something that came after `id` may be gone. */
-  hasForgotten(id: string): Promise<boolean>;
+  /**
+   * What came after `id`, at most {@link mostAtOnce} batches; `undefined` when some of it may be gone: for a reader
+   * that was slow or away, and in a Redis that was restarted.
+   */
+  after(
+    id: string,
+  ): Promise<readonly { readonly id: string; readonly batch: ChangeBatch }[] | undefined>;
 }
 
 const mostAtOnce = 100;
+/** A day, in milliseconds. */
+const keptMs = "86400000";
+/** Before the first id. */
+const nothing = "0-0";
 
 type Entry = [id: string, fields: string[]];
 
 function createSharedLog(redis: Commander, key: string): SharedLog {
-  const oldest = async (): Promise<string | undefined> =>
-    ((await redis.send("XRANGE", key, "-", "+", "COUNT", "1")) as Entry[])[0]?.[0];
-
   return {
     async tell(batch) {
       await redis.send("XADD", key, "MAXLEN", "~", "10000", "*", "batch", JSON.stringify(batch));
-      await redis.send("PEXPIRE", key, "3600000");
+      await redis.send("PEXPIRE", key, keptMs);
     },
     async newest() {
       const [entry] = (await redis.send("XREVRANGE", key, "+", "-", "COUNT", "1")) as Entry[];
-      return entry?.[0] ?? "0-0";
+      return entry?.[0] ?? nothing;
     },
     async after(id) {
-      const count = String(mostAtOnce);
-      const entries = (await redis.send("XRANGE", key, `(${id}`, "+", "COUNT", count)) as Entry[];
+      const count = String(mostAtOnce + 1);
+      const entries = (await redis.send("XRANGE", key, id, "+", "COUNT", count)) as Entry[];
+      // what was heard last is there, and so is all that came after it; before anything was heard, nothing tells
+      const isWhole = id === nothing ? entries.length <= mostAtOnce : entries.shift()?.[0] === id;
+      if (!isWhole) return undefined;
       return entries.map(([entryId, [, text = "{}"]]) => ({
         id: entryId,
         batch: JSON.parse(text) as ChangeBatch,
       }));
     },
-    async hasForgotten(id) {
-      const first = await oldest();
-      return first === undefined ? id !== "0-0" : isBefore(id, first);
-    },
   };
-}
-
-function isBefore(a: string, b: string): boolean {
-  const [[aTime = 0, aNumber = 0], [bTime = 0, bNumber = 0]] = [a, b].map((id) =>
-    id.split("-").map(Number),
-  ) as [number[], number[]];
-  return aTime < bTime || (aTime === bTime && aNumber < bNumber);
 }
 
 function cursorOf({ at, own }: Place): string {
