@@ -102,6 +102,23 @@ describe("a transfer", () => {
     expect(ended).toHaveBeenCalledTimes(1);
   });
 
+  test("streams that share 4 KiB a second are not late, and one that nobody reads is", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const size = 200_000;
+    const { begin, ended } = receive({ maxBinarySize: size });
+    const streams = Array.from({ length: 4 }, () => begin({ size }));
+    for (const { opened } of streams) void new Response(opened.body).arrayBuffer().catch(() => {});
+    const unread = begin({ size });
+    void unread.arrival.write(new Uint8Array(1));
+    for (let n = 0; n < 16; n += 1) {
+      await vi.advanceTimersByTimeAsync(10_000);
+      void streams[n % 4]!.arrival.write(new Uint8Array(40_960));
+    }
+    const late = { code: "timeout" };
+    expect(ended.mock.calls).toMatchObject([[unread.arrival.ref.streamId, late]]);
+  });
+
   test("of no bytes is complete", async () => {
     const { begin, inbox } = receive();
     const { opened, arrival } = begin({ size: 0 });

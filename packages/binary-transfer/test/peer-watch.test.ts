@@ -79,3 +79,19 @@ test("nothing is left of a watch that was closed, or had nothing to watch for 30
   vi.advanceTimersByTime(30_000);
   expect([vi.getTimerCount(), onLate.mock.calls]).toEqual([0, []]);
 });
+
+test.each(["hears of it first", "looks first"])(
+  "a process that was stopped for an hour, and %s, does not take its peer for late",
+  (which) => {
+    const watch = new PeerWatch({ onLate });
+    watch.begin(kib);
+    vi.advanceTimersByTime(2_000);
+    const stopped = performance.now() + 3_600_000;
+    const now = vi.spyOn(performance, "now").mockReturnValue(stopped);
+    if (which === "looks first") vi.advanceTimersByTime(1_000);
+    watch.moved(kib);
+    now.mockRestore();
+    expect(onLate).not.toHaveBeenCalled();
+    watch.close();
+  },
+);

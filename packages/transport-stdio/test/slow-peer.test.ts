@@ -1,5 +1,5 @@
 import { PassThrough, Writable } from "node:stream";
-import { binaryContent, outletOf } from "@sluice/binary-transfer";
+import { binaryContent, openBinary, outletOf } from "@sluice/binary-transfer";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutgoingTransfer } from "../src/lib/outgoing-transfer.ts";
 import { StdioChannel, type StdioLimits } from "../src/lib/stdio-channel.ts";
@@ -39,6 +39,7 @@ function meet(limits: StdioLimits = {}) {
   return {
     channel,
     closed,
+    messages,
     stuck,
     settle,
     stopTaking: () => void (isTaking = false),
@@ -101,6 +102,48 @@ test("messages that wait for a client that reads nothing are bounded", async () 
   expect(waiting * 1_000).toBeLessThanOrEqual(maxBufferedBytes + 2_000);
   await vi.advanceTimersByTimeAsync(0);
   expect(failed).toEqual(Array.from({ length: waiting }, () => "interrupted"));
+});
+
+test("a message that is larger than what may wait is sent, with one behind it", async () => {
+  const { channel, closed } = meet({ maxBufferedBytes: 10_000 });
+  const params = { text: "x".repeat(20_000) };
+  await Promise.all([channel.send({ ...message, params }), channel.send(message)]);
+  expect(closed).not.toHaveBeenCalled();
+});
+
+test("a sender hears of a reader that is slow before it takes it for one that has stopped", async () => {
+  const { open, write, messages, settle, stuck, stopTaking } = meet();
+  await open(interleaving(2 ** 20));
+  const binaryRef = { streamId: id, size: 2 ** 20, interleave: true };
+  const content = { type: "image", mimeType: "x/y", data: "", binaryRef };
+  await write({ jsonrpc: "2.0", id: 3, method: "x", params: { content } });
+  const { body } = openBinary(messages.at(-1)!["params"].content)!;
+  const reader = body.getReader();
+  stopTaking();
+  for (const words of [0, 0, 1]) {
+    await write(frame("data", id, Buffer.alloc(1_000)));
+    await reader.read();
+    expect(stuck).toHaveLength(words);
+    await settle(3_000);
+  }
+  await reader.cancel();
+});
+
+test("a transfer that waits for a pipe that is slow is not given up", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const bytes = new Uint8Array(100);
+  const transfer = new OutgoingTransfer(
+    {
+      ref: { streamId: id, size: 100 },
+      source: { body: new Response(bytes).body!, bytes },
+      end() {},
+    },
+    { chunkBytes: 100, windowBytes: 100, stallMs: 30_000, onReady() {} },
+  );
+  onTestFinished(() => transfer.end("aborted"));
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(transfer.due).toBe("chunk");
 });
 
 test.each([

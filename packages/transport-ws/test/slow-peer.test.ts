@@ -1,7 +1,9 @@
 import { EventEmitter } from "node:events";
+import { encodeStreamId, type Arrival, type Inbox } from "@sluice/binary-transfer/client";
 import type { OutgoingStream } from "@sluice/binary-transfer";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
+import { createFrameInlet } from "../src/lib/binary/frame-inlet.ts";
 import { createFrameOutlet } from "../src/lib/binary/frame-outlet.ts";
 import { ServerChannel } from "../src/lib/server-channel.ts";
 import { openWebSocket } from "../src/lib/web-socket.ts";
@@ -90,6 +92,27 @@ test.each([
   outlet.close(new Error("over"));
   await vi.advanceTimersByTimeAsync(30_000);
   await added;
+});
+
+test("a sender hears of a reader that is slow before it takes it for one that has stopped", () => {
+  fakeClock();
+  const streamId = crypto.randomUUID();
+  const ref = { streamId, size: 10_000_000, interleave: true };
+  const arrival = { ref, queuedBytes: 0, write: () => {} } as unknown as Arrival;
+  const credit = vi.fn<(streamId: string, bytes: number) => void>();
+  const inlet = createFrameInlet({
+    inbox: () => ({ begin: () => arrival }) as unknown as Inbox,
+    windowBytes: 2 ** 20,
+    canPause: () => true,
+    control: { credit, abort() {} },
+  });
+  inlet.begin(ref);
+  for (let n = 0; n < 3; n += 1) {
+    void inlet.take(Buffer.concat([encodeStreamId(streamId), Buffer.alloc(1_000)]));
+    inlet.onRead(streamId, 1_000);
+    vi.advanceTimersByTime(3_000);
+  }
+  expect(credit.mock.calls).toEqual([[streamId, 3_000]]);
 });
 
 test.each([

@@ -109,9 +109,10 @@ export function createInbox(options: InboxOptions): Inbox {
       const arrival = new Arrival(ref, {
         windowBytes,
         idleMs,
-        // where one follows the other, those behind it wait as long as it takes
+        // they share a connection: those that wait for their sender wait as long as this one takes
         onWrite() {
-          for (const other of expected.values()) if (!other.hasBegun) other.arrival.touch();
+          for (const { arrival: other } of expected.values())
+            if (other !== arrival && other.queuedBytes === 0) other.touch();
         },
         onRead: (bytes) => options.onRead?.(streamId, bytes),
         onEnd(error) {

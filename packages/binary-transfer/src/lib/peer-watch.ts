@@ -10,22 +10,22 @@ interface PeerWatchOptions {
 
 /**
  * Watches a peer that is to take what was written, or to send the rest of what it began. Its one timer runs
- * while it is the peer's turn, or was of late.
+ * while it is the peer's turn, or was of late. Time in which this process did not run is not the peer's.
  */
 export class PeerWatch {
-  readonly #graceMs: number;
   readonly #pace: Pace;
+  readonly #lookMs: number;
   readonly #onLate: () => void;
-  /** When its turn, or the rest after that, began; or when it moved something last. */
-  #since = performance.now();
+  /** Until when time is counted. */
+  #countedTo = performance.now();
   #isTurn = false;
   #bytes = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
   constructor({ graceMs = 30_000, onLate }: PeerWatchOptions) {
-    this.#graceMs = graceMs;
     this.#pace = new Pace(graceMs);
+    this.#lookMs = Math.min(graceMs / 10, 3_000);
     this.#onLate = onLate;
   }
 
@@ -34,15 +34,16 @@ export class PeerWatch {
     if (this.#isClosed) return;
     this.#bytes += bytes;
     if (this.#isTurn) return;
-    this.#pace.rest(this.#passedMs());
+    this.#count();
     this.#isTurn = true;
-    this.#timer ??= this.#lookIn(this.#graceMs);
+    this.#timer ??= this.#lookIn(this.#lookMs);
   }
 
   /** The peer moved so many bytes. Its turn is over, but for what is left of those that it was to move. */
   moved(bytes: number): void {
     if (!this.#isTurn) return;
-    this.#pace.spend(this.#passedMs(), bytes);
+    this.#count();
+    this.#pace.spend(0, bytes);
     this.#bytes = Math.max(0, this.#bytes - bytes);
     this.#isTurn = this.#bytes > 0;
     if (this.#pace.leftMs < 0) this.#giveUp();
@@ -55,20 +56,23 @@ export class PeerWatch {
     clearTimeout(this.#timer);
   }
 
-  #passedMs(): number {
-    const before = this.#since;
-    this.#since = performance.now();
-    return this.#since - before;
+  #count(): void {
+    const now = performance.now();
+    const ms = now - this.#countedTo;
+    this.#countedTo = now;
+    // longer between two looks: the process, or the machine, was stopped, and so was what the peer had sent
+    if (this.#isTurn) this.#pace.spend(Math.min(ms, 2 * this.#lookMs), 0);
+    else this.#pace.rest(ms);
   }
 
   #lookIn(ms: number): ReturnType<typeof setTimeout> {
     const timer = setTimeout(() => {
       this.#timer = undefined;
       if (!this.#isTurn) return;
-      const dueMs = this.#pace.leftMs + msFor(this.#bytes);
-      const leftMs = this.#since + dueMs - performance.now();
+      this.#count();
+      const leftMs = this.#pace.leftMs + msFor(this.#bytes);
       if (leftMs <= 0) this.#giveUp();
-      else this.#timer = this.#lookIn(Math.ceil(Math.min(leftMs, longestTimerMs)));
+      else this.#timer = this.#lookIn(Math.ceil(Math.min(leftMs, this.#lookMs)));
     }, ms);
     (timer as { unref?: () => void }).unref?.();
     return timer;
@@ -80,6 +84,3 @@ export class PeerWatch {
     this.#onLate();
   }
 }
-
-/** Beyond that, timers fire at once. */
-const longestTimerMs = 2 ** 31 - 1;

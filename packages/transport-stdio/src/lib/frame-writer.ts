@@ -77,7 +77,9 @@ export class FrameWriter {
    */
   send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
     const { signal } = this.#closed;
-    if (!signal.aborted && this.#waitingBytes > this.#options.maxBufferedBytes)
+    // the first of those that wait may be as large as it likes
+    const behindBytes = this.#waitingBytes - (this.#entries[0]?.text.length ?? 0);
+    if (!signal.aborted && behindBytes > this.#options.maxBufferedBytes)
       this.#options.onFatal(
         new SluiceError("interrupted", "stdio: the other end does not read what is sent to it"),
       );

@@ -92,8 +92,9 @@ export class OutgoingTransfer {
     return setTimeout(() => {
       const { stallMs } = this.#options;
       const leftMs = this.#touchedAt + stallMs - performance.now();
-      if (leftMs > 0) {
-        this.#timer = this.#watch(leftMs);
+      // what is due waits for the pipe, which others use, too, and which is watched itself
+      if (leftMs > 0 || this.due) {
+        this.#timer = this.#watch(this.due ? stallMs : leftMs);
         return;
       }
       this.#fail(`nothing moved for ${stallMs} ms`);

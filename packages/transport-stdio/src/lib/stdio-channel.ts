@@ -52,7 +52,7 @@ export class StdioChannel {
   readonly #output: Writable;
   readonly #limits: Required<StdioLimits>;
   /** Interleaved streams that come in, and bytes read of them that the sender was not told of yet. */
-  readonly #unsaid = new Map<string, number>();
+  readonly #unsaid = new Map<string, { readonly bytes: number; readonly saidAt: number }>();
   /** Whole transfers that stand behind the last message. */
   readonly #whole = new Set<string>();
   /** Within a frame or a message the peer has to go on: nothing else can come. */
@@ -178,7 +178,7 @@ export class StdioChannel {
     for (const { streamId, interleave, isRefused } of refs) {
       if (!interleave) this.#whole.add(streamId);
       else if (isRefused) this.#writer.control("stop", streamId);
-      else this.#unsaid.set(streamId, 0);
+      else this.#unsaid.set(streamId, { bytes: 0, saidAt: performance.now() });
     }
     // too many of them end it
     if (this.#isClosed) return 0;
@@ -248,9 +248,13 @@ export class StdioChannel {
   #read(streamId: string, bytes: number): void {
     const unsaid = this.#unsaid.get(streamId);
     if (unsaid === undefined) return;
-    const isDue = unsaid + bytes >= this.#limits.windowBytes / 4;
-    this.#unsaid.set(streamId, isDue ? 0 : unsaid + bytes);
-    if (isDue) this.#writer.control("credit", streamId, unsaid + bytes);
+    const readBytes = unsaid.bytes + bytes;
+    const now = performance.now();
+    // a reader that is slow is not to be taken for one that has stopped
+    const isDue =
+      readBytes >= this.#limits.windowBytes / 4 || now - unsaid.saidAt >= longestUnsaidMs;
+    this.#unsaid.set(streamId, isDue ? { bytes: 0, saidAt: now } : { ...unsaid, bytes: readBytes });
+    if (isDue) this.#writer.control("credit", streamId, readBytes);
   }
 
   #arrived(streamId: string, error: unknown): void {
@@ -262,6 +266,9 @@ export class StdioChannel {
     this.#events.fault(new SluiceError(code, `stdio: ${message}`));
   }
 }
+
+/** A sender has to hear more often than it waits. */
+const longestUnsaidMs = 5_000;
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));

@@ -37,6 +37,8 @@ interface Arriving {
   left: number;
   /** Bytes that the reader took since the sender was last told. */
   owed: number;
+  /** When that was. */
+  saidAt: number;
   /** Bytes that the sender may not send yet. */
   withheld: number;
 }
@@ -77,7 +79,13 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
       try {
         const arrival = inbox().begin(streamId);
         const withheld = Math.max(0, size - windowBytes);
-        arriving.set(streamId, { arrival, left: size, owed: 0, withheld });
+        arriving.set(streamId, {
+          arrival,
+          left: size,
+          owed: 0,
+          saidAt: performance.now(),
+          withheld,
+        });
         if (size === 0) arrival.end();
       } catch (error) {
         if (ref.interleave)
@@ -103,7 +111,11 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
       const entry = arriving.get(streamId);
       if (!entry?.arrival.ref.interleave || entry.withheld === 0) return;
       entry.owed += bytes;
-      if (entry.owed < windowBytes / 2 && entry.owed < entry.withheld) return;
+      const now = performance.now();
+      // a reader that is slow is not to be taken for one that has stopped
+      const isOverdue = now - entry.saidAt >= longestUnsaidMs;
+      if (!isOverdue && entry.owed < windowBytes / 2 && entry.owed < entry.withheld) return;
+      entry.saidAt = now;
       control.credit(streamId, entry.owed);
       entry.withheld = Math.max(0, entry.withheld - entry.owed);
       entry.owed = 0;
@@ -116,3 +128,6 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
     },
   };
 }
+
+/** A sender has to hear more often than it waits. */
+const longestUnsaidMs = 5_000;
