@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import {
   link, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, truncate, writeFile,
 } from "node:fs/promises"; // prettier-ignore
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
@@ -180,6 +180,23 @@ test("a resumable save is recorded before the first byte, and lets go when it en
   await interruptAt(server, 4_000_000);
   expect(record().writer).toBeUndefined();
   expect(record().part).not.toBe(first?.part);
+});
+
+test("a record that cannot be written keeps no save from beginning anew", async () => {
+  const file: ServedFile = { content, breakAfter: 3_000_000 };
+  await using server = await startFileServer(file);
+  const other = Buffer.alloc(2_000_000, "B");
+  let isPlanted = false;
+  const onProgress = (): void => {
+    if (isPlanted) return;
+    isPlanted = true;
+    const record = readdirSync(directory).find((name) => name.endsWith(".json")) as string;
+    rmSync(join(directory, record));
+    mkdirSync(join(directory, record));
+    Object.assign(file, { content: other, etag: '"v2"', breakAfter: undefined });
+  };
+  const saved = await (await open(server)).saveTo(directory, { resume: true, onProgress });
+  expect(saved.sha256).toBe(sha(other));
 });
 
 test.each<[whose: string, writer: (mine: Writer) => Partial<Writer>, resumes: boolean]>([

@@ -33,7 +33,7 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
     },
     async restart() {
       await lane.flush();
-      await keeper?.reset();
+      await keeper?.forget();
       await part.restart();
     },
   });

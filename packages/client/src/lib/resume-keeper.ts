@@ -12,9 +12,7 @@ export interface ResumeKeeper {
   note(): void;
   /** Records what is there for another run. False when there is nothing to go on from. */
   keep(): Promise<boolean>;
-  /** The part file begins anew: there is nothing to go on from until bytes arrive again. */
-  reset(): Promise<void>;
-  /** Deletes the record. */
+  /** Deletes the record: there is nothing to go on from, until bytes arrive again. */
   forget(): Promise<void>;
 }
 
@@ -54,12 +52,6 @@ export function createResumeKeeper(
       // what had arrived when the transfer broke, and not only what was written by then
       await part.flush().catch(() => {});
       return record("over").catch(() => false);
-    },
-    async reset() {
-      await writing;
-      const of = version();
-      if (!of || (await isAnothers())) return;
-      await writeRecord(recordPath, { ...of, part: name, keptBytes: 0, writer: thisProcess() });
     },
     async forget() {
       await writing;

@@ -135,7 +135,7 @@ async function fetchAll(
     return first;
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
-    await keeper?.reset();
+    await keeper?.forget();
     await part.restart();
     current.opened = await reopen();
     await current.opened.agree(part.directory);
