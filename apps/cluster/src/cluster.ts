@@ -7,6 +7,7 @@ import { dirname, extname, join } from "node:path";
 import { parseArgs } from "node:util";
 import type { StorageBackend } from "@sluice/storage";
 import { openBucket } from "./lib/bucket.ts";
+import { ensurePrograms } from "./lib/programs.ts";
 import { startCluster } from "./lib/start-cluster.ts";
 import { tellStory } from "./lib/story.ts";
 
@@ -14,18 +15,23 @@ const fileBytes = 64 * 1024 ** 2;
 const key = "big.bin";
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
-const interrupted = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"])
+  process.once(signal, () => interrupted.abort(new Error("interrupted")));
 const folder = await mkdtemp(join(tmpdir(), "sluice-cluster-"));
 try {
   await run();
 } catch (error) {
-  console.error(`cluster: ${error instanceof Error ? error.message : String(error)}`);
+  // a terminal interrupts everything that was started, too: what fails then is no news
+  const said = interrupted.signal.aborted ? interrupted.signal.reason : error;
+  console.error(`cluster: ${said instanceof Error ? said.message : String(said)}`);
   process.exitCode = 1;
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
 
 async function run(): Promise<void> {
+  ensurePrograms();
   await using bucket = await openBucket(process.env);
   const sha256 = await putFile(bucket.backend);
   try {
@@ -41,12 +47,18 @@ async function run(): Promise<void> {
     const { endpoint, token } = cluster;
     console.log(`Three processes behind nginx at ${endpoint}; Redis; ${bucket.name}`);
     const file = { uri: `files://cluster/${key}`, size: fileBytes, sha256 };
-    await tellStory({ cluster, file, say: (line) => console.log(`  ${line}`) });
+    interrupted.signal.throwIfAborted();
+    const interruption = once(interrupted.signal, "abort");
+    const story = tellStory({ cluster, file, say: (line) => console.log(`  ${line}`) });
+    await Promise.race([story, interruption]);
+    interrupted.signal.throwIfAborted();
     if (!options.keep) return console.log("--keep leaves it running for a client of your own.");
-    console.log(`Yours: sluice get ${endpoint} ${file.uri} --token ${token}\nCtrl-C ends it.`);
-    await interrupted;
+    console.log(
+      `Yours: npx @sluice/cli get ${endpoint} ${file.uri} --token ${token}\nCtrl-C ends it.`,
+    );
+    await interruption;
   } finally {
-    await bucket.backend.remove?.(key);
+    if (!bucket.isTemporary) await bucket.backend.remove?.(key);
   }
 }
 

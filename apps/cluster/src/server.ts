@@ -8,10 +8,17 @@ try {
   const serving = await serve(settings);
   console.log(`${settings.name} serves ${settings.endpoint} on port ${serving.port}`);
   process.once("SIGTERM", () => {
-    void serving.drain().then((cut) => console.log(`${settings.name} ended, ${cut} answers cut`));
+    void serving
+      .drain()
+      .then((cut) => console.log(`${settings.name} ended, ${cut} answers cut`))
+      .catch(fail);
   });
 } catch (error) {
+  fail(error);
+}
+
+function fail(error: unknown): never {
   console.error(error instanceof Error ? error.message : error);
-  // connections that were opened on the way would keep it alive
+  // connections that are still open would keep it alive
   process.exit(1);
 }

@@ -13,29 +13,38 @@ const right = {
   S3_BUCKET: "files",
 };
 
-test("what is not said has a default", () => {
-  const { tokens, ...settings } = readSettings(right);
+test("what is not said, or said to be nothing, has a default", () => {
+  const { tokens, ...settings } = readSettings({ ...right, HOST: "", S3_ENDPOINT: "" });
   expect(settings).toMatchObject({
     host: "127.0.0.1",
     port: 0,
     redisDurable: false,
     requestsPerMinute: 600,
     drainMs: 25_000,
+    s3Endpoint: undefined,
   });
   expect(tokens.get("fedcba9876543210")).toBe("bob");
 });
 
 test.each([
   ["NAME", ""],
+  ["NAME", "a\nb"],
   ["PORT", "70000"],
   ["PUBLIC_URL", "files.example.com/mcp"],
   ["PUBLIC_URL", "https://files.example.com/"],
+  ["PUBLIC_URL", "https://files.example.com/files/mcp"],
+  ["PUBLIC_URL", "https://files.example.com/?/mcp"],
+  ["PUBLIC_URL", "ftp://files.example.com/mcp"],
   ["ACCESS_TOKENS", "ann=short"],
+  ["ACCESS_TOKENS", "ann=0123456789abcdef,bob=0123456789abcdef"],
   ["ACCESS_TOKENS", undefined],
   ["KEYS_FILE", undefined],
-  ["REDIS_URL", "127.0.0.1:6379"],
+  ["REDIS_URL", "redis:6379"],
+  ["REDIS_URL", "redis://user:secret@redis:99999"],
   ["REDIS_DURABLE", "perhaps"],
   ["S3_BUCKET", undefined],
+  ["S3_BUCKET", ""],
+  ["S3_ENDPOINT", "store:9000"],
   ["DRAIN_SECONDS", "soon"],
 ])("%s of %s is refused by name, and no value is repeated", (name, value) => {
   const read = () => readSettings({ ...right, [name]: value });

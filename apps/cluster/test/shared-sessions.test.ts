@@ -20,10 +20,12 @@ function process(state: StateStore) {
   onTestFinished(() => sessions.close());
   const ask = async (
     message: object | undefined,
-    { session, client = "ann", method = "POST" }: Partial<Record<string, string>> = {},
+    options: Partial<Record<string, string>> = {},
   ) => {
+    const { session, client = "ann", method = "POST" } = options;
+    const { accept = "application/json, text/event-stream" } = options;
     const headers = {
-      accept: "application/json, text/event-stream",
+      accept,
       "content-type": "application/json",
       ...(session !== undefined && { "mcp-session-id": session }),
     };
@@ -87,4 +89,57 @@ test("while the store is down no session is opened or gone on with: 503, with a 
   const b = process({ ...state, get: down, put: down });
   for (const answer of [await b.ask(initialize), await b.ask(who, { session })])
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+});
+
+/** A store that tells what is kept in it. */
+function watched() {
+  const state = createMemoryStateStore();
+  const kept = new Map<string, Uint8Array>();
+  const put: StateStore["put"] = async (id, record, times) => {
+    await state.put(id, record, times);
+    kept.set(id, record);
+  };
+  const take: StateStore["take"] = (id, now) => {
+    kept.delete(id);
+    return state.take(id, now);
+  };
+  return { kept, state: { ...state, put, take } };
+}
+
+test("nothing is kept of an opening that is too large, or that was refused", async () => {
+  const { kept, state } = watched();
+  const a = process(state);
+  const clientInfo = { name: "x".repeat(20_000), version: "1" };
+  const large = { ...initialize, params: { ...initialize.params, clientInfo } };
+  expect((await a.ask(large)).status).toBe(413);
+  expect((await a.ask(initialize, { accept: "text/html" })).status).toBe(406);
+  expect(kept.size).toBe(0);
+  expect((await a.ask(initialize)).status).toBe(200);
+  expect(kept.size).toBe(1);
+});
+
+test("who reads the store learns no session id, and an id may be of any length", async () => {
+  const { kept, state } = watched();
+  const a = process(state);
+  const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
+  for (const [name, record] of kept) {
+    expect(name.length).toBeLessThanOrEqual(128);
+    expect(name + Buffer.from(record).toString()).not.toContain(session);
+  }
+  const get: StateStore["get"] = async (name) => {
+    expect(name.length).toBeLessThanOrEqual(128);
+    return undefined;
+  };
+  const b = process({ ...state, get });
+  expect((await b.ask(who, { session: "é".repeat(5_000) })).status).toBe(404);
+});
+
+test("a session whose end could not be kept goes on until it is ended again", async () => {
+  const state = createMemoryStateStore();
+  const session = (await process(state).ask(initialize)).headers.get("mcp-session-id")!;
+  const down = () => Promise.reject(new SluiceError("unavailable", "test: down"));
+  const b = process({ ...state, take: down });
+  await b.ask(who, { session });
+  expect((await b.ask(undefined, { session, method: "DELETE" })).status).toBe(503);
+  expect((await b.ask(who, { session })).text).toContain("the one client");
 });

@@ -16,6 +16,8 @@ export interface Bucket extends AsyncDisposable {
   readonly variables: Readonly<Record<string, string>>;
   /** To put files there. */
   readonly backend: StorageBackend;
+  /** It goes with its store, and what is in it as well. */
+  readonly isTemporary: boolean;
 }
 
 const prefix = "sluice-cluster";
@@ -33,6 +35,7 @@ export async function openBucket(env: NodeJS.ProcessEnv): Promise<Bucket> {
     name: `bucket ${bucket}${endpoint === undefined ? "" : ` at ${endpoint}`}`,
     variables: { S3_PREFIX: prefix },
     backend,
+    isTemporary: false,
     [Symbol.asyncDispose]: async () => backend.close?.(),
   };
 }
@@ -49,7 +52,8 @@ async function startSwift(env: NodeJS.ProcessEnv): Promise<Bucket> {
   }).catch((cause: Error) => {
     const advice =
       "name one with S3_BUCKET, S3_ENDPOINT, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-    throw new Error(`OpenStack Swift did not start, and no bucket is named: ${advice}`, { cause });
+    const what = `OpenStack Swift did not start, and no bucket is named: ${advice}`;
+    throw new Error(`${what}\n${cause.message}`, { cause });
   });
   const [bucket, endpoint, region] = ["cluster", swift.ready[1]!, "us-east-1"];
   const credentials = { accessKeyId: "test:tester", secretAccessKey: "testing" };
@@ -73,6 +77,7 @@ async function startSwift(env: NodeJS.ProcessEnv): Promise<Bucket> {
       AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     },
     backend,
+    isTemporary: true,
     async [Symbol.asyncDispose]() {
       await backend.close?.();
       await swift.stop();

@@ -8,8 +8,6 @@ export interface ChildOptions {
   /** A line that it says when it is ready, on either of its outputs. */
   readonly ready: RegExp;
   readonly timeoutMs?: number;
-  /** What to do when there is no such program. */
-  readonly advice?: string;
 }
 
 /** A program that runs until it is stopped. */
@@ -23,7 +21,7 @@ export interface Child {
 
 /** Starts a program and waits until it is ready. Rejects with the last that it said when it is not. */
 export async function startChild(command: string, options: ChildOptions): Promise<Child> {
-  const { args, ready, timeoutMs = 30_000, advice = "check how it is installed" } = options;
+  const { args, ready, timeoutMs = 30_000 } = options;
   const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "pipe"],
     ...(options.env && { env: options.env }),
@@ -45,8 +43,7 @@ export async function startChild(command: string, options: ChildOptions): Promis
       const fail = (what: string): void =>
         reject(new Error(`${command} ${what}${said.map((line) => `\n  ${line}`).join("")}`));
       const timer = setTimeout(() => fail("did not become ready"), timeoutMs);
-      child.once("error", () => reject(new Error(`there is no ${command} to start: ${advice}`)));
-      void gone.then(() => fail("ended before it was ready"));
+      child.once("error", () => reject(new Error(`there is no ${command} to start`)));
       for (const output of [child.stdout, child.stderr])
         createInterface({ input: output }).on("line", (line) => {
           said.push(line);
@@ -56,7 +53,11 @@ export async function startChild(command: string, options: ChildOptions): Promis
           clearTimeout(timer);
           resolve(match);
         });
-      child.once("close", () => clearTimeout(timer));
+      // only now everything that it said has been read
+      child.once("close", () => {
+        clearTimeout(timer);
+        fail("ended before it was ready");
+      });
     });
     return { process: child, ready: found, stop };
   } catch (error) {

@@ -50,7 +50,6 @@ ${site}}
   return startChild("nginx", {
     args: ["-p", folder, "-c", join(folder, "nginx.conf"), "-e", "stderr"],
     ready: /using the ".+" event method/,
-    advice: "install nginx (apt-get install nginx, brew install nginx)",
   });
 }
 

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import {
   createMcpHandler,
   isInitializeRequest,
@@ -19,11 +19,15 @@ export interface SharedSessions extends McpFetchHandler {
 
 const sessionMs = 24 * 3_600_000;
 const idleMs = 3_600_000;
+/** Bytes of an `initialize`, which lies in the store as long as its session lasts. */
+const maxOpening = 16_384;
 
 /**
  * Modern clients need no session. A legacy one opens its session in one process and goes on in any: the
  * `initialize` that opened it is kept in the store, and a process that does not know the session says it
  * once more to a server of its own. What only that server knew, such as its subscriptions, stays there.
+ * A session lasts for 24 h. A process keeps the 2,000 that were asked last, and none that was not asked for an
+ * hour; what runs in one that gives way is cut, and its next request opens it anew.
  */
 export function createSharedSessions(
   factory: () => McpServer,
@@ -31,21 +35,35 @@ export function createSharedSessions(
 ): SharedSessions {
   const modern = createMcpHandler(factory, { legacy: "reject" });
   const sessions = new LRUCache<string, Promise<Transport>>({
-    max: 10_000,
+    max: 2_000,
     ttl: idleMs,
     updateAgeOnGet: true,
     dispose: (session) => void session.then((transport) => transport.close()).catch(() => {}),
   });
 
-  async function open(message: unknown, authInfo: AuthInfo): Promise<Transport> {
+  async function open(
+    message: unknown,
+    request: Request,
+    options: McpHandlerRequestOptions,
+  ): Promise<Response> {
+    const opening: Opening = { message, owner: ownerOf(options.authInfo) };
+    const record = new TextEncoder().encode(JSON.stringify(opening));
+    if (record.byteLength > maxOpening) return refuse(413, "initialize is too large");
     const id = randomUUID();
     const now = Date.now();
-    const opening: Opening = { message, owner: ownerOf(authInfo) };
-    const record = new TextEncoder().encode(JSON.stringify(opening));
     await state.put(nameOf(id), record, { now, expiresAt: now + sessionMs });
+    sessions.purgeStale();
     const session = connect(id);
     sessions.set(id, session);
-    return session;
+    const response = await (await session).handleRequest(request, options);
+    // who is refused never hears of the session
+    if (!response.ok) await end(id);
+    return response;
+  }
+
+  async function end(id: string): Promise<void> {
+    sessions.delete(id);
+    await state.take(nameOf(id), Date.now());
   }
 
   async function connect(id: string): Promise<Transport> {
@@ -67,7 +85,7 @@ export function createSharedSessions(
     if (id === null) {
       const message = options.parsedBody ?? (await bodyOf(request));
       if (!isInitializeRequest(message)) return refuse(400, "no session");
-      return (await open(message, authInfo)).handleRequest(request, options);
+      return open(message, request, options);
     }
     const record = await state.get(nameOf(id), Date.now());
     const opening = record && (JSON.parse(new TextDecoder().decode(record)) as Opening);
@@ -82,7 +100,7 @@ export function createSharedSessions(
       sessions.set(id, session);
     }
     const response = await (await session).handleRequest(request, options);
-    if (request.method === "DELETE" && response.ok) await state.take(nameOf(id), Date.now());
+    if (request.method === "DELETE" && response.ok) await end(id);
     return response;
   }
 
@@ -127,8 +145,9 @@ interface Opening {
   readonly owner: string;
 }
 
+/** Clients may send ids of any length and with any characters. */
 function nameOf(id: string): string {
-  return `session ${id}`;
+  return `session ${createHash("sha256").update(id).digest("hex")}`;
 }
 
 /** A session is good for who opened it. */

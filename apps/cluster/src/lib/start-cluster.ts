@@ -105,7 +105,6 @@ function startRedis(folder: string, socket: string): Promise<Child> {
   return startChild("redis-server", {
     args: ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", ...durable],
     ready: /ready to accept connections/i,
-    advice: "install Redis (apt-get install redis-server, brew install redis)",
   });
 }
 
