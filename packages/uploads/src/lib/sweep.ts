@@ -11,13 +11,9 @@ import { graceMs, type UploadsParts } from "./uploads-parts.ts";
  * Removes uploads that nobody confirmed and whose slot ended, or whose last byte came, more than 5 minutes ago,
  * what a confirmed one has beside its files, and counts anew what each owner keeps.
  */
-export async function sweepUploads(
-  parts: UploadsParts,
-  now: number,
-  signal: AbortSignal,
-): Promise<void> {
-  const { storage, ledger, board, host } = parts;
-  const listedAt = Date.now();
+export async function sweepUploads(parts: UploadsParts, signal: AbortSignal): Promise<void> {
+  const { storage, ledger, host } = parts;
+  const now = Date.now();
   const uploads = new Map<string, UploadObject[]>();
   for (const info of await listAll(storage, uploadsPrefix, signal)) {
     const object = readObject(info);
@@ -42,8 +38,7 @@ export async function sweepUploads(
       host.onError(error);
       kept.push(...filesIn(objects));
     }
-  await ledger.seed(kept, listedAt);
-  board.forgetBefore(now - graceMs);
+  await ledger.seed(kept, now);
 }
 
 /** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */

@@ -2,7 +2,7 @@ import type { UploadStore } from "@sluice/core";
 import { keepProlonged, leaseOf } from "./leases.ts";
 import { newId } from "./random-id.ts";
 import { sweepUploads } from "./sweep.ts";
-import type { UploadsParts } from "./uploads-parts.ts";
+import { graceMs, type UploadsParts } from "./uploads-parts.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
 export interface Sweeper {
@@ -26,10 +26,12 @@ export function startSweeper(
     store.enter(account, place, { ...leaseOf(2 * everyMs), places: 1 });
 
   async function sweepInTurn(signal: AbortSignal): Promise<void> {
+    // what this process has counted, which nobody else can forget
+    parts.board.forgetBefore(Date.now() - graceMs);
     if (!(await enter())) return;
     const stop = keepProlonged(enter, { everyMs, onError: host.onError });
     try {
-      await sweepUploads(parts, Date.now(), signal);
+      await sweepUploads(parts, signal);
     } finally {
       await stop();
     }
