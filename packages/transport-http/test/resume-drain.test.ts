@@ -45,3 +45,21 @@ test("a reader that would not come back is kept until its result", async () => {
   expect((await events).at(-1)?.message.result.content[0].text).toBe("worked");
   await closed;
 });
+
+test("a handler that breaks where the rest of a stream is asked for ends it for its client", async () => {
+  const { host } = createResuming();
+  const body = "id: 1\nretry: 10\ndata: \n\n";
+  const breaking = createResuming({
+    host: {
+      async fetch(request, told) {
+        if (request.method === "GET") throw new Error("broken");
+        const { method } = (told?.parsedBody ?? {}) as { method?: string };
+        if (method !== "tools/call") return host.fetch(request, told);
+        return new Response(body, { headers: { "content-type": "text/event-stream" } });
+      },
+    },
+  });
+  const session = await breaking.open();
+  const events = await eventsOf(await breaking.call("work", session));
+  expect(events.at(-1)?.message.error.data).toEqual({ reason: "interrupted" });
+});
