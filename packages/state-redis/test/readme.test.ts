@@ -15,7 +15,7 @@ describe.runIf(hasRedis)("the example of the README", () => {
     await using server = await startRedis();
     const { path } = server;
     // #region use
-    const redis = new Redis({ path, enableOfflineQueue: false });
+    const redis = new Redis({ path, enableOfflineQueue: false, socketTimeout: 5_000 });
     const sluice = createSluice({
       storage: shareChanges(storage, { redis, name: "files" }),
       baseUri: "files://demo/",

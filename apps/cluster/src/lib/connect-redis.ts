@@ -6,7 +6,11 @@ import { Redis } from "ioredis";
  * until it is back every command fails at once.
  */
 export async function connectRedis(url: string): Promise<Redis> {
-  const redis = new Redis(url, { enableOfflineQueue: false, lazyConnect: true });
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    socketTimeout: 5_000,
+    lazyConnect: true,
+  });
   let lastError = "";
   redis.on("error", (error: Error) => {
     // it is tried again several times a second
