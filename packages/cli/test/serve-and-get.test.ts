@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { request, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -214,6 +215,31 @@ test("serve prints its address alone on standard output, and ends cleanly on a s
   expect(stdout).toBe(`${other.url}\n`);
   expect(stderr).not.toMatch(escape);
 });
+
+test("a second signal ends the server at once, also when it is another one", async () => {
+  const other = await serve(files);
+  const url = new URL(other.url);
+  const headers = { expect: "100-continue", "content-length": 2 };
+  const held = request(url, { method: "POST", headers, agent: false });
+  const cut = new Promise((resolve) => void held.on("error", resolve));
+  held.flushHeaders();
+  await once(held, "continue");
+  void other.end("SIGINT");
+  await expect.poll(() => isOpen(url)).toBe(false);
+  // killed by it, instead of waiting for the rest of the request
+  expect(await other.end("SIGTERM")).toMatchObject({ status: null });
+  expect(await cut).toMatchObject({ code: "ECONNRESET" });
+});
+
+/** Whether somebody accepts connections there. */
+function isOpen({ hostname, port }: URL): Promise<boolean> {
+  const socket = connect(Number(port), hostname);
+  const opened = once(socket, "connect").then(
+    () => true,
+    () => false,
+  );
+  return opened.finally(() => socket.destroy());
+}
 
 test("a web page of another site cannot reach the folder through DNS rebinding", async () => {
   const headers = { host: `evil.example:${new URL(served.url).port}` };

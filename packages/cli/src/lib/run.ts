@@ -6,16 +6,14 @@ import { createProgram } from "./program.ts";
 
 /** Runs the command line and sets the exit status of the process. */
 export async function run(args: readonly string[]): Promise<void> {
-  const stop = new AbortController();
-  process.once("SIGINT", () => stopOnce(stop, "interrupted"));
-  process.once("SIGTERM", () => stopOnce(stop, "terminated"));
+  const stop = stopAtSignal();
   // the reader of a pipe may leave early, as `head` does
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     process.exit(error.code === "EPIPE" ? exitCodes.ok.status : exitCodes.failed.status);
   });
   // nobody reads the notes any more, which is no reason to end a server or a download
   process.stderr.on("error", () => {});
-  process.exitCode = await execute(args, stop.signal);
+  process.exitCode = await execute(args, stop);
 }
 
 /** Runs a command to its end, which `signal` brings about; gives the exit status. */
@@ -30,9 +28,17 @@ export async function execute(args: readonly string[], signal: AbortSignal): Pro
   }
 }
 
-/** The first signal asks politely; the next one ends the process as it always would. */
-function stopOnce(stop: AbortController, outcome: "interrupted" | "terminated"): void {
-  stop.abort(new Stopped(outcome));
+/** The first signal asks politely; the next one, whichever it is, ends the process as it always would. */
+function stopAtSignal(): AbortSignal {
+  const stop = new AbortController();
+  const end = (outcome: "interrupted" | "terminated"): void => {
+    process.off("SIGINT", interrupt).off("SIGTERM", terminate);
+    stop.abort(new Stopped(outcome));
+  };
+  const interrupt = (): void => end("interrupted");
+  const terminate = (): void => end("terminated");
+  process.on("SIGINT", interrupt).on("SIGTERM", terminate);
+  return stop.signal;
 }
 
 function prepare(command: Command): void {

@@ -111,6 +111,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
       uploads?.close(limit),
     ]);
     if (cut > 0) note(`Cut off: ${cut} that took longer than ${drainMs / 1_000} s`);
+    await uploads?.remove();
     await storage.close?.();
     keys?.close();
     await trail?.close();

@@ -20,8 +20,10 @@ export interface ServedUploads {
   attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
   /** Adds the endpoint that takes the bytes. */
   wrap(handler: SluiceHandler): SluiceHandler;
-  /** Ends what is under way, at the latest at the deadline, and removes what nobody saved. */
+  /** Ends what is under way, at the latest at the deadline. */
   close(options: CloseUploadsOptions): Promise<void>;
+  /** Removes what nobody saved, once no call is under way that could. Never rejects. */
+  remove(): Promise<void>;
 }
 
 /** Name of the tool that saves a file. */
@@ -69,10 +71,9 @@ export async function createServedUploads(
       return transfer.attach(mcp);
     },
     wrap: (handler) => withUploads(handler, uploads),
-    async close(options) {
-      await uploads.close(options);
-      await waiting.remove();
-    },
+    close: (options) => uploads.close(options),
+    // the next start removes what is left
+    remove: () => waiting.remove().catch(() => {}),
   };
 }
 
