@@ -8,7 +8,7 @@ export interface SessionOpenings {
 }
 
 /** `params` of an `initialize`. */
-export type Opening = Readonly<Record<string, unknown>>;
+type Opening = Readonly<Record<string, unknown>>;
 
 /** What {@link createSessionOpenings} needs. */
 export interface SessionOpeningsOptions {
