@@ -66,23 +66,49 @@ function cutAfter(body: ReadableStream<Uint8Array>, bytes: number): ReadableStre
   });
 }
 
-/** A proxy that ends every connection so many milliseconds after it began. */
+/** When a {@link Cutter} cuts. */
+export interface CutterOptions {
+  /** Milliseconds that a connection may last, whatever is under way on it. */
+  readonly connectionMs?: number;
+  /** Milliseconds that a stream of events may last. What is asked before it, and after it, is never cut. */
+  readonly streamMs?: number;
+}
+
+/** A proxy that ends connections. */
 export interface Cutter extends Listening {
   /** Connections that were ended so. */
   readonly cuts: () => number;
+  /** Resolves when one is ended. */
+  readonly nextCut: () => Promise<void>;
 }
 
 /** Starts one in front of whatever port is behind it when a connection begins. */
-export async function startCutter(port: () => number, afterMs = 3_600_000): Promise<Cutter> {
+export async function startCutter(
+  port: () => number,
+  { connectionMs, streamMs }: CutterOptions = {},
+): Promise<Cutter> {
   const open = new Set<Socket>();
+  const waiting = new Set<() => void>();
   let cuts = 0;
   const server = createServer((near) => {
     const far = connect(port(), "127.0.0.1");
-    const timer = setTimeout(() => {
+    const cutIn = (ms: number | undefined): NodeJS.Timeout | undefined =>
+      ms === undefined ? undefined : setTimeout(cut, ms);
+    const cut = (): void => {
       cuts += 1;
       near.destroy();
       far.destroy();
-    }, afterMs);
+      for (const wake of waiting) wake();
+      waiting.clear();
+    };
+    const ofConnection = cutIn(connectionMs);
+    let ofStream: NodeJS.Timeout | undefined;
+    far.on("data", (bytes: Buffer) => {
+      if (bytes.includes("text/event-stream")) ofStream ??= cutIn(streamMs);
+      if (!bytes.subarray(-lastChunk.length).equals(lastChunk)) return;
+      clearTimeout(ofStream);
+      ofStream = undefined;
+    });
     for (const [one, other] of [
       [near, far],
       [far, near],
@@ -90,7 +116,8 @@ export async function startCutter(port: () => number, afterMs = 3_600_000): Prom
       open.add(one);
       one.on("error", () => {});
       one.on("close", () => {
-        clearTimeout(timer);
+        clearTimeout(ofConnection);
+        clearTimeout(ofStream);
         open.delete(one);
         other.destroy();
       });
@@ -101,9 +128,13 @@ export async function startCutter(port: () => number, afterMs = 3_600_000): Prom
   return {
     ...listening,
     cuts: () => cuts,
+    nextCut: () => new Promise((resolve) => void waiting.add(resolve)),
     async close() {
       for (const socket of open) socket.destroy();
       await listening.close();
     },
   };
 }
+
+/** The end of an answer in chunks (RFC 9112, section 7.1). */
+const lastChunk = Buffer.from("0\r\n\r\n");

@@ -34,6 +34,8 @@ export interface ResumingOptions {
   readonly sdkEvents?: SdkEventStore;
   /** Milliseconds that the tool works before each of its questions and before its result. */
   readonly workMs?: number;
+  /** Its work, instead of so many milliseconds. */
+  readonly work?: () => Promise<void>;
   readonly register?: (mcp: McpServer) => void;
   /** Calls of the tool run again after a restart. */
   readonly reruns?: boolean;
@@ -53,9 +55,13 @@ export interface Resuming {
 const elicited = z.looseObject({ content: z.record(z.string(), z.unknown()).optional() });
 
 /** A server whose tool `survey` asks three things and tells its progress between them. */
-export function createServerOfSurveys(options: Pick<ResumingOptions, "workMs" | "register"> = {}) {
+export function createServerOfSurveys(
+  options: Pick<ResumingOptions, "workMs" | "work" | "register"> = {},
+) {
   let starts = 0;
-  const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, options.workMs ?? 0));
+  const { workMs = 0 } = options;
+  const pause =
+    options.work ?? (() => new Promise<void>((resolve) => void setTimeout(resolve, workMs)));
   const server = (): McpServer => {
     const mcp = new McpServer({ name: "surveys", version: "1.0.0" });
     mcp.registerTool(

@@ -141,17 +141,22 @@ describe("connections that break", () => {
     await expect(expectSurvey(client)).rejects.toThrow(/refused|to deeply equal/);
   });
 
-  // the contract's figures are 30 s and 1 s
-  const [workMs, cutMs] = isDeep ? [7_500, 1_000] : [100, 130];
+  // the contract's figures are 30 s and 1 s; a busy machine cannot miss a cut that the work waits for
+  const work = isDeep ? "30 s" : "four cuts";
+  const cuts = isDeep ? { connectionMs: 1_000 } : { streamMs: 20 };
   const surveys = isDeep ? 1_000 : 4;
 
-  test(`${surveys} surveys of ${4 * workMs} ms complete through a proxy that cuts every connection after ${cutMs} ms`, async () => {
+  test(`${surveys} surveys of ${work} complete through a proxy that cuts after ${JSON.stringify(cuts)}`, async () => {
     let handle: ReturnType<typeof toNodeHandler> | undefined;
     const http = createServer((req, res) => handle?.(req, res));
     const listening = await listen(http);
-    const cutter = await startCutter(() => listening.port, cutMs);
+    const cutter = await startCutter(() => listening.port, cuts);
     const endpoint = `${cutter.origin}/mcp`;
-    const server = createResuming({ endpoint, workMs, resume: { retryMs: 5 } });
+    const server = createResuming({
+      endpoint,
+      resume: { retryMs: 5 },
+      ...(isDeep ? { workMs: 7_500 } : { work: cutter.nextCut }),
+    });
     handle = toNodeHandler(server.handler);
     onTestFinished(async () => {
       await server.close();
@@ -167,7 +172,7 @@ describe("connections that break", () => {
         await client.close();
       }
     });
-    expect(cutter.cuts()).toBeGreaterThan(surveys * 3);
+    expect(cutter.cuts()).toBeGreaterThanOrEqual(isDeep ? surveys * 3 : 4);
     expect(server.errors).toEqual([]);
   });
 });
