@@ -9,6 +9,7 @@ let root = "";
 beforeAll(async () => void (root = await mkdtemp(join(tmpdir(), "sluice-key-file-"))));
 afterAll(() => rm(root, { recursive: true }));
 
+const patience = { timeout: 20_000 };
 const old = generateKey();
 const fresh = generateKey({ kid: "k2" });
 
@@ -40,7 +41,7 @@ test("through a whole rotation every token that lives is opened by every process
   const followed = (kids: string) =>
     vi.waitFor(() => {
       for (const { keys } of [one, two]) expect([keys.current, ...keys.kids].join()).toBe(kids);
-    });
+    }, patience);
 
   sealAll();
   await write(path, states([old, "current"], [fresh, "next"]));
@@ -67,13 +68,13 @@ test("a file that was broken leaves the keys as they were, and is complained abo
   using file = await openKeyFile({ path, pollMs: 5, onError: (error) => errors.push(error) });
   await writeFile(`${path}.new`, "nonsense", { mode: 0o600 });
   await rename(`${path}.new`, path);
-  await vi.waitFor(() => expect(errors).toHaveLength(1));
+  await vi.waitFor(() => expect(errors).toHaveLength(1), patience);
   expect(String(errors[0])).not.toContain("nonsense");
   expect(file.keys.kids).toEqual(["k1"]);
   await rm(path);
-  await vi.waitFor(() => expect(errors).toHaveLength(2));
+  await vi.waitFor(() => expect(errors).toHaveLength(2), patience);
   await write(path, [fresh]);
-  await vi.waitFor(() => expect(file.keys.kids).toEqual(["k2"]));
+  await vi.waitFor(() => expect(file.keys.kids).toEqual(["k2"]), patience);
   expect(errors).toHaveLength(2);
 });
 

@@ -30,15 +30,17 @@ export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
   } = options;
-  let { keys: found, version } = await look(path);
-  const keys = createKeyRing(found);
+  const first = (await look(path))!;
+  const keys = createKeyRing(first.keys);
+  let { version } = first;
   let complaint = "";
 
   async function follow(): Promise<void> {
     try {
-      if ((await versionOf(path)) === version) return;
-      ({ keys: found, version } = await look(path));
-      keys.replace(found);
+      const found = await look(path, version);
+      if (!found) return;
+      keys.replace(found.keys);
+      ({ version } = found);
       complaint = "";
     } catch (error) {
       // a file that stays as it is, is complained about once
@@ -67,15 +69,22 @@ export function parseKeyFile(text: string): SealingKey[] {
     .map(parseKey);
 }
 
-async function look(path: string): Promise<{ keys: SealingKey[]; version: string }> {
+/** What is in the file, unless it is the version that is known. */
+async function look(
+  path: string,
+  known?: string,
+): Promise<{ keys: SealingKey[]; version: string } | undefined> {
   try {
     const version = await versionOf(path);
+    if (version === known) return undefined;
     const keys = parseKeyFile(await readFile(path, "utf8"));
     createKeyRing(keys);
     return { keys, version };
   } catch (error) {
     if (SluiceError.is(error)) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    // the call that missed it is named otherwise, and would be complained about again
+    const why = code === "ENOENT" ? "it is not there" : message;
     throw new SluiceError("invalid_argument", `key file ${path}: ${why}`, { cause: error });
   }
 }
@@ -84,7 +93,10 @@ async function look(path: string): Promise<{ keys: SealingKey[]; version: string
 async function versionOf(path: string): Promise<string> {
   const stats = await lstat(path, { bigint: true });
   if (!stats.isFile())
-    throw new SluiceError("invalid_argument", `key file ${path}: it is no regular file`);
+    throw new SluiceError(
+      "invalid_argument",
+      `key file ${path}: it is no regular file; name the file itself, not a link to it`,
+    );
   if (process.platform !== "win32" && (stats.mode & 0o077n) !== 0n)
     throw new SluiceError(
       "invalid_argument",
