@@ -97,7 +97,7 @@ test.each([
 test("a sender hears of a reader that is slow before it takes it for one that has stopped", () => {
   fakeClock();
   const streamId = crypto.randomUUID();
-  const ref = { streamId, size: 10_000_000, interleave: true };
+  const ref = { streamId, size: 10_000_000, interleave: true } as const;
   const arrival = { ref, queuedBytes: 0, write: () => {} } as unknown as Arrival;
   const credit = vi.fn<(streamId: string, bytes: number) => void>();
   const inlet = createFrameInlet({
