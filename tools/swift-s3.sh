@@ -90,7 +90,8 @@ utils.set_swift_dir(sys.argv.pop(1))
 sys.argv.pop(0)
 runpy.run_path(sys.argv[0], run_name="__main__")'
 pids=()
-trap 'kill "${pids[@]}" 2> /dev/null' EXIT INT TERM
+trap 'kill "${pids[@]}" 2> /dev/null; rm -rf "$config"' EXIT
+trap 'exit 1' INT TERM
 for server in account container object proxy; do
   "${python[@]}" -c "$start" "$config" "$root/usr/bin/swift-$server-server" "$config/$server.conf" \
     > "$folder/$server.log" 2>&1 &
