@@ -210,7 +210,7 @@ test("a self-authenticating grant serves one download and no second one [SEP-253
   expect(part.status).toBe(206);
   const rest = await send("GET", url, { headers: { range: "bytes=1000-" } });
   expect(Buffer.concat([part.bytes, rest.bytes]).equals(content)).toBe(true);
-  await vi.waitFor(async () => expect((await get(url)).status).toBe(404));
+  await expect.poll(async () => (await get(url)).status).toBe(404);
 });
 
 describe("scopes that reading needs guard streaming too", () => {

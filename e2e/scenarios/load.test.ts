@@ -97,7 +97,7 @@ test(
     const small = { uri: "files://site/direct/small.txt" };
     const { bytes } = await call(url, "resources/stream", small, { streaming: {} });
     expect(bytes.toString()).toBe("small");
-    await vi.waitFor(async () => expect(await descriptors()).toEqual(before), { timeout: 5_000 });
+    await vi.waitFor(async () => expect(await descriptors()).toEqual(before), { timeout: 10_000 });
   },
   deep ? 120_000 : 60_000,
 );

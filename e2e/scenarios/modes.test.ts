@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { streamResource } from "@sluice/client/node";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { AuditRecord } from "@sluice/server";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, sdkNames } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";
 import { createMeddler, type Meddler } from "../bed/meddler.ts";
@@ -123,7 +123,7 @@ describe.each(Object.keys(servers) as (keyof typeof servers)[])("a server %s", (
           redirect: [issued],
           downloadUrl: [issued, { action: "download", ...moved }],
         };
-        await vi.waitFor(() => expect(records).toMatchObject(expected[delivery]));
+        await expect.poll(() => records).toMatchObject(expected[delivery]);
         for (const record of records) {
           expect(record.principal).toMatch(/^[0-9a-f]{64}$/);
           expect(JSON.stringify(record)).not.toMatch(/alice|streams\//);

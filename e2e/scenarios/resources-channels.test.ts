@@ -56,16 +56,16 @@ test("over a lasting channel a modern client hears what it listens to, and nothi
   expect(client.getNegotiatedProtocolVersion()).toBe("2026-07-28");
   await client.listResources();
   await client.listen({ resourceSubscriptions: [`${base}a.txt`, `${base}hidden.txt`] });
-  await vi.waitFor(() => expect(watches.open()).toBe(1));
+  await expect.poll(() => watches.open()).toBe(1);
   memory.put("hidden.txt", "2");
   memory.put("b.txt", "2");
   memory.put("new.txt", "1");
   memory.put("a.txt", "2");
-  await vi.waitFor(() => expect(heard).not.toEqual([]), { timeout: 5_000 });
+  await vi.waitFor(() => expect(heard).not.toEqual([]), { timeout: 10_000 });
   expect(heard).toEqual([`${base}a.txt`]);
   await client.close();
   await served.close();
-  await vi.waitFor(() => expect(watches.open()).toBe(0));
+  await expect.poll(() => watches.open()).toBe(0);
 });
 
 test.each(["session", "listen stream"])(
@@ -91,9 +91,9 @@ test.each(["session", "listen stream"])(
     const uri = `${base}a.txt`;
     if (isModern) await client.listen({ resourceSubscriptions: [uri] });
     else await client.subscribeResource({ uri });
-    await vi.waitFor(() => expect(open()).toBe(1));
+    await expect.poll(() => open()).toBe(1);
     if (!isModern) await transport.terminateSession();
     await client.close();
-    await vi.waitFor(() => expect(open()).toBe(0), { timeout: 5_000 });
+    await vi.waitFor(() => expect(open()).toBe(0), { timeout: 10_000 });
   },
 );

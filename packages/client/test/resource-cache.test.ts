@@ -185,7 +185,7 @@ test("an answer that comes late does not replace that of a later question", asyn
   );
   const first = cache.read(uri);
   const second = cache.read(uri);
-  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  await expect.poll(() => asked).toHaveLength(2);
   asked[1]!(2);
   expect(text((await second).bytes)).toBe("2");
   asked[0]!(1);

@@ -94,7 +94,7 @@ describe.each(eras)("%s era", (era) => {
     const { slot } = await talk(era, "resources/stream", { params, headers });
     expect(kept).toMatchObject([{ action: "stream", outcome: "begun", bytes: 0 }]);
     await bodyOf(slot.reply!);
-    await vi.waitFor(() => expect(kept).toHaveLength(2));
+    await expect.poll(() => kept).toHaveLength(2);
     expect(kept[1]).toMatchObject({ id: kept[0]?.id, outcome: "complete", bytes: 10 });
     sink.isBroken = true;
     await talk(era, "resources/stream", { params, headers });
@@ -155,7 +155,7 @@ test("a record of the end that is not kept is a fault on our side: the bytes hav
   const reply = await house.redeem(token(), { headers });
   sink.isBroken = true;
   expect(await bodyOf(reply)).toBe("0123456789");
-  await vi.waitFor(() => expect(house.errors).toHaveLength(1));
+  await expect.poll(() => house.errors).toHaveLength(1);
 });
 
 test("a query of a library, which is no promise and runs when it is waited for, is waited for", async () => {
@@ -182,7 +182,7 @@ test("a refusal needs no record to be one", async () => {
   const { house, sink } = createKeeper();
   sink.isBroken = true;
   expect((await house.redeem("nonsense", { headers })).status).toBe(404);
-  await vi.waitFor(() => expect(house.errors).toHaveLength(1));
+  await expect.poll(() => house.errors).toHaveLength(1);
 });
 
 test("a sink that never answers counts as broken after 5 s", async () => {
@@ -205,7 +205,7 @@ test("a sink that never answers counts as broken after 5 s", async () => {
 test("where records are not required, a broken sink holds nothing back", async () => {
   const { house, token } = createKeeper({ audit: () => Promise.reject(new Error("disk full")) });
   expect(await bodyOf(await house.redeem(token(), { headers }))).toBe("0123456789");
-  await vi.waitFor(() => expect(house.errors).toHaveLength(1));
+  await expect.poll(() => house.errors).toHaveLength(1);
 });
 
 test("every operation has an id of its own", async () => {
@@ -214,6 +214,6 @@ test("every operation has an id of its own", async () => {
     ...Array.from({ length: 20 }, () => house.redeem("nonsense", { headers })),
     ...eras.map((era) => talk(era, "resources/list", { headers })),
   ]);
-  await vi.waitFor(() => expect(kept).toHaveLength(22));
+  await expect.poll(() => kept).toHaveLength(22);
   expect(new Set(kept.map(({ id }) => id)).size).toBe(22);
 });

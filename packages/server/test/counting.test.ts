@@ -2,7 +2,7 @@ import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelconte
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
 import { declares, eras, talkTo } from "./talking.ts";
 
@@ -68,7 +68,7 @@ describe.each(eras)("%s era", (era) => {
         })
       ).message.error?.data.reason;
     const slow = read("a.bin");
-    await vi.waitFor(async () => expect(await read("b.bin")).toBe("busy"));
+    await expect.poll(() => read("b.bin")).toBe("busy");
     expect(await read("b.bin", bob)).toBeUndefined();
     finish();
     expect(await slow).toBeUndefined();

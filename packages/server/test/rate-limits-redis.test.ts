@@ -2,7 +2,7 @@ import type { RateLimiter, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { Redis } from "ioredis";
 import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -109,7 +109,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
     // the rest of the minute, in a millisecond
     const client = connect();
     for (const key of await client.keys("requests:*")) await client.pexpire(key, 1);
-    await vi.waitFor(async () => expect(await client.keys("*")).toEqual([]));
+    await expect.poll(() => client.keys("*")).toEqual([]);
     expect((await two!.redeem(token, { headers: as(alice) })).status).toBe(200);
   });
 
@@ -122,9 +122,9 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
     const used = async (prefix: string): Promise<number> =>
       Number(await client.get((await client.keys(`${prefix}:*`))[0]!));
     // each transfer costs a point when it is let in, and what it delivered
-    await vi.waitFor(async () => expect(await used("all-bytes")).toBe(1 + 10));
+    await expect.poll(() => used("all-bytes")).toBe(1 + 10);
     await bodyOf(await two!.redeem(tokenOf(two!), { headers: as(alice) }));
-    await vi.waitFor(async () => expect(await used("bytes")).toBe(2 + 20));
+    await expect.poll(() => used("bytes")).toBe(2 + 20);
     for (const house of [one!, two!])
       expect((await house.redeem(tokenOf(house), { headers: as(alice) })).status).toBe(429);
   });

@@ -76,9 +76,9 @@ const listChanged = { jsonrpc: "2.0", method: "notifications/resources/list_chan
 /** Changes until it is heard: what was changed before a watch was armed need not be. */
 async function heard(session: Session, change: (memory: MemoryBackend) => void): Promise<void> {
   session.notifications.length = 0;
-  await vi.waitFor(() => expect(session.watches()).toBe(1));
+  await expect.poll(() => session.watches()).toBe(1);
   change(session.memory);
-  await vi.waitFor(() => expect(session.notifications).not.toEqual([]), { timeout: 5_000 });
+  await vi.waitFor(() => expect(session.notifications).not.toEqual([]), { timeout: 10_000 });
 }
 
 test("a change is told to who subscribed, and no more after unsubscribing [MCP/subscriptions/must-notify-subscribed] [ARTICLE/5.2/subscribe] [ARTICLE/5.2/unsubscribe]", async () => {
@@ -97,7 +97,7 @@ test("a change is told to who subscribed, and no more after unsubscribing [MCP/s
   });
   expect(session.notifications).toEqual([updated("b.txt")]);
   await session.unsubscribe("b.txt");
-  await vi.waitFor(() => expect(session.watches()).toBe(0));
+  await expect.poll(() => session.watches()).toBe(0);
   await session.close();
 });
 
@@ -249,9 +249,9 @@ test("nothing is left when the client goes", async () => {
   const session = await connect();
   await session.call("resources/list");
   await session.subscribe("a.txt");
-  await vi.waitFor(() => expect(session.watches()).toBe(1));
+  await expect.poll(() => session.watches()).toBe(1);
   await session.close();
-  await vi.waitFor(() => expect(session.watches()).toBe(0));
+  await expect.poll(() => session.watches()).toBe(0);
 });
 
 test("nothing is begun for a client that went while its permission was looked up", async () => {
@@ -260,10 +260,10 @@ test("nothing is begun for a client that went while its permission was looked up
     scopeChallenge: () => new Promise((resolve) => answers.push(() => resolve(undefined))),
   });
   void session.subscribe("a.txt");
-  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  await expect.poll(() => answers).toHaveLength(1);
   await session.close();
   answers[0]!();
-  await vi.waitFor(() => expect(session.records).toHaveLength(1));
+  await expect.poll(() => session.records).toHaveLength(1);
   expect(session.records).toMatchObject([{ action: "subscribe", outcome: "aborted" }]);
   expect(session.watches()).toBe(0);
 });

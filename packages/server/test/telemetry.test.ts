@@ -16,7 +16,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { createTelemetry } from "@sluice/server/telemetry";
 import { createMemoryBackend, wrap } from "@sluice/storage";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, type House } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 
@@ -87,7 +87,7 @@ async function traceOfRescan(apart: boolean): Promise<string | undefined> {
   const notifications = { resourceSubscriptions: ["files://demo/a.bin"] };
   const listening = await house.sluice.listen({ id: 1, params: { notifications }, caller });
   // a watch that begins looks at everything that is followed
-  await vi.waitFor(() => expect(seen).toHaveLength(2));
+  await expect.poll(() => seen).toHaveLength(2);
   if ("close" in listening) listening.close();
   expect(seen[0]).toBeDefined();
   return seen[1];

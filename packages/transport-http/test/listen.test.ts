@@ -84,7 +84,7 @@ function house(options: Partial<SluiceOptions> = {}) {
     };
     return { response, next, cancel: () => reader.cancel(), abort: () => gone.abort() };
   }
-  const isWatched = () => vi.waitFor(() => expect(watches).toBe(1));
+  const isWatched = () => expect.poll(() => watches).toBe(1);
   return { memory, mcp, listen, isWatched, watches: () => watches };
 }
 
@@ -140,7 +140,7 @@ test("a listener that was refused for one resource follows none of the others", 
   const { response } = await listen({ resourceSubscriptions: [base + "broken.txt", uris[0]] });
   expect(response.headers.get("content-type")).toContain("json");
   answers[0]!();
-  await vi.waitFor(() => expect(records).toHaveLength(2));
+  await expect.poll(() => records).toHaveLength(2);
   expect(records[1]).toMatchObject({ uri: uris[0], outcome: "failed" });
   expect(watch).not.toHaveBeenCalled();
 });
@@ -183,7 +183,7 @@ test.each(["cancel", "abort"] as const)(
     const pending = listening.next().catch(() => undefined);
     await listening[how]();
     expect(await pending).toBeUndefined();
-    await vi.waitFor(() => expect(watches()).toBe(0));
+    await expect.poll(() => watches()).toBe(0);
   },
 );
 
@@ -192,7 +192,7 @@ test("nothing is left when a listener goes before anybody read its stream", asyn
   const { abort } = await listen({ resourceSubscriptions: uris });
   await isWatched();
   abort();
-  await vi.waitFor(() => expect(watches()).toBe(0));
+  await expect.poll(() => watches()).toBe(0);
 });
 
 test("nothing is left when the handler closes, and the stream ends as the SDK ends it [MCP/listen/must-close]", async () => {
@@ -203,7 +203,7 @@ test("nothing is left when the handler closes, and the stream ends as the SDK en
   await mcp.close();
   expect(await next()).toMatchObject({ id: 7, result: {} });
   expect(await next()).toBeUndefined();
-  await vi.waitFor(() => expect(watches()).toBe(0));
+  await expect.poll(() => watches()).toBe(0);
 });
 
 test("who may follow nothing gets the answer of an empty filter, and is not watched for", async () => {

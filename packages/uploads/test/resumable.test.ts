@@ -260,9 +260,12 @@ async function cutOff(
     const overview = await fetch(url.split("/").slice(0, 6).join("/"), {
       headers: bearer("alice"),
     });
-    expect((await overview.json()) as { received: number }).toMatchObject({
-      received: bytes.length,
-    });
+    expect((await overview.json()) as { received: number }).toMatchObject(
+      {
+        received: bytes.length,
+      },
+      { timeout: 10_000 },
+    );
   });
   sending.destroy();
   await closed;
