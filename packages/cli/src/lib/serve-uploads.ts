@@ -72,7 +72,7 @@ export async function createServedUploads(
     },
     wrap: (handler) => withUploads(handler, uploads),
     close: (options) => uploads.close(options),
-    // the next start removes what is left
+    // another server of the folder removes what is left
     remove: () => waiting.remove().catch(() => {}),
   };
 }
