@@ -48,6 +48,8 @@ export default defineConfig({
       { extends: true, test: { name: "alone", include: replacingModules } },
     ],
     environment: "node",
+    // what was transformed once is kept for the next run
+    experimental: { fsModuleCache: true },
     // far more than they need: a slow machine must not look like a broken one
     testTimeout: process.env["SLUICE_DEEP"] ? 1_200_000 : 60_000,
     hookTimeout: 60_000,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,8 @@ async function startTwo(
   uploads: Parameters<typeof startUploadServer>[0] = {},
 ): Promise<{ readonly servers: [UploadServer, UploadServer]; at: At }> {
   const root = await mkdtemp(join(tmpdir(), "sluice-uploads-"));
+  // said first, so it is done last: when neither of them writes any more
+  onTestFinished(() => rm(root, { recursive: true }));
   const sluice = { endpoint: "http://127.0.0.1:1/mcp", keys: formatKey(generateKey()) };
   const start = (store: UploadStore): Promise<UploadServer> =>
     startUploadServer({ root, sluice, ...uploads, uploads: { ...uploads.uploads, store } });

@@ -46,7 +46,7 @@ export interface UploadServerOptions {
   readonly uploads?: Partial<UploadsOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   readonly wrap?: (backend: StorageBackend) => StorageBackend;
-  /** Folder of an earlier server. */
+  /** Folder that several servers have; whoever made it removes it. */
   readonly root?: string;
 }
 
@@ -94,7 +94,7 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await backend.close?.();
-    await rm(root, { recursive: true, force: true });
+    if (options.root === undefined) await rm(root, { recursive: true });
   });
   return {
     url,
