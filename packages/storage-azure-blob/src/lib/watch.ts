@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { type ChangeBatch, createChangeFeed, type WatchOptions } from "@sluice/storage";
@@ -87,6 +88,8 @@ export function createWatcher(root: Root, queue: EventQueue, pollMs: number): Wa
   const startReading = (): void => {
     if (reading !== undefined) return;
     const { signal } = (reading = new AbortController());
+    // each message of a batch is deleted by a request of its own, and all of them listen
+    setMaxListeners(mostMessages, signal);
     read(signal).catch((error: Error) => {
       if (signal.aborted) return;
       stopReading();
