@@ -1,4 +1,3 @@
-import { SluiceError } from "./error.ts";
 import {
   lastEventBytes,
   type EventStore,
@@ -6,22 +5,15 @@ import {
   type NewEvent,
   type NewStream,
 } from "./event-store.ts";
+import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
 
 /** Makes a new, empty store with these bounds. */
 export type MakeEventStore = (limits: EventStoreLimits) => EventStore | Promise<EventStore>;
 
 /** One rule that every event store keeps, with the check that shows it. */
-export interface EventStoreCase {
-  /** Stable name of the rule, for test titles and for citing it. */
-  readonly id: string;
-  /** The rule. */
-  readonly sentence: string;
-  /**
-   * Checks the rule against a new, empty store, which is closed afterwards. Rejects with an error
-   * that says what came instead. Time is passed in; nothing waits.
-   */
-  readonly run: (make: MakeEventStore) => Promise<void>;
-}
+export type EventStoreCase = StoreCase<EventStore, [limits: EventStoreLimits]>;
+
+const { equal, rejects } = storeChecks("event store");
 
 /** The rules of {@link EventStore}, to be run by any test runner or none. */
 export const eventStoreCases: readonly EventStoreCase[] = [
@@ -430,33 +422,9 @@ function rule(
   check: (store: EventStore) => Promise<void>,
   limits: EventStoreLimits = {},
 ): EventStoreCase {
-  return {
-    id,
-    sentence,
-    async run(make) {
-      const store = await make(limits);
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
+  return storeCase(id, sentence, check, limits);
 }
 
 function show(value: unknown): string {
   return JSON.stringify(value);
-}
-
-function equal(actual: unknown, expected: unknown, what: string): void {
-  if (actual !== expected)
-    throw new Error(`event store: ${what} should be ${String(expected)}, not ${String(actual)}`);
-}
-
-async function rejects(call: () => Promise<unknown>, code: string): Promise<void> {
-  const result = await call().then(
-    () => "success",
-    (error: unknown) => (SluiceError.is(error) ? error.code : String(error)),
-  );
-  equal(result, code, "the rejection");
 }

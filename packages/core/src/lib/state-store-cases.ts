@@ -1,19 +1,12 @@
-import { SluiceError } from "./error.ts";
 import { clockSkewMs, leaseMs, leaseRequests, type GrantTerms, type GrantUse } from "./grant.ts";
 import type { Claim, GrantSelector, StateStore } from "./state-store.ts";
+import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
 
 /** One rule that every state store keeps, with the check that shows it. */
-export interface StateStoreCase {
-  /** Stable name of the rule, for test titles and for citing it. */
-  readonly id: string;
-  /** The rule. */
-  readonly sentence: string;
-  /**
-   * Checks the rule against a new, empty store, which is closed afterwards. Rejects with an error
-   * that says what came instead. Time is passed in; nothing waits.
-   */
-  readonly run: (make: () => StateStore | Promise<StateStore>) => Promise<void>;
-}
+export type StateStoreCase = StoreCase<StateStore>;
+
+const { equal, rejects } = storeChecks("state store");
+const rule = storeCase<StateStore>;
 
 /** The rules of {@link StateStore}, to be run by any test runner or none. */
 export const stateStoreCases: readonly StateStoreCase[] = [
@@ -240,25 +233,6 @@ function terms(use: GrantUse, other: Partial<GrantTerms> = {}): GrantTerms {
   };
 }
 
-function rule(
-  id: string,
-  sentence: string,
-  check: (store: StateStore) => Promise<void>,
-): StateStoreCase {
-  return {
-    id,
-    sentence,
-    async run(make) {
-      const store = await make();
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
-}
-
 function granted(claim: Claim, continued: boolean): void {
   outcome(claim, "granted");
   if (claim.outcome === "granted") equal(claim.continued, continued, "continued");
@@ -266,19 +240,6 @@ function granted(claim: Claim, continued: boolean): void {
 
 function outcome(claim: Claim, expected: Claim["outcome"]): void {
   equal(claim.outcome, expected, "the outcome of a claim");
-}
-
-function equal(actual: unknown, expected: unknown, what: string): void {
-  if (actual !== expected)
-    throw new Error(`state store: ${what} should be ${String(expected)}, not ${String(actual)}`);
-}
-
-async function rejects(call: () => Promise<unknown>, code: string): Promise<void> {
-  const result = await call().then(
-    () => "success",
-    (error: unknown) => (SluiceError.is(error) ? error.code : String(error)),
-  );
-  equal(result, code, "the rejection");
 }
 
 function bytes(...values: readonly number[]): Uint8Array {

@@ -1,17 +1,11 @@
+import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
 import type { HeldFile, UploadLease, UploadStore } from "./upload-store.ts";
 
 /** One rule that every upload store keeps, with the check that shows it. */
-export interface UploadStoreCase {
-  /** Stable name of the rule, for test titles and for citing it. */
-  readonly id: string;
-  /** The rule. */
-  readonly sentence: string;
-  /**
-   * Checks the rule against a new, empty store, which is closed afterwards. Rejects with an error
-   * that says what came instead. Time is passed in; nothing waits.
-   */
-  readonly run: (make: () => UploadStore | Promise<UploadStore>) => Promise<void>;
-}
+export type UploadStoreCase = StoreCase<UploadStore>;
+
+const { equal } = storeChecks("upload store");
+const rule = storeCase<UploadStore>;
 
 /** The rules of {@link UploadStore}, to be run by any test runner or none. */
 export const uploadStoreCases: readonly UploadStoreCase[] = [
@@ -312,28 +306,4 @@ async function firstWriter(store: UploadStore): Promise<number> {
   const { writer, outcome } = await store.claim("a", later(0));
   equal(outcome, "held", "the first claim");
   return writer;
-}
-
-function rule(
-  id: string,
-  sentence: string,
-  check: (store: UploadStore) => Promise<void>,
-): UploadStoreCase {
-  return {
-    id,
-    sentence,
-    async run(make) {
-      const store = await make();
-      try {
-        await check(store);
-      } finally {
-        await store.close?.();
-      }
-    },
-  };
-}
-
-function equal(actual: unknown, expected: unknown, what: string): void {
-  if (actual !== expected)
-    throw new Error(`upload store: ${what} should be ${String(expected)}, not ${String(actual)}`);
 }

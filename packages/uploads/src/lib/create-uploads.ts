@@ -133,12 +133,14 @@ async function settleWithin(
   signal?: AbortSignal,
 ): Promise<void> {
   if (ms <= 0 || signal?.aborted) return;
+  const over = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
     // beyond that a timer goes off at once
     timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
-    signal?.addEventListener("abort", () => resolve(), { once: true });
+    signal?.addEventListener("abort", () => resolve(), { signal: over.signal });
   });
   await Promise.race([Promise.allSettled(works), late]);
   clearTimeout(timer);
+  over.abort();
 }
