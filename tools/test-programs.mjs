@@ -25,6 +25,7 @@ const sources = [
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
   "packages/cli/src/main.ts",
+  "packages/client/test/memory-process.ts",
   "packages/client/test/reading-process.ts",
   "packages/client/test/saving-process.ts",
   "packages/storage/test/examples/check-memory.ts",

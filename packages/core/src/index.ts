@@ -1,6 +1,7 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./lib/error.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./lib/source.ts";
 export { discardSource } from "./lib/discard-source.ts";
+export { ByteQueue } from "./lib/byte-queue.ts";
 
 export {
   formatContentRange,

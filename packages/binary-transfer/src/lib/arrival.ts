@@ -1,7 +1,6 @@
-import { createSha256, SluiceError } from "@sluice/core";
+import { ByteQueue, createSha256, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage";
-import { ByteQueue } from "./byte-queue.ts";
 import { Pace } from "./pace.ts";
 
 /** What an arrival may take. */

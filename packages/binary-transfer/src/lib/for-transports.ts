@@ -2,7 +2,6 @@
 export type { Arrival } from "./arrival.ts";
 export { decodeStreamId, encodeStreamId, streamIdBytes } from "./binary-refs.ts";
 export type { Inbox } from "./inbox.ts";
-export { ByteQueue } from "./byte-queue.ts";
 export type { BinaryTerms, Interleave } from "./negotiation.ts";
 export { discardBytes, type Outbox, type OutgoingBytes, type OutgoingStream } from "./outbox.ts";
 export { Pace } from "./pace.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { SluiceError } from "@sluice/core";
+import { ByteQueue, SluiceError } from "@sluice/core";
 import { diskError } from "./disk-error.ts";
 import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
 import { createWatermark, type Watermark } from "./watermark.ts";
@@ -46,9 +46,8 @@ interface OpenLane extends Lane {
 
 /** Chunks that lie one after the other in the file. */
 interface Block {
-  readonly chunks: Uint8Array[];
+  readonly chunks: ByteQueue;
   readonly start: number;
-  bytes: number;
   readonly releases: (() => void)[];
 }
 
@@ -94,19 +93,19 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     const [first] = queue;
     if (!first) return [];
     let end = first.start;
-    const follows = (block: Block): boolean => block.start === end && ((end += block.bytes), true);
+    const follows = (block: Block): boolean => block.start === end && ((end += block.chunks.bytes), true);
     const stop = queue.findIndex((block) => !follows(block));
     return queue.splice(0, stop < 0 ? queue.length : stop);
   }
 
   async function writeBatch(blocks: readonly Block[]): Promise<void> {
-    const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
+    const bytes = blocks.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
     const { start } = blocks[0] as Block;
     try {
       if (fault !== undefined) return;
       await writeAll(
         handle,
-        blocks.flatMap(({ chunks }) => chunks),
+        blocks.flatMap(({ chunks }) => chunks.take()),
         start,
       );
       mark.add(start, start + bytes);
@@ -156,7 +155,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     function flush(): Promise<void> | void {
       if (!block) return undefined;
       queue.push(block);
-      queuedBytes += block.bytes;
+      queuedBytes += block.chunks.bytes;
       block = undefined;
       writing ??= drain();
       return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
@@ -165,11 +164,11 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     const opened: OpenLane = {
       write(chunk, at, release) {
         if (fault !== undefined) throw fault;
-        block ??= { chunks: [], start: at, bytes: 0, releases: [] };
-        block.chunks.push(chunk);
-        block.bytes += chunk.length;
-        if (release) block.releases.push(release);
-        return block.bytes >= blockBytes ? flush() : undefined;
+        block ??= { chunks: new ByteQueue(), start: at, releases: [] };
+        const isCopied = block.chunks.push(chunk);
+        if (isCopied) release?.();
+        else if (release) block.releases.push(release);
+        return block.chunks.bytes >= blockBytes ? flush() : undefined;
       },
       flush,
       drop() {

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { ByteQueue, SluiceError } from "@sluice/core";
 import { LRUCache } from "lru-cache";
 import type { StreamOptions } from "./stream-options.ts";
 import type { ResourceStream, StreamFacts } from "./stream-resource.ts";
@@ -131,7 +131,7 @@ export function createCache(
           await body.cancel();
           return { facts: found, bytes: entry.bytes, source: "revalidated" as const };
         }
-        const content = new Uint8Array(await new Response(body).arrayBuffer());
+        const content = await collect(body);
         return { facts: found, bytes: content, source: "fetched" as const };
       }).catch((error: unknown) => {
         if (!SluiceError.is(error) || error.code !== "too_large") throw error;
@@ -152,6 +152,17 @@ export function createCache(
       entries.clear();
     },
   };
+}
+
+/** The bytes of a body, in memory of about their number, whatever chunks the server sends. */
+async function collect(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
+  const queue = new ByteQueue();
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return queue.join();
+    queue.push(value);
+  }
 }
 
 /** Somebody who is being answered. */

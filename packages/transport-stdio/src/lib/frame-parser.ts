@@ -1,5 +1,4 @@
-import { ByteQueue } from "@sluice/binary-transfer/client";
-import { SluiceError } from "@sluice/core";
+import { ByteQueue, SluiceError } from "@sluice/core";
 import {
   frameKindOf,
   headerBytes,

@@ -1,3 +1,5 @@
+import { ByteQueue } from "@sluice/core";
+
 /** Chunks on their way into something that takes one at a time. */
 export interface WriteQueue {
   /** A promise means: too much is waiting, give the next one when it resolves. Throws what went wrong before. */
@@ -11,16 +13,14 @@ export function createWriteQueue(
   consume: (chunk: Uint8Array) => Promise<void>,
   maxBytes: number = 512 * 1024,
 ): WriteQueue {
-  let waiting: Uint8Array[] = [];
+  const waiting = new ByteQueue();
   let waitingBytes = 0;
   let running: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 
   async function run(): Promise<void> {
-    while (waiting.length > 0) {
-      const chunks = waiting;
-      waiting = [];
-      for (const chunk of chunks) {
+    while (waiting.bytes > 0) {
+      for (const chunk of waiting.take()) {
         await consume(chunk);
         waitingBytes -= chunk.byteLength;
       }

@@ -1,7 +1,6 @@
-import { SluiceError } from "@sluice/core";
+import { ByteQueue, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import type { Arrival } from "../arrival.ts";
-import { ByteQueue } from "../byte-queue.ts";
 import type { Inbox } from "../inbox.ts";
 import { createTurns } from "../turns.ts";
 import { malformed } from "./part-headers.ts";

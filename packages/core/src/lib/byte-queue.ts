@@ -2,8 +2,8 @@ const smallBytes = 4_096;
 const tailBytes = 16_384;
 
 /**
- * Chunks in order. Small ones are copied together, so that what is held costs about what it counts:
- * a byte that is a view of a large buffer would keep all of it.
+ * Chunks in order, in memory of at most about five times their bytes. It copies chunks below 4 KiB together: a view
+ * of one byte costs hundreds of bytes itself, and keeps the whole buffer that it lies in.
  */
 export class ByteQueue {
   readonly #chunks: Uint8Array[] = [];
@@ -17,14 +17,16 @@ export class ByteQueue {
     return this.#bytes;
   }
 
-  /** Adds a chunk, which belongs to the queue from now on. */
-  push(chunk: Uint8Array): void {
-    if (chunk.length === 0) return;
+  /** Adds a chunk. True: it was copied, and its memory is the caller's again. False: the queue keeps it. */
+  push(chunk: Uint8Array): boolean {
     this.#bytes += chunk.length;
     if (chunk.length >= smallBytes) {
       this.#tail = undefined;
       this.#chunks.push(chunk);
-    } else this.#copy(chunk);
+      return false;
+    }
+    if (chunk.length > 0) this.#copy(chunk);
+    return true;
   }
 
   /** Takes the first chunk. */
@@ -33,6 +35,24 @@ export class ByteQueue {
     if (this.#chunks.length === 0) this.#tail = undefined;
     this.#bytes -= chunk?.length ?? 0;
     return chunk;
+  }
+
+  /** Takes everything as one chunk. */
+  join(): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(this.#bytes);
+    let at = 0;
+    for (const chunk of this.take()) {
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+    return bytes;
+  }
+
+  /** Takes all chunks. */
+  take(): Uint8Array[] {
+    const chunks = this.#chunks.splice(0);
+    this.clear();
+    return chunks;
   }
 
   clear(): void {
