@@ -85,6 +85,60 @@ test("JSON without the resource's name is the protocol, and steers nowhere else"
   await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
 });
 
+const answersOf: Record<string, (id: unknown) => string> = {
+  "another request": () => JSON.stringify({ jsonrpc: "2.0", id: 999, result: { uri } }),
+  "the same number as a text": (id) =>
+    JSON.stringify({ jsonrpc: "2.0", id: String(id), result: { uri } }),
+  "an error of another request": () =>
+    JSON.stringify({ jsonrpc: "2.0", id: 999, error: { code: -32002, message: "gone" } }),
+};
+
+test.each(Object.entries(answersOf))(
+  "an answer to %s is refused at once, in JSON and in events",
+  async (_name, answer) => {
+    for (const asEvents of [false, true]) {
+      await using server = await startRawServer({
+        stream({ id }, res) {
+          res.writeHead(200, {
+            "content-type": asEvents ? "text/event-stream" : "application/json",
+          });
+          // the stream of events stays open
+          if (asEvents) res.write(`data: ${answer(id)}\n\n`);
+          else res.end(answer(id));
+        },
+      });
+      await expect(read(server)).rejects.toMatchObject({
+        code: "protocol",
+        message: expect.stringContaining("another request") as string,
+      });
+    }
+  },
+);
+
+test("an error without an id is the call's own", async () => {
+  await using server = await startRawServer({
+    stream(_request, res) {
+      reply(res, { ..._request, id: null }, { error: { code: -32602, message: "bad" } });
+    },
+  });
+  await expect(read(server)).rejects.toMatchObject({ code: "invalid_argument" });
+});
+
+test("a stream of events that ends without an answer, and without an id to go on from, is an error at once", async () => {
+  const note = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: {} });
+  for (const body of ["", `data: ${note}\n\n`, "data: half an ev"]) {
+    await using server = await startRawServer({
+      stream(_request, res) {
+        res.writeHead(200, { "content-type": "text/event-stream" }).end(body);
+      },
+    });
+    await expect(read(server)).rejects.toMatchObject({
+      code: "interrupted",
+      message: expect.stringContaining("without an answer") as string,
+    });
+  }
+});
+
 test("bytes are taken only when they are named exactly as asked", async () => {
   for (const name of [
     "x://other",

@@ -15,7 +15,7 @@ const uri = "x://a/b.bin";
 function repeat(res: ServerResponse, piece: string, times = Number.POSITIVE_INFINITY): void {
   const { socket } = res;
   if (!socket) return;
-  const many = 10_000;
+  const many = Math.ceil(2 ** 16 / piece.length);
   const block = Buffer.from(piece.repeat(many));
   let left = times;
   const go = (): void => {
@@ -45,7 +45,12 @@ async function take(way: string, handlers: RawHandlers): Promise<Report> {
   const directory = await mkdtemp(join(tmpdir(), "sluice-"));
   const program = inject("programs")["packages/client/test/memory-process.ts"]!;
   try {
-    const { stdout } = await promisify(execFile)(process.execPath, [program, server.url, way, directory]);
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      program,
+      server.url,
+      way,
+      directory,
+    ]);
     return JSON.parse(stdout) as Report;
   } finally {
     await rm(directory, { recursive: true });
@@ -60,6 +65,66 @@ const oneByteChunks: RawHandlers = {
     repeat(res, "1\r\nX\r\n", oneByteCount);
   },
 };
+
+/** Answers to the call itself that never end, and what becomes of them. */
+const endless: Record<string, { readonly handlers: RawHandlers; readonly outcome: RegExp }> = {
+  "a JSON answer": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "200 OK", "application/json", `[${" ".repeat(999)}`),
+    },
+    outcome: /^protocol .* more than 262144 bytes/,
+  },
+  "an event": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "200 OK", "text/event-stream", `data: ${"x".repeat(999)}`),
+    },
+    outcome: /^protocol .* more than 1048576 bytes/,
+  },
+  "a stream of events": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "200 OK", "text/event-stream", `data: ${"x".repeat(990)}\n\n`),
+    },
+    outcome: /^protocol .* more than 1048576 bytes/,
+  },
+  "a challenge": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "401 Unauthorized", "text/plain", "x".repeat(1_000)),
+    },
+    outcome: /^unauthenticated /,
+  },
+  "a refusal": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "403 Forbidden", "application/json", "x".repeat(1_000)),
+    },
+    outcome: /^permission_denied /,
+  },
+  "an error in JSON": {
+    handlers: {
+      stream: (_request, res) =>
+        endlessly(res, "400 Bad Request", "application/json", "1".repeat(1_000)),
+    },
+    outcome: /^protocol .*HTTP 400/,
+  },
+};
+
+function endlessly(res: ServerResponse, status: string, type: string, text: string): void {
+  begin(res, status, type);
+  repeat(res, `${text.length.toString(16)}\r\n${text}\r\n`);
+}
+
+test.each(Object.entries(endless))(
+  "%s that never ends is given up",
+  async (_name, { handlers, outcome }) => {
+    const report = await take("stream", handlers);
+    expect(report.outcome).toMatch(outcome);
+    expect(report.growth).toBeLessThan(100 * mebibyte);
+  },
+);
 
 test.each(["save", "cache"])("to %s, memory follows the bytes and not the chunks", async (way) => {
   const { growth, outcome } = await take(way, oneByteChunks);

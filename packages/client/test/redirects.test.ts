@@ -110,8 +110,12 @@ test("credentials go to the server's own origin when the link is bound, and stay
     }
 });
 
-test("circles and long chains of redirects end", async () => {
-  for (const next of [(at: number) => at, (at: number) => at + 1]) {
+test("circles of redirects and chains of more than two end, each with its own reason", async () => {
+  const chains = [
+    { next: (at: number) => at, reason: "in circles" },
+    { next: (at: number) => at + 1, reason: "more than 2 times" },
+  ];
+  for (const { next, reason } of chains) {
     await using server = await startRawServer({
       stream(request, res) {
         replyUrl(res, request, `${server.origin}/0`);
@@ -121,7 +125,10 @@ test("circles and long chains of redirects end", async () => {
       },
     });
     const client = createRawClient(server.url, withStreaming());
-    await expect(streamResource(client, uri)).rejects.toMatchObject({ code: "protocol" });
+    await expect(streamResource(client, uri)).rejects.toMatchObject({
+      code: "protocol",
+      message: expect.stringContaining(reason) as string,
+    });
     expect(server.seen.filter(({ method }) => method === "GET").length).toBeLessThanOrEqual(3);
   }
 });

@@ -198,6 +198,17 @@ test("servers that share a fetch and an id of a session hear nothing of each oth
   expect(server.seen[2]?.headers.get("authorization")).toBe("Bearer one");
 });
 
+test("an id of any characters is sent back in UTF-8", async () => {
+  const note = event(1, { method: "a" }).replace("e1", "数-é-1");
+  const server = scripted(
+    () => events([note]),
+    () => events([result]),
+  );
+  expect(await (await start(server).call()).text()).toContain("ok");
+  const sent = server.seen[1]?.headers.get("last-event-id") ?? "";
+  expect(Buffer.from(sent, "latin1").toString("utf8")).toBe("数-é-1");
+});
+
 test("an empty id of an event is none to go on behind", async () => {
   const server = scripted(
     () => events([event(1, { method: "a" }), "id:\ndata: {}\n\n"]),

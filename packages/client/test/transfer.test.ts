@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
-import { expect, test } from "vitest";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
 import { withStreaming as withPortableStreaming } from "@sluice/client";
 import { startFileServer, type ServedFile } from "./file-server.ts";
@@ -238,6 +241,19 @@ test("bytes of two versions never meet in a stream", { timeout: 600_000 }, async
     expect(new Set(bytes).size, `break at ${file.breakAfter}`).toBe(1);
     expect(outcome).toMatchObject({ code: "precondition_failed" });
   }
+});
+
+test("a server without ranges that breaks off again and again is not told as a change", async () => {
+  const content = Buffer.alloc(300_000, "x");
+  await using server = await startFileServer({ content, ranges: false, breakAfter: 200_000 });
+  const folder = await mkdtemp(join(tmpdir(), "sluice-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const saving = open(server).then((stream) => stream.saveTo(folder));
+  await expect(saving).rejects.toMatchObject({
+    code: "interrupted",
+    retryable: true,
+    message: expect.stringContaining("gives no ranges") as string,
+  });
 });
 
 test("ranges that lie are refused", async () => {

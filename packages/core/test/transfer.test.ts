@@ -345,6 +345,16 @@ describe("what follows an interruption", () => {
     expect(transfer).toMatchObject({ failure: { code: "precondition_failed" } });
   });
 
+  test("a server without ranges is given up as a broken connection, not as a change", () => {
+    let transfer = after(authorized);
+    while (transfer.state !== "failed")
+      transfer = [whole(10_000_000, '"v1"'), received(100_000), cut, resumed].reduce(
+        advanceTransfer,
+        transfer,
+      );
+    expect(transfer).toMatchObject({ failure: { code: "interrupted" } });
+  });
+
   test("an object without a tag is fetched anew three times", () => {
     let transfer = after(authorized);
     let responses = 0;

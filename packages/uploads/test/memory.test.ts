@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -28,6 +30,21 @@ function send(url: string, mebibytes: number): Promise<number> {
   });
 }
 
+/** Sends so many bytes over HTTP in chunks of one byte; the beginning of the answer. */
+async function sendByteByByte(to: string, count: number): Promise<string> {
+  const { hostname, port, pathname, host } = new URL(to);
+  const socket = connect(Number(port), hostname);
+  socket.write(`PUT ${pathname} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  const answer = once(socket, "data") as Promise<[Buffer]>;
+  const many = Buffer.from("1\r\nX\r\n".repeat(10_000));
+  for (let left = count; left > 0; left -= 10_000)
+    if (!socket.write(many)) await once(socket, "drain");
+  socket.write("0\r\n\r\n");
+  const [beginning] = await answer;
+  socket.destroy();
+  return beginning.toString();
+}
+
 test("memory does not grow with a file, nor by more than a little with each of many", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-memory-"));
   const served = await serveInProcess(root, formatKey(generateKey()));
@@ -53,4 +70,9 @@ test("memory does not grow with a file, nor by more than a little with each of m
   const many = Array.from({ length: deep ? 50 : 8 }, () => send(to, deep ? 64 : 4));
   // buffers of the parser, of the writer and of the hash: 3 MiB each, at most
   expect(await growthDuring(Promise.all(many))).toBeLessThan(48 + 3 * many.length);
+
+  const byteByByte = Array.from({ length: 4 }, () => sendByteByByte(to, MiB));
+  // views of the chunks that wait for storage would take 1.6 GiB
+  expect(await growthDuring(Promise.all(byteByByte))).toBeLessThan(256);
+  for (const answer of byteByByte) expect(await answer).toMatch(/^HTTP\/1\.1 201 /);
 });

@@ -58,8 +58,13 @@ export async function fetchBytes(
     answer.body.cancel();
     const location = headers.get("location") ?? "";
     target = acceptUrl(location, permit.policy, { base: target.url, redirect: true });
-    if (hopsLeft-- === 0 || visited.has(target.url.href))
+    if (visited.has(target.url.href))
       throw new SluiceError("protocol", "client: the server redirects in circles");
+    if (hopsLeft-- === 0)
+      throw new SluiceError(
+        "protocol",
+        `client: the server redirects more than ${permit.hopsLeft} times on the way to the bytes; have it name their address at once`,
+      );
   }
 }
 

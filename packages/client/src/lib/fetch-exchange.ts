@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, tlsFault } from "@sluice/core";
 import type { ByteFlow, Exchange, HopAnswer } from "./exchange.ts";
 
 /** The shape of `fetch` as MCP SDKs call it. */
@@ -20,9 +20,12 @@ export function createFetchExchange(fetch: FetchLike): Exchange {
       });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      throw new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
-        cause: error,
-      });
+      throw (
+        tlsFault("client", url, error) ??
+        new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
+          cause: error,
+        })
+      );
     }
     if (response.type === "opaqueredirect")
       throw new SluiceError(

@@ -1,4 +1,4 @@
-import { parseMediaType, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { HopAnswer } from "./exchange.ts";
 
 /** An HTTP answer that brought no bytes, as an error of ours. The server's words are not in it. */
@@ -12,29 +12,6 @@ export function httpError(what: string, status: number, retryAfterMs?: number): 
 /** `Retry-After` of an answer in milliseconds. */
 export function retryAfterOf(answer: HopAnswer): number | undefined {
   return parseRetryAfter(answer.headers.get("retry-after"), Date.now());
-}
-
-/** The JSON of an answer of at most `maxBytes`; `undefined` when it is something else. The body is spent. */
-export async function readJson(answer: HopAnswer, maxBytes: number): Promise<unknown> {
-  const essence = parseMediaType(answer.headers.get("content-type"))?.essence;
-  if (essence !== "application/json" && essence !== "application/problem+json") {
-    answer.body.cancel();
-    return undefined;
-  }
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  try {
-    await answer.body.pump((chunk) => {
-      bytes += chunk.length;
-      if (bytes > maxBytes)
-        throw new SluiceError("protocol", "client: the server's answer is too long");
-      text += decoder.decode(chunk, { stream: true });
-    });
-    return JSON.parse(text + decoder.decode());
-  } catch {
-    return undefined;
-  }
 }
 
 const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([

@@ -2,7 +2,7 @@ import { lookup as systemLookup } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
-import { SluiceError } from "@sluice/core";
+import { SluiceError, tlsFault } from "@sluice/core";
 import type { Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 import { flowOf } from "./http-flow.ts";
 import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
@@ -97,12 +97,13 @@ function limitConnect(socket: Socket, secure: boolean, connectMs: number): void 
 }
 
 function unreachable(url: URL, error: NodeJS.ErrnoException): SluiceError {
-  const malformed = error.code?.startsWith("HPE_");
-  return malformed
-    ? new SluiceError("protocol", `client: ${url.origin} sent malformed HTTP`, { cause: error })
-    : new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
-        cause: error,
-      });
+  const cause = { cause: error };
+  if (error.code?.startsWith("HPE_"))
+    return new SluiceError("protocol", `client: ${url.origin} sent malformed HTTP`, cause);
+  return (
+    tlsFault("client", url, error) ??
+    new SluiceError("unavailable", `client: ${url.origin} could not be reached`, cause)
+  );
 }
 
 function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {

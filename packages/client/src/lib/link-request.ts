@@ -1,4 +1,4 @@
-import { parseMediaType, parseRetryAfter, SluiceError } from "@sluice/core";
+import { parseMediaType, parseRetryAfter, SluiceError, tlsFault } from "@sluice/core";
 import type { FetchLike } from "./fetch-exchange.ts";
 import { httpError } from "./http-error.ts";
 import { streamLink } from "./stream-link.ts";
@@ -59,7 +59,7 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
 
   async function send(init: RequestInit, lastEventId: string | undefined): Promise<Response> {
     const sent = new Headers(headers);
-    if (lastEventId !== undefined) sent.set("last-event-id", lastEventId);
+    if (lastEventId !== undefined) sent.set("last-event-id", utf8FieldOf(lastEventId));
     if (init.body !== undefined) sent.set("content-type", "application/json");
     const late = new AbortController();
     const timer = setTimeout(
@@ -78,9 +78,12 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
     } catch (error) {
       signal.throwIfAborted();
       if (SluiceError.is(error)) throw error;
-      throw new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
-        cause: error,
-      });
+      throw (
+        tlsFault("client", url, error) ??
+        new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
+          cause: error,
+        })
+      );
     } finally {
       clearTimeout(timer);
     }
@@ -97,6 +100,11 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
     },
     fail,
   };
+}
+
+/** A text as a field value in UTF-8, as HTML section 9.2.4 has it: `Headers` takes one character for each byte. */
+function utf8FieldOf(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }
 
 async function bodyOf(response: Response): Promise<Body> {

@@ -93,7 +93,8 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     const [first] = queue;
     if (!first) return [];
     let end = first.start;
-    const follows = (block: Block): boolean => block.start === end && ((end += block.chunks.bytes), true);
+    const follows = (block: Block): boolean =>
+      block.start === end && ((end += block.chunks.bytes), true);
     const stop = queue.findIndex((block) => !follows(block));
     return queue.splice(0, stop < 0 ? queue.length : stop);
   }

@@ -116,11 +116,13 @@ export function createReceiver(
       throw error;
     }
     const facts = { ...(size !== undefined && { size }), ...(etag !== undefined && { etag }) };
+    const { receivedBytes, etag: keptTag } = transfer;
+    const isRangeless = start < receivedBytes && etag !== undefined && etag === keptTag;
     advance({ type: "response", start, ...facts });
     if (transfer.state === "receiving") current = latest = next;
     else {
       next.answer.body.cancel();
-      fault = undefined;
+      fault = isRangeless ? rangeless() : undefined;
     }
   }
 
@@ -195,6 +197,13 @@ export function createReceiver(
       cause: fault,
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
+  }
+
+  function rangeless(): SluiceError {
+    return new SluiceError(
+      "interrupted",
+      `client: ${JSON.stringify(uri)} broke off again and again, and the server gives no ranges to go on from; try again on a better connection`,
+    );
   }
 
   /** The rest cannot be had, and what went out cannot be taken back. */

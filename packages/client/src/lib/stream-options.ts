@@ -15,7 +15,10 @@ export interface StreamOptions {
    * with one open label `https://*.blob.core.windows.net`. They never see credentials.
    */
   readonly trustedOrigins?: readonly string[];
-  /** `any-public-https` also follows redirects to every HTTPS origin at a public address. Default `trusted`. */
+  /**
+   * `any-public-https` also follows redirects to every HTTPS origin at a public address. Default: `trusted`. At most
+   * two redirects follow each other on the way from a URL to its bytes; a third is `protocol`.
+   */
   readonly redirects?: "trusted" | "any-public-https";
   /** Refuse a resource without a SHA-256 to check the bytes against. */
   readonly requireDigest?: boolean;

@@ -2,10 +2,10 @@ import { parseMediaType, SluiceError } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "./exchange.ts";
 import { createFetchExchange, type FetchLike } from "./fetch-exchange.ts";
-import { httpError, readJson, retryAfterOf } from "./http-error.ts";
+import { httpError, retryAfterOf } from "./http-error.ts";
 import type { Credentials } from "./hop-headers.ts";
-import { streamOf } from "./flow-stream.ts";
 import { outgoingCall } from "./outgoing-call.ts";
+import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
 import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
@@ -54,8 +54,8 @@ async function divert(
   const headers = Object.fromEntries(new Headers(init.headers));
   const kept = { exchange, credentials: readCredentials(url, headers) };
   try {
-    const answer = await withDeadline(call, init.signal, (signal) =>
-      exchange({
+    return await withDeadline(call, init.signal, async (signal) => {
+      const answer = await exchange({
         method: "POST",
         url,
         // SDK servers of the legacy era refuse unless both standard types are named
@@ -68,25 +68,24 @@ async function divert(
         signal,
         reach: "any",
         connectMs: call.connectMs,
-      }),
-    );
-    const { status, address } = answer;
-    const settled = await settle(answer, request);
-    const { response, ...rest } = settled;
-    call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
-    return response;
+      });
+      const { status, address } = answer;
+      const { response, ...rest } = await settle(answer, request);
+      call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
+      return response;
+    });
   } catch (error) {
     if (SluiceError.is(error)) call.answer = { ...kept, status: 0, failure: error };
     throw error;
   }
 }
 
-/** Bounds the wait for headers. The transport's signal ends that wait only: the bytes outlive the request. */
+/** Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that wait only: the bytes outlive the request. */
 async function withDeadline(
   call: StreamCall,
   outer: AbortSignal | null | undefined,
-  run: (signal: AbortSignal) => Promise<HopAnswer>,
-): Promise<HopAnswer> {
+  run: (signal: AbortSignal) => Promise<Response>,
+): Promise<Response> {
   const opening = new AbortController();
   const abort = (): void => opening.abort(outer?.reason);
   if (outer?.aborted) abort();
@@ -129,15 +128,32 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
   // the name of the resource beside the bytes is what makes them bytes, whatever their type
   if (ok && headers.has(RESOURCE_URI_HEADER))
     return { direct: answer, response: placeholder(request) };
-  if (status === 401 || status === 403) return { response: pass(answer) };
-  if (ok && !coded && (essence === "application/json" || essence === "text/event-stream"))
-    return { response: pass(answer) };
+  if (status === 401 || status === 403)
+    return { response: respond(answer, await readBeginning(body)) };
   const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
+  const asked = { what, id: request.id };
   if (!ok) {
-    const retryAfterMs = retryAfterOf(answer);
-    const message = await readJson(answer, 65_536);
-    if (isErrorFor(message, request.id)) return { response: Response.json(message) };
-    return { failure: httpError(what, status, retryAfterMs), response: placeholder(request) };
+    const failure = httpError(what, status, retryAfterOf(answer));
+    if (essence === "application/json" || essence === "application/problem+json") {
+      try {
+        // a refusal in JSON-RPC says more than its status
+        const text = answerIn(await readMessage(body, asked), asked);
+        return { response: respond({ status: 200, headers }, text) };
+      } catch (error) {
+        if (!SluiceError.is(error)) throw error;
+      }
+    }
+    body.cancel();
+    return { failure, response: placeholder(request) };
+  }
+  if (!coded && essence === "application/json")
+    return { response: respond(answer, answerIn(await readMessage(body, asked), asked)) };
+  if (!coded && essence === "text/event-stream") {
+    const { call } = request;
+    const events = watchEvents(body, asked, (failure) => {
+      if (call.answer) call.answer = { ...call.answer, failure };
+    });
+    return { response: respond(answer, events) };
   }
   body.cancel();
   const failure = new SluiceError(
@@ -154,15 +170,15 @@ function placeholder({ id, call }: DivertedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }
 
-function pass({ status, headers, body }: HopAnswer): Response {
-  const empty = status === 204 || status === 205;
-  if (empty) body.cancel();
-  return new Response(empty ? null : streamOf(body), { status, headers });
-}
-
-function isErrorFor(message: unknown, id: unknown): boolean {
-  const { error, id: answered } = (message ?? {}) as { error?: unknown; id?: unknown };
-  return typeof error === "object" && error !== null && (answered === id || answered === null);
+/** An answer for the SDK, with a body that was read or is watched. */
+function respond(
+  { status, headers }: Pick<HopAnswer, "status" | "headers">,
+  body: string | ReadableStream<Uint8Array>,
+): Response {
+  const kept = new Headers(headers);
+  // of the body that came
+  for (const name of ["content-length", "content-encoding"]) kept.delete(name);
+  return new Response(body, { status, headers: kept });
 }
 
 function parseJson(text: string): unknown {

@@ -7,7 +7,7 @@ const tailBytes = 16_384;
  */
 export class ByteQueue {
   readonly #chunks: Uint8Array[] = [];
-  /** Buffer of the last chunk while it has room, and how much of it is filled. */
+  /** Memory of the last chunk while it has room, and how much of it is filled. */
   #tail: Uint8Array | undefined;
   #filled = 0;
   #bytes = 0;

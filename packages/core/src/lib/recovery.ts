@@ -8,7 +8,9 @@ export type Interruption =
   /** An HTTP status other than 200 and 206, with its `Retry-After` where there was one. */
   | { readonly kind: "status"; readonly status: number; readonly retryAfterMs?: number }
   /** The answer belongs to another version than the kept bytes, or to another place in it. */
-  | { readonly kind: "changed" };
+  | { readonly kind: "changed" }
+  /** The whole object came where its rest was asked for, in the same version: the server gives no ranges. */
+  | { readonly kind: "rangeless" };
 
 /** What to do about an interruption. */
 export interface Recovery {
@@ -58,9 +60,9 @@ export function planRecovery(
   const cure =
     reason.kind === "status"
       ? cureOf(reason.status)
-      : reason.kind === "changed"
-        ? "restart"
-        : "retry";
+      : reason.kind === "network"
+        ? "retry"
+        : "restart";
   const code = codeOf(reason);
   const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
   const failure = { code, ...(retryAfterMs !== undefined && { retryAfterMs }) };
@@ -111,8 +113,8 @@ function cureOf(status: number): Recovery["action"] | undefined {
 }
 
 function codeOf(reason: Interruption): SluiceErrorCode {
-  if (reason.kind === "network") return "interrupted";
   if (reason.kind === "changed") return "precondition_failed";
+  if (reason.kind !== "status") return "interrupted";
   return codes.get(reason.status) ?? (reason.status >= 500 ? "unavailable" : "protocol");
 }
 

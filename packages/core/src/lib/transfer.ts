@@ -142,9 +142,9 @@ function respond(facts: TransferProgress, event: ResponseEvent): Transfer {
     return { ...facts, state: "receiving", ...(known !== undefined && { size: known }) };
   }
   if (start !== 0) return interrupt(facts, { kind: "changed" }, 0);
-  // the whole object although a part was asked for: the server has no ranges, or another version
   if (receivedBytes > 0) {
-    const plan = planRecovery(facts, { kind: "changed" }, 0);
+    const isSame = etag !== undefined && event.etag === etag;
+    const plan = planRecovery(facts, { kind: isSame ? "rangeless" : "changed" }, 0);
     if ("failure" in plan) return fail(facts, plan.failure);
     return begin({ ...facts, tries: plan.tries }, event);
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { PeerWatch } from "@sluice/binary-transfer/client";
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
 import type { OpenSocket } from "./socket-port.ts";
 import { sendFrame } from "./send-frame.ts";
@@ -121,5 +121,6 @@ function unreachable(url: URL, cause: Error): SluiceError {
   const isAnswered = !("code" in cause);
   return isAnswered
     ? new SluiceError("protocol", `ws: ${url.host} does not speak MCP over WebSocket`, { cause })
-    : new SluiceError("unavailable", `ws: ${url.host} could not be reached`, { cause });
+    : (tlsFault("ws", url, cause) ??
+        new SluiceError("unavailable", `ws: ${url.host} could not be reached`, { cause }));
 }

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, tlsFault } from "@sluice/core";
 import { createAnswerText } from "./answer-json.ts";
 import { answerMsOf, type Outgoing, type Sender, type SenderRequest } from "./sender.ts";
 
@@ -46,9 +46,12 @@ export function createFetchSender(fetch: FetchLike): Sender {
       } catch (error) {
         if (signal.aborted) throw signal.reason;
         if (SluiceError.is(error)) throw error;
-        throw new SluiceError("interrupted", `uploads: ${url.origin} could not be reached`, {
-          cause: error,
-        });
+        throw (
+          tlsFault("uploads", url, error) ??
+          new SluiceError("interrupted", `uploads: ${url.origin} could not be reached`, {
+            cause: error,
+          })
+        );
       } finally {
         clearTimeout(timer);
       }

@@ -6,7 +6,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { createPublicLookup, ensurePublic, headersOf } from "@sluice/client/node";
-import { SluiceError } from "@sluice/core";
+import { SluiceError, tlsFault } from "@sluice/core";
 import { createAnswerText } from "./answer-json.ts";
 import { writeBody } from "./write-body.ts";
 import { watchProgress } from "./progress-watch.ts";
@@ -208,5 +208,6 @@ function faultOf(url: URL, connected: boolean, cause?: NodeJS.ErrnoException): S
     return new SluiceError("protocol", `uploads: ${url.origin} sent malformed HTTP`, { cause });
   return connected
     ? new SluiceError("interrupted", `uploads: the connection to ${url.origin} broke`, { cause })
-    : new SluiceError("unavailable", `uploads: ${url.origin} could not be reached`, { cause });
+    : (tlsFault("uploads", url, cause) ??
+        new SluiceError("unavailable", `uploads: ${url.origin} could not be reached`, { cause }));
 }

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import type { ByteFlow } from "../src/lib/exchange.ts";
+import { watchEvents } from "../src/lib/rpc-answer.ts";
+
+function flowOf(...texts: readonly string[]): ByteFlow {
+  return {
+    async pump(take) {
+      for (const text of texts) await take(new TextEncoder().encode(text));
+    },
+    cancel() {},
+  };
+}
+
+async function watched(...texts: readonly string[]): Promise<{ text: string; faults: string[] }> {
+  const faults: string[] = [];
+  const call = { what: "a call", id: 1 };
+  const body = watchEvents(flowOf(...texts), call, ({ code }) => void faults.push(code));
+  return { text: await new Response(body).text(), faults };
+}
+
+test("events go through to the answer as they came, however they are cut", async () => {
+  const events =
+    'retry: 5\n\ndata: {"method":"notifications/progress"}\n\ndata: {"id":1,"result":{}}\n\n';
+  for (let at = 1; at < events.length; at++)
+    expect(await watched(events.slice(0, at), events.slice(at))).toEqual({
+      text: events,
+      faults: [],
+    });
+});
+
+test("a stream with the id of an event ends as it is: an SDK goes on with it elsewhere", async () => {
+  expect(await watched("id: 7\ndata:\n\n")).toEqual({ text: "id: 7\ndata:\n\n", faults: [] });
+});
+
+test("in place of an answer that cannot come any more there is an error for the call", async () => {
+  const { text, faults } = await watched('data: {"id":2,"result":{}}\n\n');
+  expect(faults).toEqual(["protocol"]);
+  expect(text).not.toContain('"id":2');
+  expect(text).toMatch(/^\n\ndata: \{"jsonrpc":"2\.0","id":1,"error":\{"code":-32000,/);
+});
