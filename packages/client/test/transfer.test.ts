@@ -244,7 +244,6 @@ test("bytes of two versions never meet in a stream", { timeout: 600_000 }, async
 });
 
 test("a server without ranges that breaks off again and again is not told as a change", async () => {
-  const content = Buffer.alloc(300_000, "x");
   await using server = await startFileServer({ content, ranges: false, breakAfter: 200_000 });
   const folder = await mkdtemp(join(tmpdir(), "sluice-"));
   onTestFinished(() => rm(folder, { recursive: true }));

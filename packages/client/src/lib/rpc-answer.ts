@@ -88,27 +88,29 @@ export function watchEvents(
     },
   });
 
+  function end(controller: ReadableStreamDefaultController<Uint8Array>, error: SluiceError): void {
+    reader.cancel().catch(() => {});
+    fail(error);
+    controller.enqueue(errorEvent(call, error));
+    controller.close();
+  }
+
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const end = (error: SluiceError): void => {
-          reader.cancel().catch(() => {});
-          fail(error);
-          controller.enqueue(errorEvent(call, error));
-          controller.close();
-        };
         let value: Uint8Array | undefined;
         try {
           ({ value } = await reader.read());
         } catch (error) {
-          if (!isAnswered && !mayGoOn && SluiceError.is(error)) return end(error);
+          if (!isAnswered && !mayGoOn && SluiceError.is(error)) return end(controller, error);
           throw error;
         }
-        if (!value) return isAnswered || mayGoOn ? controller.close() : end(unanswered(call));
+        if (!value)
+          return isAnswered || mayGoOn ? controller.close() : end(controller, unanswered(call));
         bytes += value.length;
-        if (bytes > maxEventBytes) return end(tooLong(call.what, maxEventBytes));
+        if (bytes > maxEventBytes) return end(controller, tooLong(call.what, maxEventBytes));
         parser.feed(decoder.decode(value, { stream: true }));
-        if (isForeign && !isAnswered) return end(foreign(call));
+        if (isForeign && !isAnswered) return end(controller, foreign(call));
         return controller.enqueue(value);
       },
       cancel: (reason) => reader.cancel(reason),
