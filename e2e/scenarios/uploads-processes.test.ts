@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { formatKey, generateKey } from "@sluice/core";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startProgram, type Program } from "../bed/program.ts";
 import type { ServeUploadsHello, ServeUploadsSettings } from "../bed/programs/serve-uploads.ts";
 import { createRandom } from "../bed/random.ts";
@@ -14,6 +15,7 @@ import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const moves = isDeep ? 40 : 1;
 const kills = isDeep ? 6 : 0;
+const madeUp = isDeep ? 3_000 : 60;
 if (!isDeep) console.log("uploads in many processes: killed ones are for SLUICE_DEEP=1");
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 });
 
@@ -87,6 +89,33 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
       expect(await finishAt((round + 1) % 2, location, bytes)).toBe(sent.length);
       sending.destroy();
     }
+  });
+
+  test("a slot with the id of a file of another slot, or one that is made up, ends no upload in any of three processes and leaves nothing in Redis", async () => {
+    const third = await start();
+    served.push(third);
+    onTestFinished(async () => {
+      served.splice(served.indexOf(third), 1);
+      await third[Symbol.asyncDispose]();
+    });
+    const bytes = randomBytes(100_000);
+    const { location, sending } = await beginAt(0, slot(), bytes.length, bytes.subarray(0, 50_000));
+    const answered = new Promise<number>((resolve) =>
+      sending.on("response", ({ statusCode = 0 }) => resolve(statusCode)),
+    );
+    const foreign = slot();
+    const commander = new Redis({ path: redis.path });
+    onTestFinished(() => commander.disconnect());
+    const keys = await commander.dbsize();
+    const fileId = location.split("/").at(-1)!;
+    for (let n = 0; n < madeUp; n++) {
+      const id = n % 10 === 0 ? fileId : randomBytes(24).toString("base64url");
+      for (const method of ["HEAD", "DELETE"])
+        expect((await fetch(at(n % 3, `${foreign}/${id}`), { method })).status).toBe(404);
+    }
+    expect(await commander.dbsize()).toBeLessThanOrEqual(keys);
+    sending.end(bytes.subarray(50_000));
+    expect(await answered).toBe(201);
   });
 
   test("while Redis hangs nothing is taken, and afterwards uploads go on", async () => {

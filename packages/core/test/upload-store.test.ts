@@ -27,6 +27,21 @@ describe("the rules of an upload store", () => {
   );
 });
 
+test("files that were released make room at once, and their last writers are known for a while", async () => {
+  const store = createMemoryUploadStore();
+  const lease = { now, until: now + 1_000 };
+  let last = 0;
+  for (let n = 0; n < 100_001; n++) {
+    const { writer, outcome } = await store.claim(`${n}`, lease);
+    expect(outcome).toBe("held");
+    ({ writer: last } = await store.claim(`${n}`, lease));
+    await store.release(`${n}`, last);
+    await store.release(`${n}`, writer);
+  }
+  expect(await store.renew("100000", last, lease)).toBe("lost");
+  expect((await store.claim("100000", lease)).writer).toBeGreaterThan(last);
+});
+
 test("a store that is full of live writers takes no other, until their time is over", async () => {
   const store = createMemoryUploadStore();
   const lease = { now, until: now + 1_000 };

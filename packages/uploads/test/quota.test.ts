@@ -36,6 +36,54 @@ test("of many that one user sends at once four are read, and places come back", 
   expect((await put(server.slot().url, noise(100))).status).toBe(201);
 });
 
+test("of the requests of one user that wait for a file 16 are served, and those of others go on", async () => {
+  const store = createMemoryUploadStore();
+  let letGo = (): void => {};
+  const gate = new Promise<void>((resolve) => void (letGo = resolve));
+  let isStuck = false;
+  let asking = 0;
+  const server = await startUploadServer({
+    uploads: {
+      store: {
+        ...store,
+        async claim(fileId, lease) {
+          if (isStuck) await gate;
+          return store.claim(fileId, lease);
+        },
+        async enter(owner, ...rest) {
+          const hasPlace = await store.enter(owner, ...rest);
+          if (isStuck && hasPlace) asking += 1;
+          return hasPlace;
+        },
+      },
+    },
+  });
+  const begin = async (name: string): Promise<string> => {
+    const slot = server.uploads.reserve(
+      { ...alice, subject: name },
+      { accept: [], maxBytes: 1_000, maxFiles: 1 },
+    );
+    const headers = { ...bearer(name), "upload-complete": "?0" };
+    const answer = await fetch(slot.url, { method: "POST", headers });
+    return answer.headers.get("location")!;
+  };
+  const look = (name: string, location: string): Promise<Response> =>
+    fetch(location, { method: "HEAD", headers: bearer(name) });
+  const files = await Promise.all(Array.from({ length: 4 }, () => begin("alice")));
+  const other = await begin("bob");
+  isStuck = true;
+  const sent = Array.from({ length: 16 }, (_, n) => look("alice", files[n % 4]!));
+  await expect.poll(() => asking).toBe(16);
+  const over = await look("alice", files[0]!);
+  expect([over.status, over.headers.get("retry-after")]).toEqual([429, "1"]);
+  isStuck = false;
+  expect((await look("bob", other)).status).toBe(204);
+  letGo();
+  const statuses = (await Promise.all(sent)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 429)).toEqual([]);
+  expect((await look("alice", files[0]!)).status).toBe(204);
+});
+
 test("the requests of a user count with all others of that user", async () => {
   const counted: string[] = [];
   const perPrincipal = {

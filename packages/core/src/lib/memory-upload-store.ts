@@ -17,6 +17,8 @@ interface CountedFile {
 
 interface Writers {
   newest: number;
+  /** The newest has released the file, and its number is one that no writer has. */
+  isReleased: boolean;
   holder: { readonly writer: number; readonly until: number } | undefined;
 }
 
@@ -24,6 +26,8 @@ interface Writers {
 export function createMemoryUploadStore(): UploadStore {
   const accounts = new Map<string, Account>();
   const writers = createExpiringMap<Writers>(maxWriters);
+  /** By file, the number that the next writer is above. Files that are free take no room from the others. */
+  const released = new Map<string, number>();
   let sweptAt = -Infinity;
 
   function forgetOver(owner: string, { places, files }: Account, now: number): void {
@@ -52,8 +56,14 @@ export function createMemoryUploadStore(): UploadStore {
     return "held";
   }
 
+  function writersOf(fileId: string, now: number): Writers | undefined {
+    const newest = released.get(fileId);
+    const free = newest === undefined ? newest : { newest, isReleased: true, holder: undefined };
+    return writers.get(fileId, now) ?? free;
+  }
+
   function keep(fileId: string, found: Writers, lease: UploadLease): void {
-    if (writers.set(fileId, found, expiryOf(found, lease))) return;
+    if (writers.set(fileId, found, expiryOf(found, lease))) return void released.delete(fileId);
     throw new SluiceError("unavailable", "upload store: full of live writers; try again later", {
       retryAfterMs: 1_000,
     });
@@ -101,17 +111,19 @@ export function createMemoryUploadStore(): UploadStore {
     },
     async claim(fileId, lease) {
       const { now } = lease;
-      const found = writers.get(fileId, now) ?? { newest: 0, holder: undefined };
+      const found = writersOf(fileId, now) ?? { newest: 0, isReleased: true, holder: undefined };
       // also higher than those of writers that were forgotten
       const writer = Math.max(found.newest + 1, now);
       keep(fileId, found, lease);
       found.newest = writer;
+      found.isReleased = false;
       const outcome = outcomeFor(found, writer, lease);
       return { writer, outcome: outcome === "held" ? outcome : "waiting" };
     },
     async renew(fileId, writer, lease) {
-      const found = writers.get(fileId, lease.now) ?? { newest: writer, holder: undefined };
-      found.newest = Math.max(found.newest, writer);
+      const known = writersOf(fileId, lease.now);
+      const found = known ?? { newest: writer, isReleased: false, holder: undefined };
+      if (writer > found.newest) Object.assign(found, { newest: writer, isReleased: false });
       const outcome = outcomeFor(found, writer, lease);
       if (outcome === "held" || outcome === "waiting") keep(fileId, found, lease);
       return outcome;
@@ -120,13 +132,19 @@ export function createMemoryUploadStore(): UploadStore {
       const found = writers.get(fileId, -Infinity);
       if (!found) return;
       if (found.holder?.writer === writer) found.holder = undefined;
-      // a number that nobody has
-      if (found.newest === writer) found.newest += 1;
+      if (found.newest === writer) Object.assign(found, { newest: writer + 1, isReleased: true });
+      if (found.holder || !found.isReleased) return;
+      writers.delete(fileId);
+      released.set(fileId, found.newest);
+      const [oldest = fileId] = released.keys();
+      if (released.size > maxReleased) released.delete(oldest);
     },
   };
 }
 
 const maxWriters = 100_000;
+/** Files whose last writers are known after their release, the oldest of which are forgotten first. */
+const maxReleased = 10_000;
 const sweepPauseMs = 60_000;
 /** Who comes late is known for so long still. */
 const lateMs = 60_000;

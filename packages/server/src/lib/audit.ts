@@ -66,8 +66,8 @@ export interface AuditRecord {
   /** Bytes of the resource handed over, or left to a proxy to send; with `upload`, bytes that were received or confirmed. */
   readonly bytes: number;
   readonly durationMs: number;
-  /** With `upload`: which step it was. */
-  readonly step?: "reserve" | "receive" | "confirm" | "discard";
+  /** With `upload`: which step it was. `inspect`, a look at how far it is, is recorded only where it was refused. */
+  readonly step?: "reserve" | "receive" | "inspect" | "confirm" | "discard";
   /** Absent for `download` and `upload`, which do not know. */
   readonly era?: Era;
   /** How the bytes travel. */

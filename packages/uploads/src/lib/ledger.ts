@@ -7,6 +7,11 @@ import type { UploadQuota } from "./uploads-options.ts";
 export interface Ledger {
   /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
   enter(owner: string): Promise<() => Promise<void>>;
+  /**
+   * Takes one of the places for requests about a file that have no body, of which there are four times as many; gives
+   * the function that gives it back. Throws `throttled`.
+   */
+  ask(owner: string): Promise<() => Promise<void>>;
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
   hold(owner: string, fileId: string, bytes: number): Promise<void>;
   /** The file is no longer under way, and kept with as many bytes. Never rejects. */
@@ -58,23 +63,33 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
     await stop?.();
   };
 
+  async function takePlace(
+    account: string,
+    { places, what }: { readonly places: number; readonly what: string },
+  ): Promise<() => Promise<void>> {
+    const place = newId();
+    const enter = (): Promise<boolean> =>
+      store.enter(account, place, { ...leaseOf(underWayMs), places });
+    if (!(await enter()))
+      throw new SluiceError(
+        "throttled",
+        `uploads: ${places} ${what} at the same time are the most`,
+        {
+          retryAfterMs: 1_000,
+        },
+      );
+    const stop = prolong(enter);
+    return async () => {
+      await stop();
+      await store.leave(account, place).catch(onError);
+    };
+  }
+
   return {
-    async enter(owner) {
-      const place = newId();
-      const enter = (): Promise<boolean> =>
-        store.enter(owner, place, { ...leaseOf(underWayMs), places: concurrent });
-      if (!(await enter()))
-        throw new SluiceError(
-          "throttled",
-          `uploads: ${concurrent} uploads at the same time are the most`,
-          { retryAfterMs: 1_000 },
-        );
-      const stop = prolong(enter);
-      return async () => {
-        await stop();
-        await store.leave(owner, place).catch(onError);
-      };
-    },
+    enter: (owner) => takePlace(owner, { places: concurrent, what: "uploads" }),
+    // an account of its own: an upload that stalls must not keep its owner from going on with it
+    ask: (owner) =>
+      takePlace(`${owner}.asking`, { places: 4 * concurrent, what: "questions about uploads" }),
     async hold(owner, fileId, bytes) {
       const hold = (): Promise<boolean> =>
         store.hold(owner, fileId, { ...leaseOf(underWayMs), bytes, maxFiles, maxBytes });

@@ -3,7 +3,7 @@ import { createPartAppender } from "./append-parts.ts";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { assembleFile, removeFile } from "./assemble-file.ts";
 import { createKindDetector, type KindDetector } from "./detect-kind.ts";
-import { folderOf, planKey, recordKey, uploadPrefix } from "./layout.ts";
+import { folderOf, planKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
 import { newId } from "./random-id.ts";
 import { ensureSize } from "./raw-upload.ts";
 import type { FilePlan, FileRecord } from "./records.ts";
@@ -30,6 +30,25 @@ export interface FileProgress {
 
 /** Files of a slot that were begun and left, beside as many as it takes. */
 const spareFiles = 4;
+
+/**
+ * Rejects with `not_found` when the slot has no file of that id. To be asked before the file's turn is taken, which
+ * ends the request that has it: an id that is made up, or of another slot, costs one listing.
+ */
+export async function ensureFile(
+  { storage }: UploadsParts,
+  slot: OpenSlot,
+  fileId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const folder = folderOf(slot);
+  const infos = await listAll(storage, uploadPrefix(slot.uploadId), signal);
+  const isThere = infos
+    .map(readObject)
+    // the folder names the owner as well as the upload
+    .some((object) => object?.folder === folder && "fileId" in object && object.fileId === fileId);
+  if (!isThere) throw noFile();
+}
 
 /** Begins a file, with its first bytes or without any (§4.2). */
 export async function createResumable(
@@ -223,7 +242,7 @@ async function progressOf(
       ? undefined
       : await recordOf(storage, folder, state.places, fileId, signal);
   if (record) return { fileId, offset: record.size, length: record.size, record };
-  if (!begun) throw new SluiceError("not_found", "uploads: there is no such file");
+  if (!begun) throw noFile();
   const { length } = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
   return { fileId, offset: begun.offset, ...(length !== undefined && { length }) };
 }
@@ -264,6 +283,10 @@ const finalCodes: ReadonlySet<string> = new Set([
   "corrupt",
   "permission_denied",
 ]);
+
+function noFile(): SluiceError {
+  return new SluiceError("not_found", "uploads: there is no such file");
+}
 
 function inconsistent(): SluiceError {
   return new SluiceError("invalid_argument", "uploads: the lengths that were said do not agree");

@@ -21,6 +21,7 @@ import {
   appendResumable,
   cancelResumable,
   createResumable,
+  ensureFile,
   inspectResumable,
 } from "./resumable-upload.ts";
 import { ownerOf, tagOfOwner, type PresentedSlot } from "./slot-token.ts";
@@ -43,7 +44,7 @@ interface Visit {
 
 /**
  * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin →
- * token → bearer → principal → rate → quota → headers → body. What is refused leaves nothing in storage.
+ * token → bearer → principal → rate → file → quota → headers → body. What is refused leaves nothing in storage.
  */
 export function createUploadRoute(
   parts: UploadsParts,
@@ -120,6 +121,7 @@ export function createUploadRoute(
     const isGone = code === "interrupted" || request.signal?.aborted === true;
     const outcome = isGone ? "aborted" : isOurs ? "failed" : "denied";
     entry?.end(outcome, { reason: code, bytes: received });
+    if (!entry && slot && outcome === "denied") recordInspection(parts, slot, code);
     if (outcome === "failed") host.onError(error);
     if (parts.leaving.aborted)
       return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
@@ -140,10 +142,17 @@ const slotMethods = ["POST", "PUT", "GET"];
 const fileMethods = ["HEAD", "PATCH", "DELETE"];
 const faults: ReadonlySet<string> = new Set(["internal", "unavailable", "no_space"]);
 
-/** What is recorded of a request; looking is not. */
+/** What is recorded of a request; looking is not, unless it is refused. */
 function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
   if (method === "DELETE") return "discard";
   return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
+}
+
+/** Records that a look at a slot, or at a file through it, was refused. */
+function recordInspection({ host }: UploadsParts, slot: PresentedSlot, reason: string): void {
+  const principal = tagOfOwner(slot.owner);
+  const facts = { action: "upload", step: "inspect", grant: slot.uploadId, principal } as const;
+  host.beginAudit(facts).end("denied", { reason });
 }
 
 /** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
@@ -178,13 +187,20 @@ async function serve(
 ): Promise<Reply> {
   const { request, slot, fileId, signal } = visit;
   if (fileId === undefined && request.method === "GET") return overview(parts, visit);
-  if (fileId !== undefined && request.method === "HEAD")
-    return offsetReply(slot, await inspectResumable(parts, slot, fileId, signal));
-  if (fileId !== undefined && request.method === "DELETE") {
-    await cancelResumable(parts, slot, fileId, signal);
-    return { status: 204, headers: ["Cache-Control", "no-store"] };
+  if (fileId !== undefined) await ensureFile(parts, slot, fileId, signal);
+  const { ledger } = parts;
+  if (fileId !== undefined && request.method !== "PATCH") {
+    const leave = await ledger.ask(slot.owner);
+    try {
+      if (request.method === "HEAD")
+        return offsetReply(slot, await inspectResumable(parts, slot, fileId, signal));
+      await cancelResumable(parts, slot, fileId, signal);
+      return { status: 204, headers: ["Cache-Control", "no-store"] };
+    } finally {
+      await leave();
+    }
   }
-  const leave = await parts.ledger.enter(slot.owner);
+  const leave = await ledger.enter(slot.owner);
   try {
     const facts = readFacts(request);
     const { body } = request;
