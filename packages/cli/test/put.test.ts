@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -42,6 +42,11 @@ test("files arrive byte for byte under their names, and nothing is replaced", as
   expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
   expect([status, stdout]).toEqual([0, "big.bin\nnote.txt\n"]);
   expect(big.equals(await readFile(join(inbox, "big.bin")))).toBe(true);
+  // while it waited it was for its owner only; a saved file is like any other
+  const modes = await Promise.all(
+    [join(inbox, "big.bin"), join(root, "big.bin")].map(async (path) => (await stat(path)).mode),
+  );
+  expect(modes[0]).toBe(modes[1]);
   const again = await put([served.url, "note.txt", "--json"]);
   expect(JSON.parse(again.stdout)).toMatchObject({
     files: [{ name: "note.txt", size: 6, mimeType: "text/plain" }],

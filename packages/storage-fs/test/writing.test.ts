@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmod, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectWriter, StorageBackend, WriteOptions } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -179,3 +179,40 @@ test(
     }
   },
 );
+
+test("a file that is written has the permissions that open(2) gives, and one that replaces another keeps its own", async () => {
+  await using tree = await createTemporaryTree();
+  const backend = writableBackend(tree);
+  const modeOf = async (key: string): Promise<number> =>
+    (await stat(join(tree.root, key))).mode & 0o777;
+  await mkdir(join(tree.root, "plain"));
+  await writeFile(join(tree.root, "plain", "file.txt"), "as the system makes it");
+  for (const options of [{}, { ifAbsent: true }]) {
+    await put(backend, "made/file.txt", "as the backend makes it", options);
+    expect(await modeOf("made")).toBe(await modeOf("plain"));
+    expect(await modeOf("made/file.txt")).toBe(await modeOf("plain/file.txt"));
+    await backend.remove?.("made/file.txt");
+  }
+  for (const mode of [0o600, 0o640]) {
+    await chmod(join(tree.root, "plain", "file.txt"), mode);
+    await put(backend, "plain/file.txt", "replaced");
+    expect(await modeOf("plain/file.txt")).toBe(mode);
+  }
+});
+
+test("what is written private is for this user only, with the folders that are made for it", async () => {
+  await using tree = await createTemporaryTree();
+  const backend = writableBackend(tree);
+  const writer = await backend.write("a/b/file.txt", { private: true });
+  await writer.write(Buffer.from("x".repeat(300_000)));
+  const [temporary = ""] = await readdir(join(tree.root, "a", "b"));
+  const modes = async (...keys: string[]): Promise<number[]> =>
+    Promise.all(keys.map(async (key) => (await stat(join(tree.root, key))).mode & 0o777));
+  expect(await modes("a", "a/b", `a/b/${temporary}`)).toEqual([0o700, 0o700, 0o600]);
+  await writer.commit();
+  expect(await modes("a/b/file.txt")).toEqual([0o600]);
+  // also in the place of one that others could read
+  await tree.put("open.txt", "before");
+  await put(backend, "open.txt", "after", { private: true });
+  expect(await modes("open.txt")).toEqual([0o600]);
+});

@@ -17,8 +17,8 @@ export interface TargetDirectory {
   close(): Promise<void>;
 }
 
-/** What is to be done in the directory; to write it is made when it is missing. */
-export type TargetPurpose = "write" | "remove";
+/** What is to be done in the directory; to write it is made when it is missing, for this user alone to write what is private. */
+export type TargetPurpose = "write" | "write private" | "remove";
 
 /**
  * Opens the directory of a key. Links on the way are refused, and on Linux each step starts at the
@@ -64,12 +64,12 @@ async function openStep(path: string, purpose: TargetPurpose): Promise<FileHandl
     if (code === "ENOTDIR" && (await lstat(path)).isSymbolicLink()) throw moved(purpose);
     if (code !== "ENOENT" || purpose === "remove") throw error;
   }
-  await make(path);
+  await make(path, purpose);
   return open(path, flags);
 }
 
-async function make(path: string): Promise<void> {
-  await mkdir(path).catch((error: unknown) => {
+async function make(path: string, purpose: TargetPurpose): Promise<void> {
+  await mkdir(path, purpose === "write private" ? 0o700 : 0o777).catch((error: unknown) => {
     if (systemCode(error) !== "EEXIST") throw error;
   });
 }
@@ -82,7 +82,7 @@ async function openByPath(
   let path = rootPath;
   for (const name of names) {
     path = join(path, name);
-    if (purpose === "write") await make(path);
+    if (purpose !== "remove") await make(path, purpose);
     if ((await realpath(path)) !== path) throw moved(purpose);
   }
   return {
@@ -102,5 +102,9 @@ async function openByPath(
 }
 
 function moved(purpose: TargetPurpose): SluiceError {
-  return new SluiceError("permission_denied", `fs: ${purpose}: a link leads to another directory`);
+  const operation = purpose === "remove" ? "remove" : "write";
+  return new SluiceError(
+    "permission_denied",
+    `fs: ${operation}: a link leads to another directory`,
+  );
 }

@@ -59,6 +59,7 @@ export async function createFsWriter(
   const { directory, target, temporary, file } = await openTemporary(
     root,
     key,
+    options,
     ensureCurrent,
   ).catch((error: unknown) => {
     throw toSluiceError(error, who);
@@ -172,11 +173,12 @@ interface Temporary {
 async function openTemporary(
   root: Root,
   key: string,
+  options: WriteOptions,
   ensureCurrent: (target: string) => Promise<void>,
 ): Promise<Temporary> {
   for (let attempt = 1; ; attempt++)
     try {
-      return await tryTemporary(root, key, ensureCurrent);
+      return await tryTemporary(root, key, options, ensureCurrent);
     } catch (error) {
       if (systemCode(error) !== "ENOENT" || attempt === mostAttempts) throw error;
     }
@@ -185,15 +187,21 @@ async function openTemporary(
 async function tryTemporary(
   root: Root,
   key: string,
+  { private: isPrivate, ifAbsent }: WriteOptions,
   ensureCurrent: (target: string) => Promise<void>,
 ): Promise<Temporary> {
-  const directory = await openTargetDirectory(root, key, "write");
+  const purpose = isPrivate ? "write private" : "write";
+  const directory = await openTargetDirectory(root, key, purpose);
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const temporary = directory.inside + temporaryName();
     // also now, so that nobody sends gigabytes for nothing
     await ensureCurrent(target);
-    const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+    const kept = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
+    const mode = isPrivate ? 0o600 : (kept ?? 0o666);
+    const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    // the umask is for new files; a file system that refuses this knows no permissions
+    if (kept !== undefined) await file.chmod(kept).catch(() => {});
     return { directory, target, temporary, file };
   } catch (error) {
     await directory.close();
@@ -230,6 +238,12 @@ async function ensurePrecondition(
   // compared at once and not handed on, so it may be young
   if (ifMatch !== undefined && (!stats?.isFile() || toObjectInfo("", stats, 0).etag !== ifMatch))
     throw new SluiceError("precondition_failed", `${who}: the file has changed`);
+}
+
+/** Permissions of a file that is there. What replaces it gets the same, as if it had been written over. */
+async function permissionsOf(target: string): Promise<number | undefined> {
+  const stats = await lstat(target).catch(() => undefined);
+  return stats?.isFile() ? stats.mode & 0o777 : undefined;
 }
 
 async function linkNew(temporary: string, target: string, who: string): Promise<void> {

@@ -140,6 +140,11 @@ export interface WriteOptions extends CallOptions {
   readonly ifMatch?: string;
   /** Create only, else `precondition_failed` (write-if-absent, write-race). */
   readonly ifAbsent?: boolean;
+  /**
+   * Other users of the machine may not read the object: in a folder the file has mode 0600, and folders that are made
+   * for it 0700. A service that lets none but its credentials read has nothing to do. Default: false.
+   */
+  readonly private?: boolean;
 }
 
 /** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */

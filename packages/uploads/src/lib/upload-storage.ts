@@ -1,11 +1,16 @@
-import { protect, type ObjectInfo, type StorageBackend } from "@sluice/storage";
+import { protect, wrap, type ObjectInfo, type StorageBackend } from "@sluice/storage";
 
 /** A backend that files can be written to and removed from. */
 export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "write" | "remove">>;
 
-/** A backend with `protect` around it; a `TypeError` when it cannot take uploads. */
+/**
+ * A backend with `protect` around it that writes nothing for other users of the machine to read; a `TypeError` when it
+ * cannot take uploads.
+ */
 export function toUploadStorage(backend: StorageBackend): UploadStorage {
-  const storage = protect(backend);
+  const storage = wrap(protect(backend), {
+    write: (write) => (key, options) => write(key, { ...options, private: true }),
+  });
   if (!storage.write || !storage.remove)
     throw new TypeError(
       `createUploads: storage ${JSON.stringify(backend.name)} needs write and remove; pass one that has both`,
