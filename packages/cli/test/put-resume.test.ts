@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -121,6 +122,37 @@ test("after Ctrl-C the next run goes on where this one stopped", async () => {
   expect(big.equals(await saved(second.stdout))).toBe(true);
   // a whole file would be more
   expect(line.carried() - before).toBeLessThan(big.length);
+  expect(await readdir(records)).toEqual([]);
+});
+
+test("while the server's disk is full the sender is told so, and once there is room the next run goes on", async (context) => {
+  const full = await mkdtemp(join(tmpdir(), "sluice-full-"));
+  onTestFinished(() => rm(full, { recursive: true }));
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", full], { stdio: "ignore" });
+  } catch {
+    return context.skip("this process may not mount a small file system");
+  }
+  onTestFinished(() => void execFileSync("umount", ["-l", full], { stdio: "ignore" }));
+  const small = await serve(join(root, "files"), ["--uploads", full]);
+  onTestFinished(async () => void (await small.end()));
+  // room for the parts of the file, and none for the file that is made of them
+  await writeFile(join(full, "ballast"), randomBytes(16 * 2 ** 20));
+  const run = () => runHere(["put", small.url, "big.bin"], options());
+  const first = await run();
+  expect(first.stderr).toMatch(
+    /sluice: .*no room.*ask whoever runs the server to make room; .*MiB are sent: run the same command again/,
+  );
+  expect([first.status, first.stdout]).toEqual([exitCodes.target.status, ""]);
+  const records = join(root, "state", "sluice", "uploads");
+  expect(await readdir(records)).toHaveLength(1);
+  const names = await readdir(full, { recursive: true });
+  expect(names.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+
+  await rm(join(full, "ballast"));
+  const second = await run();
+  expect([second.status, second.stdout]).toEqual([0, "big.bin\n"]);
+  expect(big.equals(await readFile(join(full, "big.bin")))).toBe(true);
   expect(await readdir(records)).toEqual([]);
 });
 

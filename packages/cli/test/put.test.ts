@@ -69,6 +69,24 @@ test.each([
   expect([run.status, run.stdout]).toEqual([status, ""]);
 });
 
+test("a file that cannot be saved does not stay where it waited", async () => {
+  const file = join(root, "taken.txt");
+  await writeFile(file, "taken");
+  const names = Array.from({ length: 100 }, (_, n) => (n === 0 ? "taken.txt" : `taken (${n}).txt`));
+  await Promise.all(names.map((name) => writeFile(join(inbox, name), "before")));
+  const { status, stderr } = await put([served.url, "taken.txt"]);
+  expect([status, stderr]).toEqual([
+    exitCodes.failed.status,
+    expect.stringContaining("too many files are called taken.txt"),
+  ]);
+  const waiting = (await readdir(inbox)).find((name) => name.startsWith(".sluice-uploads-"));
+  const left = (await readdir(join(inbox, waiting!), { recursive: true })).filter((name) =>
+    /bytes-|file-|part-/.test(name),
+  );
+  expect(left).toEqual([]);
+  await Promise.all(names.map((name) => rm(join(inbox, name))));
+});
+
 test("without the token nothing is taken", async () => {
   const { status } = await put([served.url, "note.txt"], { SLUICE_TOKEN: "wrong" });
   expect(status).toBe(exitCodes.denied.status);

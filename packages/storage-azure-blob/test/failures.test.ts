@@ -42,6 +42,7 @@ describe("what the service says", () => {
     [412, "ConditionNotMet", "precondition_failed"],
     [413, "RequestBodyTooLarge", "too_large"],
     [429, undefined, "throttled"],
+    [507, undefined, "no_space"],
     [503, "ServerBusy", "throttled"],
     [503, undefined, "unavailable"],
     [500, "OperationTimedOut", "unavailable"],

@@ -110,6 +110,11 @@ test.for([
   ["unsupported", new FilesError("Provider", secret)],
   ["unsupported", new FilesError("Provider", secret, answered(200), { permanent: true })],
   ["throttled", new FilesError("Provider", secret, answered(429))],
+  ["no_space", new FilesError("Provider", secret, answered(507))],
+  [
+    "no_space",
+    new FilesError("Provider", secret, Object.assign(new Error(secret), { code: "ENOSPC" })),
+  ],
   ["unavailable", new FilesError("Provider", secret, answered(503))],
   ["unavailable", new FilesError("Provider", secret, new TypeError("fetch failed"))],
   ["unavailable", new TypeError("fetch failed")],

@@ -56,6 +56,7 @@ test("a system error tells its cause by code, and no path", () => {
     ELOOP: "permission_denied",
     ENAMETOOLONG: "invalid_argument",
     ENOSPC: "no_space",
+    EDQUOT: "no_space",
     EFBIG: "too_large",
     EMFILE: "unavailable",
     EIO: "unavailable",

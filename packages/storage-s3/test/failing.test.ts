@@ -25,6 +25,8 @@ describe("what S3 answers", () => {
     [403, "SignatureDoesNotMatch", "unauthenticated"],
     [403, "RequestTimeTooSkewed", "unauthenticated"],
     [403, "InvalidObjectState", "unsupported"],
+    [403, "QuotaExceeded", "no_space"],
+    [400, "XMinioAdminBucketQuotaExceeded", "no_space"],
     [404, "NoSuchKey", "not_found"],
     [404, "NoSuchBucket", "not_found"],
     [405, "MethodNotAllowed", "unsupported"],

@@ -60,6 +60,36 @@ test("a descriptor without our word is followed to the letter: field, further fi
   expect(body.toString()).toMatch(/name="token"\r\n\r\nt\r\n[^]*name="content"; filename="a.txt"/);
 });
 
+test("a server without room is told as such, keeps what has come, and is gone on with later", async () => {
+  let isFull = true;
+  await using server = await startScriptedServer((req, res, { uploads }) => {
+    const held = uploads.get(req.url ?? "");
+    if (req.method !== "PATCH" || !held || !isFull) return false;
+    // a part fitted, and what followed did not
+    const room = 600_000;
+    req.on("data", (chunk: Buffer) => {
+      held.bytes = Buffer.concat([held.bytes, chunk]).subarray(0, room);
+    });
+    req.on("end", () => res.writeHead(507, { "retry-after": "60" }).end());
+    return true;
+  });
+  const { sender, client } = setUp(server);
+  let begun: BegunFile | undefined;
+  const onBegun = (now: BegunFile): void => void (begun = now);
+  await expect(sender.upload(client, big, { onBegun })).rejects.toMatchObject({
+    code: "no_space",
+    message: expect.stringContaining("no room"),
+    retryAfterMs: 60_000,
+  });
+  const methods = (): string[] => server.seen.map(({ method }) => method);
+  // no try is lost on a disk that stays full, and nothing is cancelled
+  expect(methods()).toEqual(["POST", "PATCH"]);
+  isFull = false;
+  expect((await sender.upload(client, big, { begun: begun! })).size).toBe(big.blob.size);
+  expect(methods()).toEqual(["POST", "PATCH", "HEAD", "PATCH"]);
+  expect(server.seen.at(-1)!.headers["upload-offset"]).toBe("600000");
+});
+
 test("an interrupted upload goes on later, and begins anew where the server has nothing of it", async () => {
   let isCut = true;
   await using server = await startScriptedServer((req) => {

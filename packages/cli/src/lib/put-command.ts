@@ -136,16 +136,17 @@ async function upload(
     note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
     return sent;
   } catch (error) {
-    if (!isResumableFault(error)) {
+    // what came before a server's disk was full stays there for a while
+    const isFull = SluiceError.is(error) && error.code === "no_space";
+    if (!isFull && !isResumableFault(error)) {
       await record.forget();
       throw error;
     }
-    throw new Advice(
-      error,
+    const again =
       isKept && sentBytes > 0
         ? `${formatBytes(sentBytes)} are sent: run the same command again to go on from there`
-        : "run the same command again",
-    );
+        : "run the same command again";
+    throw new Advice(error, isFull ? `${hints.no_space}; ${again}` : again);
   }
 }
 

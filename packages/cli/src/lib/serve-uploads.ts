@@ -59,13 +59,17 @@ export async function createServedUploads(
         },
         async ({ file: argument }, ctx) => {
           const file = await transfer.open(argument, terms, { mcp, ctx });
-          const name = await saveAs(target, file);
           const { size, sha256 } = file;
-          await file.remove();
-          return {
-            content: [{ type: "text", text: name }],
-            structuredContent: { name, size, sha256 },
-          };
+          try {
+            const name = await saveAs(target, file);
+            return {
+              content: [{ type: "text", text: name }],
+              structuredContent: { name, size, sha256 },
+            };
+          } finally {
+            // on a disk that is full it would take room until the server ends
+            await file.remove();
+          }
         },
       );
       return transfer.attach(mcp);

@@ -49,6 +49,7 @@ const statuses: Readonly<Record<number, Meaning>> = {
   413: ["too_large", "the service takes no blob of that size"],
   416: ["range_not_satisfiable", "the range starts at or beyond the end"],
   429: busy,
+  507: ["no_space", "the account is full"],
 };
 
 /** What the service, the network or a credential said; everything is optional, `undefined` where it does not apply. */

@@ -15,6 +15,9 @@ interface ServiceError {
   readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
 }
 
+/** What the adapter for folders passes on from the system. */
+const full: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
+
 const isName = /^\w{1,60}$/;
 
 const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
@@ -47,6 +50,8 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
   }
+  if (status === 507 || full.has((cause as { code?: unknown } | undefined)?.code))
+    return failure("no_space", "the storage is full");
   if (status === 416) return failure("precondition_failed", "the object has become shorter");
   // what an adapter refuses by itself it refuses again: there is no failure of the service below it
   if (permanent === true || (code === "Provider" && cause === undefined))

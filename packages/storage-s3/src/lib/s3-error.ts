@@ -21,6 +21,8 @@ type Meaning = readonly [SluiceErrorCode, string];
 const credentials = "S3 refuses the credentials of this server";
 const changed = "the object has changed";
 const slower = "S3 asks to slow down";
+const full = "the storage is full";
+const quota = "the quota is used up";
 
 const byCode: Readonly<Record<string, Meaning>> = {
   NoSuchBucket: ["not_found", "there is no such bucket"],
@@ -30,6 +32,10 @@ const byCode: Readonly<Record<string, Meaning>> = {
   InvalidArgument: ["invalid_argument", "S3 cannot read an argument"],
   KeyTooLongError: ["invalid_argument", "the key is too long"],
   InvalidURI: ["invalid_argument", "S3 cannot read the key"],
+  // Ceph and MinIO say it with statuses that mean something else
+  QuotaExceeded: ["no_space", quota],
+  XMinioAdminBucketQuotaExceeded: ["no_space", quota],
+  XMinioStorageFull: ["no_space", full],
   EntityTooLarge: ["too_large", "S3 takes no object of that size"],
   ConditionalRequestConflict: ["precondition_failed", "another write of it is under way"],
   OperationAborted: ["unavailable", "another operation is under way"],
@@ -75,7 +81,7 @@ const byStatus: Readonly<Record<number, Meaning>> = {
   416: ["range_not_satisfiable", "the range starts at or beyond the end"],
   429: ["throttled", slower],
   501: ["unsupported", "this server does not implement it"],
-  507: ["no_space", "the storage is full"],
+  507: ["no_space", full],
 };
 
 const staleCodes = new Set(["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]);

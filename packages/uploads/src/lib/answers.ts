@@ -95,11 +95,11 @@ export function jsonReply(
   };
 }
 
-/** What a request got wrong, as a problem; faults of ours and of storage say no more than their status. */
+/** What a request got wrong, as a problem; faults of ours and of storage say no more than their kind. */
 export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
   if (!row || !SluiceError.is(error) || !error.message.startsWith("uploads: "))
-    return problemOf(error);
+    return storageRefusalOf(error) ?? problemOf(error);
   const [status, title, reason] = row;
   const isOffset = error.code === "precondition_failed" && error.size !== undefined;
   const isSize = error.code === "too_large" && slot !== undefined;
@@ -124,6 +124,31 @@ export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
     "application/problem+json",
   );
 }
+
+/** What storage has no room for, or takes at no time; `undefined` for other faults. */
+function storageRefusalOf(error: unknown): Reply | undefined {
+  const code = SluiceError.is(error) ? error.code : undefined;
+  if (code !== "no_space" && code !== "too_large") return undefined;
+  const isFull = code === "no_space";
+  const [status, title] = rows[code]!;
+  return jsonReply(
+    status,
+    {
+      type: "about:blank",
+      title,
+      status,
+      reason: isFull ? "storage" : "too_large",
+      detail: isFull
+        ? "there is no room for the file at the moment"
+        : "no file of that size is taken",
+    },
+    isFull ? ["Retry-After", String(roomSeconds)] : [],
+    "application/problem+json",
+  );
+}
+
+/** A disk that is full stays so until it is swept, each minute, or tidied up. */
+const roomSeconds = 60;
 
 const offsetProblem = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset";
 

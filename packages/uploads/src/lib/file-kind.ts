@@ -1,4 +1,5 @@
-import { parseMediaType, SluiceError } from "@sluice/core";
+import { parseMediaType, type SluiceError } from "@sluice/core";
+import { RefusedFile } from "./refused-file.ts";
 
 /** What is said of a file, and what its beginning shows. */
 export interface KindClues {
@@ -126,5 +127,5 @@ function isText(essence: string): boolean {
 }
 
 function wrongType(why: string): SluiceError {
-  return new SluiceError("unsupported", `uploads: the file is refused: ${why}`);
+  return new RefusedFile("unsupported", `the file is refused: ${why}`);
 }

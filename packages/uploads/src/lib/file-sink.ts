@@ -2,6 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { createKindDetector } from "./detect-kind.ts";
 import { createFileHash } from "./file-hash.ts";
 import type { FileRecord } from "./records.ts";
+import { RefusedFile } from "./refused-file.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
@@ -60,7 +61,7 @@ export async function createFileSink(
     write(chunk) {
       received += chunk.byteLength;
       if (received > maxBytes)
-        throw new SluiceError("too_large", `uploads: more than ${maxBytes} bytes came`);
+        throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
       if (size !== undefined && received > size)
         throw new SluiceError(
           "invalid_argument",
@@ -76,7 +77,7 @@ export async function createFileSink(
         throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
       const sha256 = await hash.digest();
       if (wanted !== undefined && wanted !== sha256)
-        throw new SluiceError("corrupt", "uploads: the bytes are not the ones of Repr-Digest");
+        throw new RefusedFile("corrupt", "the bytes are not the ones of Repr-Digest");
       await queue.drain();
       beforeCommit?.();
       await writer.commit();

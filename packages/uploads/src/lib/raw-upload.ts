@@ -1,9 +1,9 @@
-import { SluiceError } from "@sluice/core";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "./layout.ts";
 import { newId } from "./random-id.ts";
 import type { FileRecord } from "./records.ts";
+import { RefusedFile } from "./refused-file.ts";
 import { openState, storeFiles } from "./store-files.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
 
@@ -51,5 +51,5 @@ export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise
 /** Refuses by the announced length what would be too large. */
 export function ensureSize(size: number | undefined, maxBytes: number): void {
   if (size !== undefined && size > maxBytes)
-    throw new SluiceError("too_large", `uploads: at most ${maxBytes} bytes are taken`);
+    throw new RefusedFile("too_large", `at most ${maxBytes} bytes are taken`);
 }

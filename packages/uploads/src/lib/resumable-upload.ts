@@ -7,6 +7,7 @@ import { folderOf, planKey, readObject, recordKey, uploadPrefix } from "./layout
 import { newId } from "./random-id.ts";
 import { ensureSize } from "./raw-upload.ts";
 import type { FilePlan, FileRecord } from "./records.ts";
+import { RefusedFile } from "./refused-file.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import type { OpenSlot } from "./slot-token.ts";
 import { createJson, readJson } from "./small-object.ts";
@@ -162,7 +163,7 @@ async function appendTo(
     return { fileId, offset: record.size, length: record.size, record };
   } catch (error) {
     // a newer request has it otherwise, and judges for itself
-    if (isFinal(error) && !turn.signal.aborted) {
+    if (error instanceof RefusedFile && !turn.signal.aborted) {
       parts.board.drop(slot.uploadId, fileId);
       try {
         await removeFile(parts, slot, fileId, AbortSignal.any([parts.closing]));
@@ -205,7 +206,7 @@ async function receiveStep(
   try {
     await readArrival(parts, { ...arrival, signal }, (chunk) => {
       if (appender.offset + chunk.byteLength > most)
-        throw new SluiceError("too_large", `uploads: more than ${most} bytes came`);
+        throw new RefusedFile("too_large", `more than ${most} bytes came`);
       parts.board.add(uploadId, fileId, chunk.byteLength);
       arrival.onBytes(chunk.byteLength);
       const wait = appender.write(chunk);
@@ -269,20 +270,6 @@ function lengthOf(facts: RequestFacts, offset: number, before?: number): number 
   if (said.some((length) => length !== said[0])) throw inconsistent();
   return said[0];
 }
-
-/** Errors after which the file can never become one of the slot; what storage says may be over soon. */
-function isFinal(error: unknown): boolean {
-  return (
-    SluiceError.is(error) && finalCodes.has(error.code) && error.message.startsWith("uploads: ")
-  );
-}
-
-const finalCodes: ReadonlySet<string> = new Set([
-  "too_large",
-  "unsupported",
-  "corrupt",
-  "permission_denied",
-]);
 
 function noFile(): SluiceError {
   return new SluiceError("not_found", "uploads: there is no such file");

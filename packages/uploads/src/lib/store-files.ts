@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { bytesKey, folderOf, markerKey, recordKey, uploadPrefix } from "./layout.ts";
 import type { Confirmation, FileRecord } from "./records.ts";
+import { RefusedFile } from "./refused-file.ts";
 import { scanFile } from "./scan.ts";
 import type { OpenSlot } from "./slot-token.ts";
 import { createJson, readJson } from "./small-object.ts";
@@ -42,11 +43,11 @@ export async function storeFiles(
     const { sha256 } = slot.terms;
     for (const file of files) {
       if (sha256 !== undefined && sha256 !== file.sha256)
-        throw new SluiceError("corrupt", "uploads: the bytes are not the ones that were declared");
+        throw new RefusedFile("corrupt", "the bytes are not the ones that were declared");
       const key = bytesKey(folder, file.fileId);
       const verdict = await scanFile(parts, slot.uploadId, key, file, signal);
       if (verdict === "reject")
-        throw new SluiceError("permission_denied", "uploads: the file was found to be harmful");
+        throw new RefusedFile("permission_denied", "the file was found to be harmful");
       records.push({ ...file, scan: verdict === "defer" ? "deferred" : verdict });
     }
     for (const record of records) {

@@ -25,7 +25,7 @@ const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [415, ["unsupported", "a type of file that the server does not take"]],
   [422, ["corrupt", "the file did not arrive as it was sent; send it again"]],
   [429, ["throttled", "too many uploads; try again later"]],
-  [507, ["no_space", "the server has no room for it"]],
+  [507, ["no_space", "the server has no room for it; send it again once there is some"]],
 ] satisfies [number, readonly [SluiceErrorCode, string]][]);
 
 function fallback(status: number): readonly [SluiceErrorCode, string] {

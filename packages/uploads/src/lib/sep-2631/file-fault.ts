@@ -21,6 +21,10 @@ export function faultFor(error: unknown, onError: (error: unknown) => void): Pro
     return new ProtocolError(ProtocolErrorCode.InternalError, "files: busy, try again later", data);
   }
   onError(error);
+  if (code === "no_space") {
+    const full = "files: there is no room for the file at the moment";
+    return new ProtocolError(ProtocolErrorCode.InternalError, full, { reason: "noSpace" });
+  }
   const data = { reason: "internal" };
   return new ProtocolError(ProtocolErrorCode.InternalError, "files: internal error", data);
 }

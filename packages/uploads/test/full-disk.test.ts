@@ -1,0 +1,171 @@
+import { execFileSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+
+/** A backend that has no room for objects of some keys, while a test says so. */
+function limited(code: SluiceErrorCode = "no_space") {
+  const state = { isFull: (_key: string): boolean => false };
+  const refuse = (key: string): void => {
+    if (state.isFull(key)) throw new SluiceError(code, "stub: write: the disk is full (ENOSPC)");
+  };
+  const wrapBackend = (backend: StorageBackend): StorageBackend =>
+    wrap(backend, {
+      write: (write) => async (key, options) => {
+        const writer = await write(key, options);
+        return {
+          write: async (chunk) => (refuse(key), writer.write(chunk)),
+          async commit() {
+            try {
+              refuse(key);
+            } catch (error) {
+              await writer.abort();
+              throw error;
+            }
+            return writer.commit();
+          },
+          abort: () => writer.abort(),
+          [Symbol.asyncDispose]: () => writer.abort(),
+        } satisfies ObjectWriter;
+      },
+    });
+  return { state, wrapBackend };
+}
+
+const put = (url: string, body: Buffer<ArrayBuffer>): Promise<Response> =>
+  fetch(url, { method: "PUT", headers: bearer("alice"), body });
+
+async function begin(url: string): Promise<Response> {
+  return fetch(url, { method: "POST", headers: { ...bearer("alice"), "upload-complete": "?0" } });
+}
+
+function append(
+  location: string,
+  offset: number,
+  body: Buffer<ArrayBuffer>,
+  isComplete = false,
+): Promise<Response> {
+  const headers = {
+    ...bearer("alice"),
+    "content-type": "application/partial-upload",
+    "upload-offset": String(offset),
+    "upload-complete": isComplete ? "?1" : "?0",
+  };
+  return fetch(location, { method: "PATCH", headers, body });
+}
+
+async function offsetOf(location: string): Promise<number> {
+  const { headers } = await fetch(location, { method: "HEAD", headers: bearer("alice") });
+  return Number(headers.get("upload-offset"));
+}
+
+async function expectNoRoom(answer: Response, server: UploadServer): Promise<void> {
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([507, "60"]);
+  expect(await answer.json()).toMatchObject({ status: 507, reason: "storage" });
+  const last = server.records.at(-1)!;
+  expect([last.step, last.outcome, last.reason]).toEqual(["receive", "failed", "no_space"]);
+}
+
+describe("a storage without room is answered with 507 and a time to come back", () => {
+  test("a file that is sent at once leaves nothing, alone or in a form", async () => {
+    const { state, wrapBackend } = limited();
+    const server = await startUploadServer({ wrap: wrapBackend });
+    for (const kind of ["bytes-", "file-"]) {
+      state.isFull = (key) => key.includes(`/${kind}`);
+      await expectNoRoom(await put(server.slot().url, noise(700_000)), server);
+      expect(await server.files()).toEqual([]);
+      const body = new FormData();
+      body.append("file", new Blob([noise(700_000)]), "a.bin");
+      const init = { method: "POST", headers: bearer("alice"), body };
+      await expectNoRoom(await fetch(server.slot().url, init), server);
+      expect(await server.files()).toEqual([]);
+    }
+    state.isFull = () => false;
+    expect((await put(server.slot().url, noise(700_000))).status).toBe(201);
+  });
+
+  test.each(["part-", "bytes-", "file-"])(
+    "a file in steps goes on where it was once there is room again, whether a %s object did not fit or another",
+    async (kind) => {
+      const { state, wrapBackend } = limited();
+      const server = await startUploadServer({ wrap: wrapBackend });
+      const { url, uploadId } = server.slot();
+      const location = (await begin(url)).headers.get("location")!;
+      expect((await append(location, 0, noise(100_000))).status).toBe(204);
+      state.isFull = (key) => key.includes(`/${kind}`);
+      await expectNoRoom(await append(location, 100_000, noise(100_000), true), server);
+      const offset = await offsetOf(location);
+      expect(offset).toBe(kind === "part-" ? 100_000 : 200_000);
+      state.isFull = () => false;
+      const last = await append(location, offset, noise(200_000 - offset), true);
+      expect(last.status).toBe(201);
+      expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 200_000 }]);
+      // bytes and record: no temporary file, no part
+      expect(await server.files()).toHaveLength(2);
+    },
+  );
+
+  test("a file that cannot be begun takes nothing of what its owner may have", async () => {
+    const { state, wrapBackend } = limited();
+    const server = await startUploadServer({
+      wrap: wrapBackend,
+      uploads: { quota: { files: 1 } },
+    });
+    state.isFull = (key) => key.includes("/plan-");
+    await expectNoRoom(await begin(server.slot().url), server);
+    expect(await server.files()).toEqual([]);
+    state.isFull = () => false;
+    expect((await begin(server.slot().url)).status).toBe(201);
+  });
+});
+
+test("a file that storage takes at no time is too large, which is the server's fault no more than the sender's", async () => {
+  const { state, wrapBackend } = limited("too_large");
+  const server = await startUploadServer({ wrap: wrapBackend });
+  state.isFull = () => true;
+  const answer = await put(server.slot().url, noise(1_000));
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([413, null]);
+  expect(await answer.json()).toMatchObject({ reason: "too_large" });
+});
+
+test("the quota of a user is another reason, with no time to come back", async () => {
+  const server = await startUploadServer({ uploads: { quota: { bytes: 100 } } });
+  const answer = await put(server.slot().url, noise(1_000));
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([507, null]);
+  expect(await answer.json()).toMatchObject({ reason: "quota" });
+});
+
+test("on a disk of 8 MiB that is full nothing is left of a file sent at once, and one in steps goes on", async (context) => {
+  const root = await mkdtemp(join(tmpdir(), "sluice-full-"));
+  onTestFinished(() => rm(root, { recursive: true }));
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", root], { stdio: "ignore" });
+  } catch {
+    return context.skip("this process may not mount a small file system");
+  }
+  onTestFinished(() => void execFileSync("umount", ["-l", root], { stdio: "ignore" }));
+  const server = await startUploadServer({ root });
+  await expectNoRoom(await put(server.slot().url, noise(9_000_000)), server);
+  expect(await server.files()).toEqual([]);
+
+  const bytes = noise(2_000_000);
+  const { url, uploadId } = server.slot();
+  const location = (await begin(url)).headers.get("location")!;
+  expect((await append(location, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
+  const ballast = join(root, "ballast");
+  await writeFile(ballast, noise(5_500_000));
+  const room = await append(location, 1_000_000, bytes.subarray(1_000_000), true);
+  await expectNoRoom(room, server);
+  const offset = await offsetOf(location);
+  await rm(ballast);
+  expect((await append(location, offset, bytes.subarray(offset), true)).status).toBe(201);
+  const [file] = await server.uploads.confirm(alice, uploadId, [
+    { name: "n", size: bytes.length, mimeType: "application/octet-stream" },
+  ]);
+  const { body } = await file!.open();
+  expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+});
