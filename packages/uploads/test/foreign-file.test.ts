@@ -55,7 +55,7 @@ async function sendHalf(server: UploadServer) {
   return {
     fileId: location.split("/").at(-1)!,
     /** Sends the rest; the status of the answer. */
-    finish(): Promise<number> {
+    finish: (): Promise<number> => {
       sending.end(bytes.subarray(50_000));
       return answered;
     },

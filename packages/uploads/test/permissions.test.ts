@@ -29,7 +29,7 @@ async function sendThree(server: UploadServer): Promise<void> {
 }
 
 test("other users of the machine can read nothing of an upload", async (context) => {
-  if (process.platform === "win32") return context.skip("Windows has no modes of files");
+  context.skip(process.platform === "win32", "Windows has no modes of files");
   const root = await mkdtemp(join(tmpdir(), "sluice-modes-"));
   onTestFinished(() => rm(root, { recursive: true }));
   await sendThree(await startUploadServer({ root }));
@@ -37,7 +37,7 @@ test("other users of the machine can read nothing of an upload", async (context)
 });
 
 test("the twin: a backend that is not told so lets them read it", async (context) => {
-  if (process.platform === "win32") return context.skip("Windows has no modes of files");
+  context.skip(process.platform === "win32", "Windows has no modes of files");
   const root = await mkdtemp(join(tmpdir(), "sluice-modes-"));
   onTestFinished(() => rm(root, { recursive: true }));
   const server = await startUploadServer({

@@ -25,7 +25,7 @@ export type Scan = (
 
 /** Most of what one principal may have, in all processes that share a store. */
 export interface UploadQuota {
-  /** Requests with a body at the same time. Default 4. */
+  /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default 4. */
   readonly concurrent?: number;
   /** Files that are kept. Default 1,000. */
   readonly files?: number;
