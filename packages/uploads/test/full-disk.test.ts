@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { faultFor } from "../src/lib/sep-2631/file-fault.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 /** A backend that has no room for objects of some keys, while a test says so. */
@@ -169,4 +170,15 @@ test("on a disk of 8 MiB that is full nothing is left of a file sent at once, an
   ]);
   const { body } = await file!.open();
   expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+});
+
+test("a file inside a message, for which there is no room, is refused in words, and the operator hears of it", () => {
+  const errors: unknown[] = [];
+  const error = new SluiceError("no_space", 'fs: write "a": the disk is full (ENOSPC)');
+  expect(faultFor(error, (told) => errors.push(told))).toMatchObject({
+    code: -32603,
+    message: "files: there is no room for the file at the moment",
+    data: { reason: "noSpace" },
+  });
+  expect(errors).toEqual([error]);
 });
