@@ -32,4 +32,5 @@ export { shieldHeaders } from "./lib/byte-headers.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";
 export { isLoopbackHost } from "./lib/sluice-options.ts";
+export { refuseFields } from "./lib/header-fields.ts";
 export { createOriginGate, type OriginGate, type OriginGateOptions } from "./lib/origin-gate.ts";

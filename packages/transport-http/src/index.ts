@@ -1,11 +1,8 @@
 export { createSidecar } from "./lib/sidecar.ts";
 export { withBinary, type WithBinaryOptions } from "./lib/with-binary.ts";
-export {
-  withSluice,
-  type McpFetchHandler,
-  type SluiceHandler,
-  type WithSluiceOptions,
-} from "./lib/with-sluice.ts";
-export type { PlainRequest, PlainRoute, RequestBody, TakeChunk } from "./lib/plain-route.ts";
-export { answerPlainly } from "./lib/web-request.ts";
+export { withSluice, type WithSluiceOptions } from "./lib/with-sluice.ts";
+export type { McpFetchHandler, SluiceHandler } from "./lib/sluice-handler.ts";
+export type { CorsTerms, Door, Route, Routes } from "./lib/door.ts";
+export { addRoutes } from "./lib/routed-handler.ts";
+export type { PlainRequest, RequestBody, TakeChunk } from "./lib/plain-route.ts";
 export type { OriginGateOptions } from "@sluice/server";

@@ -43,15 +43,37 @@ test("a pipeline of requests ends after the hundredth", async () => {
   expect(asked()).toBe(100);
 });
 
-test("headers of more than 16 KiB are 431, and of more than 64 fields the rest is not kept", async () => {
+test("headers of more than 16 KiB, or of more than 64 fields, are 431, and no listener hears of them", async () => {
   const { port, asked } = await startHardened();
   const large = `GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=${"0-,".repeat(6_000)}\r\n\r\n`;
   expect(await talk(port, large).said).toMatch(/^HTTP\/1\.1 431 /);
   expect(asked()).toBe(0);
-  const fields = Array.from({ length: 500 }, (_, n) => `x-${n}: 1\r\n`).join("");
-  const many = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields}\r\n`;
-  // newer releases of Node refuse such a request altogether
-  expect(await talk(port, many).said).toMatch(/^HTTP\/1\.1 431 |\r\n64(\r\n|$)/);
+  const withFields = (count: number): string => {
+    const more = Array.from({ length: count - 2 }, (_, n) => `x-${n}: 1\r\n`).join("");
+    return `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${more}\r\n`;
+  };
+  for (const count of [65, 66, 96, 97, 128, 500])
+    expect(await talk(port, withFields(count)).said).toMatch(/^HTTP\/1\.1 431 /);
+  expect(asked()).toBe(0);
+  expect(await talk(port, withFields(64)).said).toMatch(/^HTTP\/1\.1 200 .*\r\n64(\r\n|$)/s);
+});
+
+test.each([
+  ["a request", "\r\n"],
+  ["a request that waits for 100 Continue", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"],
+  ["an upgrade", "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
+])("two Host fields are 400: %s", async (_name, rest) => {
+  const { server, port, asked } = await startHardened();
+  let upgrades = 0;
+  server.on("upgrade", (_request, socket) => {
+    upgrades++;
+    socket.destroy();
+  });
+  for (const other of ["Host: x", "HOST: y", "host: "])
+    expect(await talk(port, `GET / HTTP/1.1\r\nHost: x\r\n${other}\r\n${rest}`).said).toMatch(
+      /^HTTP\/1\.1 400 /,
+    );
+  expect([asked(), upgrades]).toEqual([0, 0]);
 });
 
 test("connections beyond the limit are closed unanswered", async () => {

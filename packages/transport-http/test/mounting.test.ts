@@ -99,11 +99,12 @@ test("a path that a proxy rewrites is configuration, and forwarded headers are n
     "x-forwarded-proto": "https",
     forwarded: "host=evil.example.com",
   };
-  const json = await post(url, "modern", uri, {
+  const json = await post(url.replace("/mcp", "/inner"), "modern", uri, {
     capabilities: streaming({ prefer: ["downloadUrl"] }),
     headers: forged,
   });
   const { result } = (await json.json()) as { result: { downloadUrl: string } };
+  expect((await post(url, "modern", uri)).status).toBe(404);
   expect(result.downloadUrl.startsWith(`${url}/streams/`)).toBe(true);
   const inner = result.downloadUrl.replace("/mcp/", "/inner/");
   expect(await (await handler.fetch(new Request(inner))).text()).toBe("0123456789");

@@ -299,7 +299,10 @@ describe("a link", () => {
     const preflight = await server.at(
       link,
       {},
-      { method: "OPTIONS", headers: { origin: new URL(endpoint).origin } },
+      {
+        method: "OPTIONS",
+        headers: { origin: new URL(endpoint).origin, "access-control-request-method": "POST" },
+      },
     );
     expect(preflight.headers.get("access-control-allow-headers")).toContain("Last-Event-ID");
     expect(preflight.headers.get("access-control-expose-headers")).toContain("Link");

@@ -16,7 +16,7 @@ test("a sidecar serves what another process with its keys granted, and nothing e
   const options = { storage, baseUri: "files://demo/", endpoint, keys };
   const sidecar = toNodeHandler(createSidecar(createSluice(options)));
 
-  const { url } = await serve({ sluice: options });
+  const { url } = await serve({ sluice: options, http: { path: "/mcp" } });
   const capabilities = streaming({ prefer: ["downloadUrl"] });
   const json = await post(url, "legacy", "files://demo/a.bin", { capabilities });
   const { result } = (await json.json()) as { result: { downloadUrl: string } };

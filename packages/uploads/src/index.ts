@@ -1,6 +1,6 @@
 export { createUploads, type CloseUploadsOptions, type Uploads } from "./lib/create-uploads.ts";
 export { createUploadPages, type OpenPage, type PageDesk } from "./lib/page/upload-pages.ts";
-export { withUploads, type WithUploadsOptions } from "./lib/with-uploads.ts";
+export { withUploads } from "./lib/with-uploads.ts";
 export type { UploadPace } from "./lib/body-guard.ts";
 export type {
   ClaimedFile,

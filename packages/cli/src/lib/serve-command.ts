@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import {
@@ -10,8 +9,6 @@ import {
 } from "node:http";
 import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
-import type { Duplex } from "node:stream";
-import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
@@ -23,9 +20,11 @@ import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http
 import type { WebSocketHandler } from "@sluice/transport-ws";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
+import { createAuthenticate, tokenCheck } from "./serve-token.ts";
 import { note, print } from "./print.ts";
 import { printable } from "./printable.ts";
-import { createSockets } from "./serve-sockets.ts";
+import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
+import { createSockets, takeUpgrades, type UpgradeListener } from "./serve-sockets.ts";
 import { auditOf, openTrail } from "./serve-trail.ts";
 import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
 import { version } from "./version.ts";
@@ -74,6 +73,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     const message = `${host}:${port} cannot be listened on (${error.code})`;
     throw fault("unavailable", message, "pass another --host or --port");
   });
+  const refusals = createRefusalLog(note);
   let sockets: WebSocketHandler | undefined;
   let uploads: ServedUploads | undefined;
   let trail: AuditFile | undefined;
@@ -83,12 +83,13 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     // not before: who has the address is the only one that writes its trail
     trail = await openTrail({ ...options, port: (server.address() as AddressInfo).port });
     keys = await openKeys(options);
-    const endpoint = options.publicUrl ?? endpointOf(host, server);
-    const served = await createHandlers(storage, endpoint, { ...options, trail, keys });
+    const wanted = options.publicUrl ?? endpointOf(host, server);
+    const served = await createHandlers(storage, wanted, { ...options, trail, keys, refusals });
     ({ sockets, uploads } = served);
+    const { endpoint } = served;
     server.off("request", answerNotYet);
     server.on("request", served.requests);
-    if (sockets) server.on("upgrade", takeUpgrades(sockets));
+    if (served.upgrades) server.on("upgrade", served.upgrades);
     await print(endpoint);
     note(`Serving ${printable(resolve(folder))}${token === undefined ? "" : ", token needed"}`);
     if (trail && options.audit === undefined)
@@ -110,6 +111,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
       sockets?.close(limit),
       uploads?.close(limit),
     ]);
+    refusals.close();
     if (cut > 0) note(`Cut off: ${cut} that took longer than ${drainMs / 1_000} s`);
     await uploads?.remove();
     await storage.close?.();
@@ -162,17 +164,13 @@ function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Upgrades of other paths have nobody who takes them. */
-function takeUpgrades(sockets: WebSocketHandler) {
-  return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    if (!sockets.upgrade(request, socket, head)) socket.destroy();
-  };
-}
-
 /** What answers requests and, where it is wanted, WebSockets. */
 interface Handlers {
+  /** The endpoint in its one spelling. */
+  readonly endpoint: string;
   readonly requests: RequestListener;
   readonly sockets?: WebSocketHandler;
+  readonly upgrades?: UpgradeListener;
   readonly uploads?: ServedUploads;
 }
 
@@ -188,7 +186,12 @@ async function createHandlers(
     ws = false,
     uploads: uploadFolder,
     maxUpload,
-  }: Omit<ServeOptions, "keys"> & { trail: AuditFile | undefined; keys: KeyFile | undefined },
+    refusals,
+  }: Omit<ServeOptions, "keys"> & {
+    trail: AuditFile | undefined;
+    keys: KeyFile | undefined;
+    refusals: RefusalLog;
+  },
 ): Promise<Handlers> {
   const isToken = token === undefined ? undefined : tokenCheck(token);
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
@@ -211,44 +214,17 @@ async function createHandlers(
     return uploads?.attach(mcp) ?? mcp;
   }
   const served = withSluice(createMcpHandler(create), sluice);
-  const handle = toNodeHandler(uploads?.wrap(served) ?? served);
-  const { hostname } = new URL(endpoint);
-  const names = isLoopbackHost(hostname)
-    ? [hostname, "localhost", "127.0.0.1", "[::1]"]
-    : [hostname];
-  // a web page on this machine's browser must not reach the folder by DNS rebinding
-  const isRightHost = hostHeaderValidation(names);
-  const isRightOrigin = originValidation(names);
+  const handler = uploads?.wrap(served) ?? served;
+  const { url } = sluice.endpoint;
+  const sockets = ws ? createSockets(create, url, { isToken, anonymous }) : undefined;
   return {
-    requests(request, response) {
-      if (!isRightHost(request, response) || !isRightOrigin(request, response)) return;
-      const { authorization } = request.headers;
-      const isOpen = !isToken || (uploads && isSlot(endpoint, request.url));
-      if (isOpen || isToken(bearerIn(authorization))) handle(request, response);
-      else response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
-    },
-    ...(ws && { sockets: createSockets(create, endpoint, { isToken, anonymous }) }),
+    endpoint: url,
+    requests: toNodeHandler(handler, {
+      ...(isToken && { authenticate: createAuthenticate(isToken, refusals) }),
+    }),
+    ...(sockets && { sockets, upgrades: takeUpgrades(sockets, { isToken, refusals }) }),
     ...(uploads && { uploads }),
   };
-}
-
-/** True for an address that files go to: it is a credential itself (SEP-2631 §6), and there are no others here. */
-function isSlot(endpoint: string, url = ""): boolean {
-  const slots = `${new URL(endpoint).pathname}/uploads/`;
-  return url.startsWith(slots) && /^\w[\w.-]*(?:\/\w[\w-]*)?$/.test(url.slice(slots.length));
-}
-
-function bearerIn(authorization: string | undefined): string {
-  return /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "";
-}
-
-function tokenCheck(token: string): (given: string) => boolean {
-  return (given) => timingSafeEqual(digestOf(given), digestOf(token));
-}
-
-/** Of equal length whatever the text, as `timingSafeEqual` wants it. */
-function digestOf(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 async function openKeys({ keys: path }: ServeOptions): Promise<KeyFile | undefined> {

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import {
   OAuthError,
   OAuthErrorCode,
@@ -5,6 +7,8 @@ import {
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
 import { createWebSocketHandler, type WebSocketHandler } from "@sluice/transport-ws";
+import type { RefusalLog } from "./refusal-log.ts";
+import { bearerIn } from "./serve-token.ts";
 
 /** Who may open a WebSocket. */
 export interface SocketGuard {
@@ -29,6 +33,26 @@ export function createSockets(
     maxConnectionsPerPrincipal: 2_000,
     ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
   });
+}
+
+/** Takes the upgrades of a server. */
+export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Upgrades go to the endpoint; those of other paths end with their connection. */
+export function takeUpgrades(
+  sockets: WebSocketHandler,
+  { isToken, refusals }: Pick<SocketGuard, "isToken"> & { readonly refusals: RefusalLog },
+): UpgradeListener {
+  return (request, socket, head) => {
+    if (!sockets.upgrade(request, socket, head)) return void socket.destroy();
+    const given = bearerIn(request.headers.authorization);
+    if (isToken && !isToken(given))
+      refusals.add({
+        address: request.socket.remoteAddress,
+        kind: "socket",
+        hasToken: given !== "",
+      });
+  };
 }
 
 /** The SDK wants an end of every token: the last one that dates have, in seconds. */

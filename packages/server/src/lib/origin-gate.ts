@@ -27,7 +27,7 @@ export interface OriginGate {
 }
 
 const exposed =
-  "Content-Length, Content-Disposition, Content-Range, Accept-Ranges, ETag, Repr-Digest, Link, MCP-Resource-Uri, Retry-After, WWW-Authenticate";
+  "Content-Length, Content-Disposition, Content-Range, Accept-Ranges, ETag, Repr-Digest, Link, MCP-Resource-Uri, Mcp-Session-Id, Retry-After, WWW-Authenticate";
 
 /** Makes the gate of an endpoint. Origins that are no exact origins are a `TypeError`. */
 export function createOriginGate(endpointUrl: string, options: OriginGateOptions = {}): OriginGate {

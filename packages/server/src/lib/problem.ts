@@ -33,6 +33,7 @@ const titles: Readonly<Record<number, string>> = {
   416: "Range Not Satisfiable",
   421: "Misdirected Request",
   429: "Too Many Requests",
+  431: "Request Header Fields Too Large",
   500: "Internal Server Error",
   502: "Bad Gateway",
   503: "Service Unavailable",

@@ -22,7 +22,8 @@ export interface SluiceOptions {
   /**
    * Public URL of the MCP endpoint; over WebSocket, that of the HTTP side beside it. Download URLs
    * are `<endpoint>/streams/<token>`, and tokens are good for this endpoint only. Always taken from
-   * here, never from a `Host` header. `https:`, or `http:` on a loopback address.
+   * here, never from a `Host` header. `https:`, or `http:` on a loopback address. Slashes at its end are taken off:
+   * the endpoint answers at `/mcp` and not at `/mcp/`. Throws a `TypeError` for a path with empty segments, `%2e`, `%2f` or `%5c`.
    */
   readonly endpoint: string;
   /**
@@ -35,7 +36,8 @@ export interface SluiceOptions {
   readonly state?: StateStore;
   /**
    * Who a caller is. Without it, download URLs are bound to the bearer token itself; on a
-   * loopback endpoint to the session.
+   * loopback endpoint to the session. A public endpoint without it and without `anonymous: true` serves every caller
+   * that what stands in front lets through, and `onWarning` hears of that at the start.
    */
   readonly principal?: PrincipalResolver;
   /**
@@ -120,6 +122,10 @@ export function readEndpoint(endpoint: string): Endpoint {
   if (!url || url.username || url.password || url.search || url.hash)
     throw new TypeError(
       "createSluice: endpoint must be the public URL of the MCP endpoint, without credentials, query and fragment",
+    );
+  if (/\/\/|%(?:2[ef]|5c)/i.test(url.pathname.replace(/\/+$/, "")))
+    throw new TypeError(
+      "createSluice: the path of endpoint must have one spelling: no empty segments, and no %2e, %2f or %5c",
     );
   const isLoopback = isLoopbackHost(url.hostname);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))

@@ -77,6 +77,11 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     onWarning(
       "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
     );
+  if (!endpoint.isLoopback && !options.principal && options.anonymous !== true)
+    onWarning(
+      "the endpoint is public, and nothing says who its callers are: whoever gets here may list and read everything; " +
+        "verify access tokens in front and pass principal to createSluice, or pass anonymous: true if everyone may",
+    );
   const keys = readKeys(options, onWarning);
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);

@@ -1,49 +1,41 @@
-import { problem, type OriginGate, type Reply, type Sluice } from "@sluice/server";
-import type { PlainRequest, PlainRoute } from "./plain-route.ts";
+import { problem, type Reply, type Sluice } from "@sluice/server";
+import type { CorsTerms, Routes } from "./door.ts";
+import type { PlainRequest } from "./plain-route.ts";
 
-/**
- * Makes the route that answers requests below `<endpoint>/streams/`, for a Sluice whose endpoint this
- * process sees at `path`.
- */
-export function createDownloadRoute(sluice: Sluice, gate: OriginGate, path: string): PlainRoute {
-  const prefix = `${path}/streams/`;
+/** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */
+export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
+  const prefix = `${base}/streams/`;
 
-  async function answer(request: PlainRequest): Promise<Reply> {
-    const { method, target } = request;
-    const refused = gate.refuse(request);
-    if (refused) return refused;
-    const cors = gate.corsHeaders(request);
-    if (method === "OPTIONS") return preflight(request, cors);
+  async function answer(request: PlainRequest, token: string): Promise<Reply> {
+    const { method } = request;
     if (method !== "GET" && method !== "HEAD")
       return problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] });
-    const query = target.indexOf("?");
-    const reply = await sluice.redeem({
+    return sluice.redeem({
       method,
-      token: target.slice(prefix.length, query < 0 ? undefined : query),
+      token,
       header: (name) => request.header(name),
       authInfo: request.authInfo,
       sessionId: request.header("mcp-session-id"),
       signal: request.signal,
     });
-    return cors.length === 0 ? reply : { ...reply, headers: [...reply.headers, ...cors] };
   }
 
-  return (request) => (request.target.startsWith(prefix) ? answer(request) : undefined);
+  return (path) => {
+    if (!path.startsWith(prefix)) return undefined;
+    const rest = path.slice(prefix.length);
+    return {
+      kind: "stream",
+      // most URLs are bound to a principal; what the others permit needs no caller that is known
+      credential: "bearer",
+      rest,
+      cors,
+      answer: (request) => answer(request, rest),
+    };
+  };
 }
 
-function preflight(request: PlainRequest, cors: readonly string[]): Reply {
-  const wanted = request.header("access-control-request-method");
-  const allowed =
-    cors.length === 0 || wanted === undefined
-      ? []
-      : [
-          ...cors,
-          "Access-Control-Allow-Methods",
-          "GET, HEAD",
-          "Access-Control-Allow-Headers",
-          "Authorization, Range, If-Range, If-None-Match, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id",
-          "Access-Control-Max-Age",
-          "600",
-        ];
-  return { status: 204, headers: ["Allow", "GET, HEAD, OPTIONS", "Vary", "Origin", ...allowed] };
-}
+const cors: CorsTerms = {
+  methods: ["GET", "HEAD"],
+  headers:
+    "Authorization, Range, If-Range, If-None-Match, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id",
+};

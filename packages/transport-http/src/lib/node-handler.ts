@@ -3,17 +3,21 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import { problem, type Reply } from "@sluice/server";
+import { problem, refuseFields, type Reply } from "@sluice/server";
+import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { releaseContinue } from "./body-deadline.ts";
+import { admit, endpointRoute, withHeaders, type Admission } from "./door.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "./offload.ts";
 import type { OutflowOptions } from "./outflow.ts";
-import type { PlainRoute } from "./plain-route.ts";
+import type { PlainRequest } from "./plain-route.ts";
+import { readTarget } from "./request-target.ts";
+import { passOn, withCors } from "./routed-handler.ts";
 import { sendReply, type SendOptions } from "./send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { toStreamingRequest } from "./streaming-request.ts";
 import { replyOf } from "./web-response.ts";
-import type { McpFetchHandler } from "./with-sluice.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
 
 /** What middleware in front may have put on a request. */
 export type NodeRequest = IncomingMessage & {
@@ -32,6 +36,12 @@ export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown
 export interface NodeHandlerOptions extends OutflowOptions {
   /** Largest request body, in bytes. Default 4 MiB, as in the SDK. */
   readonly maxRequestBodySize?: number;
+  /**
+   * Middleware that verifies access tokens, such as `requireBearerAuth` of the SDK under Express: it calls `next`, or answers by
+   * itself. Called with the route for every request that needs a bearer, and for no other: not for URLs that are
+   * their own credential, preflights, and what is refused anyway. Default: none; what stands in front does it.
+   */
+  readonly authenticate?: Authenticate;
   /** Leave files to the nginx in front. Default: every byte goes through this process. */
   readonly offload?: OffloadOptions;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
@@ -40,14 +50,16 @@ export interface NodeHandlerOptions extends OutflowOptions {
 
 /**
  * Serves a handler over `node:http`. Bytes go straight from the file or stream to the socket, and
- * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly.
+ * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly. Two `Host` fields and a target
+ * in another than its one spelling are 400, before anything else looks at the request.
  */
 export function toNodeHandler(
-  handler: McpFetchHandler & { readonly plain?: PlainRoute },
+  handler: McpFetchHandler,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
   const {
     maxRequestBodySize,
+    authenticate,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
     offload: offloadOptions,
@@ -57,15 +69,31 @@ export function toNodeHandler(
 
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
-    const answered = handler.plain?.({
+    const plain: PlainRequest = {
       method: req.method ?? "GET",
       target: req.originalUrl ?? req.url ?? "/",
       header: (name) => headerOf(req, name),
-      authInfo: req.auth,
+      // what authenticates may still put it there
+      get authInfo() {
+        return req.auth;
+      },
       signal: connectionSignal(req.socket),
       body: nodeBody(req, res),
-    });
-    if (answered) return answer(req, res, { reply: await answered, sending });
+    };
+    const admission = admissionOf(req, plain);
+    const { refusal } = admission;
+    if (refusal) return answer(req, res, { reply: refusal, sending });
+    const { route, cors } = admission;
+    const isKnown =
+      !authenticate ||
+      route.credential === "url" ||
+      (await authenticateFirst(authenticate, { req, res, route, cors }));
+    if (!isKnown) return;
+    if (route.answer) {
+      const reply = withHeaders(await route.answer(plain), cors);
+      return answer(req, res, { reply, sending });
+    }
+    if (unknownToFetch.has(plain.method)) return answer(req, res, { reply: refuseMethod, sending });
     if (releaseContinue(req)) res.writeContinue();
 
     const gone = new AbortController();
@@ -81,12 +109,23 @@ export function toNodeHandler(
           signal,
           ...(maxRequestBodySize !== undefined && { maxRequestBodySize }),
         });
-    const response = await handler.fetch(request, {
+    if (handler.door) passOn(request, route);
+    const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
       ...(parsedBody !== undefined && { parsedBody }),
     });
+    const response = withCors(answered, cors);
     const reply = replyOf(response);
     return reply ? sendReply(res, reply, sending) : sendResponse(res, response, sending);
+  }
+
+  /** The only look at what a request is addressed to: on what was sent, not on what URLs make of it. */
+  function admissionOf(req: NodeRequest, plain: PlainRequest): Admission {
+    const refusal = refuseFields(req.rawHeaders);
+    if (refusal) return { refusal };
+    if (handler.door) return admit(handler.door, plain);
+    if (readTarget(plain.target) === undefined) return { refusal: problem(400) };
+    return { route: endpointRoute, cors: [] };
   }
 
   return (req, res) => {
@@ -99,6 +138,10 @@ export function toNodeHandler(
     });
   };
 }
+
+/** Methods that no web request can have. */
+const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+const refuseMethod = problem(405, { headers: ["Allow", "GET, POST, DELETE, OPTIONS"] });
 
 /** A body that nobody read to its end ends with its connection. */
 async function answer(

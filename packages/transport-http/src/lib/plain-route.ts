@@ -1,5 +1,4 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { Reply } from "@sluice/server";
 
 /** A request as plain values, so that no transport has to build web objects. */
 export interface PlainRequest {
@@ -28,6 +27,3 @@ export interface RequestBody {
 
 /** Takes a chunk; a promise means that the next one has to wait for it. */
 export type TakeChunk = (chunk: Uint8Array) => Promise<void> | undefined;
-
-/** Answers requests below some paths; `undefined` for every other one. */
-export type PlainRoute = (request: PlainRequest) => Promise<Reply> | undefined;

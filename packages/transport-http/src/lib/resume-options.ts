@@ -6,7 +6,7 @@ import type { RpcId } from "./resume-message.ts";
 import type { Rerunnable } from "./resume-rerun.ts";
 import type { Runs } from "./resume-runs.ts";
 import type { SessionOpenings } from "./resume-openings.ts";
-import type { McpFetchHandler } from "./with-sluice.ts";
+import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 
 /** Requests that may be run again, from their start, when the process that worked on them is gone. */
 export interface RerunOptions {
@@ -59,7 +59,7 @@ export interface CloseResumeOptions {
 }
 
 /** A handler whose streams can be picked up again. */
-export interface ResumeHandler extends McpFetchHandler {
+export interface ResumeHandler extends SluiceHandler {
   /**
    * Sends readers away who can go on elsewhere, lets requests end until the deadline, and gives up the others: with a
    * shared store another process takes them over at once. Their tools are cancelled here. Idempotent.

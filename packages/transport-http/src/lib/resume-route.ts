@@ -1,7 +1,7 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
 import { SluiceError, type EventStore, type StreamPage } from "@sluice/core";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { problem, problemOf, tagOf, type OriginGate, type Reply } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
 import { answerText, askName, isResponse, noAnswer } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";
@@ -13,30 +13,21 @@ import { toResponse } from "./web-response.ts";
 export const inModernEra =
   "Streams of events are picked up in MCP 2025-11-25 and older. In 2026-07-28 send the request again, take input_required results for what the server asks, and subscriptions/listen for changes.";
 
-/** Answers GET and POST to a link. Never rejects. */
+/** Answers GET and POST to the link of a token. Never rejects. */
 export async function answerLink(
   parts: ResumeParts,
   asked: Asked,
-  { gate, token }: { readonly gate: OriginGate; readonly token: string },
+  token: string,
 ): Promise<Response> {
-  const { request } = asked;
-  const header = (name: string): string | undefined =>
-    request.headers.get(name) ?? (name === "host" ? new URL(request.url).host : undefined);
-  const refused = gate.refuse({ header });
-  if (refused) return toResponse(refused);
-  const cors = gate.corsHeaders({ header });
-  const response = await answer(parts, asked, token).catch((error: unknown) => {
+  return answer(parts, asked, token).catch((error: unknown) => {
     if (!SluiceError.is(error) || isFault(error)) parts.onError(error);
     return toResponse(problemOf(error));
   });
-  for (let at = 0; at < cors.length; at += 2) response.headers.set(cors[at]!, cors[at + 1]!);
-  return response;
 }
 
 async function answer(parts: ResumeParts, asked: Asked, token: string): Promise<Response> {
   const { request, sessionId } = asked;
   const { method } = request;
-  if (method === "OPTIONS") return toResponse(preflight);
   if (method !== "GET" && method !== "POST")
     return toResponse(problem(405, { headers: ["Allow", allowed] }));
   if (isModernVersion(request.headers.get("mcp-protocol-version")))
@@ -185,18 +176,3 @@ function isFault({ code }: SluiceError): boolean {
 
 const allowed = "GET, POST, OPTIONS";
 const noStore = { "cache-control": "no-store" };
-const preflight: Reply = {
-  status: 204,
-  headers: [
-    "Allow",
-    allowed,
-    "Vary",
-    "Origin",
-    "Access-Control-Allow-Methods",
-    "GET, POST",
-    "Access-Control-Allow-Headers",
-    "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id",
-    "Access-Control-Max-Age",
-    "600",
-  ],
-};

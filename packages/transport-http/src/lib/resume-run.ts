@@ -3,7 +3,7 @@ import { createEventReader, endsEvent, type EventReader } from "./resume-events.
 import type { Journal } from "./resume-journal.ts";
 import { formatQuestionId, ownIdOf } from "./resume-link.ts";
 import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "./resume-message.ts";
-import type { McpFetchHandler } from "./with-sluice.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
 
 /** A request that this process is working on. */
 export interface Run {

@@ -1,6 +1,9 @@
-import { problem, type OriginGateOptions, type Sluice } from "@sluice/server";
+import { createOriginGate, problem, type OriginGateOptions, type Sluice } from "@sluice/server";
+import { createDownloadRoutes } from "./download-route.ts";
+import { readBase } from "./request-target.ts";
+import { createRoutedHandler } from "./routed-handler.ts";
 import { toResponse } from "./web-response.ts";
-import { withSluice, type SluiceHandler } from "./with-sluice.ts";
+import type { SluiceHandler } from "./sluice-handler.ts";
 
 /**
  * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
@@ -8,5 +11,8 @@ import { withSluice, type SluiceHandler } from "./with-sluice.ts";
  * It may run in another process than the server, with the same keys and state store.
  */
 export function createSidecar(sluice: Sluice, options: OriginGateOptions = {}): SluiceHandler {
-  return withSluice({ fetch: async () => toResponse(problem(404)) }, sluice, options);
+  const base = readBase(new URL(sluice.endpoint.url).pathname);
+  const gate = createOriginGate(sluice.endpoint.url, options);
+  const routes = createDownloadRoutes(sluice, base);
+  return createRoutedHandler({ base, gate, routes }, async () => toResponse(problem(404)));
 }

@@ -16,9 +16,10 @@ import {
 import { problem } from "@sluice/server";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
+import { createRoutedHandler } from "./routed-handler.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { toResponse } from "./web-response.ts";
-import type { McpFetchHandler } from "./with-sluice.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
 
 /** Options of {@link withBinary}. */
 export interface WithBinaryOptions {
@@ -133,22 +134,25 @@ export function withBinary<Handler extends McpFetchHandler>(
     return exchange({ request: plain, call, mcpOptions, parts });
   }
 
-  return {
-    ...handler,
-    async fetch(request, mcpOptions) {
-      if (request.method === "POST") {
-        const boundary = boundaryOf(request.headers.get("content-type"));
-        if (boundary !== undefined && request.body) return receive(request, boundary, mcpOptions);
-        const call = await callIn(request, mcpOptions?.parsedBody);
-        if (call) return exchange({ request, call, mcpOptions });
-      }
-      const response = await handler.fetch(request, mcpOptions);
-      const sessionId = request.headers.get("mcp-session-id");
-      if (request.method === "DELETE" && sessionId !== null && response.ok)
-        sessions.forget(sessionId);
-      return response;
-    },
-  };
+  async function serve(
+    request: Request,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    if (request.method === "POST") {
+      const boundary = boundaryOf(request.headers.get("content-type"));
+      if (boundary !== undefined && request.body) return receive(request, boundary, mcpOptions);
+      const call = await callIn(request, mcpOptions?.parsedBody);
+      if (call) return exchange({ request, call, mcpOptions });
+    }
+    const response = await handler.fetch(request, mcpOptions);
+    const sessionId = request.headers.get("mcp-session-id");
+    if (request.method === "DELETE" && sessionId !== null && response.ok)
+      sessions.forget(sessionId);
+    return response;
+  }
+
+  const { door } = handler;
+  return { ...handler, ...(door ? createRoutedHandler(door, serve) : { fetch: serve }) };
 }
 
 /** What makes a JSON text worth parsing: a declaration, a reference, or a request for capabilities. */

@@ -5,6 +5,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
+import { endpointRoute, type CorsTerms, type Door } from "./door.ts";
+import { readBase } from "./request-target.ts";
 import { createLinks, parseEventId } from "./resume-link.ts";
 import { takeAnswers } from "./resume-answers.ts";
 import { cancelledBy, isRequest, messagesIn } from "./resume-message.ts";
@@ -13,8 +15,9 @@ import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./res
 import { answerEventId, answerLink, inModernEra, isModernVersion } from "./resume-route.ts";
 import { createRuns } from "./resume-runs.ts";
 import { memberOf, ownerOf, startStream } from "./resume-start.ts";
+import { createRoutedHandler } from "./routed-handler.ts";
 import { toResponse } from "./web-response.ts";
-import type { McpFetchHandler } from "./with-sluice.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
 
 /**
  * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP
@@ -29,9 +32,19 @@ export function withResume(
   options: WithResumeOptions,
 ): ResumeHandler {
   const { store, rerun, onError = sluice.host.onError } = options;
-  const gate = createOriginGate(sluice.endpoint.url, options);
-  const path = (options.path ?? new URL(sluice.endpoint.url).pathname).replace(/\/+$/, "");
-  const prefix = `${path}/resume/`;
+  const { door: inner } = handler;
+  const base = inner?.base ?? readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
+  const prefix = `${base}/resume/`;
+  const door: Door = {
+    base,
+    gate: inner?.gate ?? createOriginGate(sluice.endpoint.url, options),
+    routes(path) {
+      if (!path.startsWith(prefix))
+        return inner ? inner.routes(path) : path === (base || "/") ? endpointRoute : undefined;
+      const rest = path.slice(prefix.length);
+      return { kind: "resume", credential: "bearer", rest, cors: linkCors };
+    },
+  };
   const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
   const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
   // beyond that a timer goes off at once
@@ -62,28 +75,29 @@ export function withResume(
     maxBodyBytes: options.maxRequestBodySize,
     onError,
   };
-  return {
-    close: (closing) => runs.close(closing),
-    async fetch(request, mcpOptions) {
-      const { pathname } = new URL(request.url);
-      const session = request.headers.get("mcp-session-id");
-      const asked = { request, mcpOptions, sessionId: session ?? "" };
-      if (pathname.startsWith(prefix))
-        return answerLink(parts, asked, { gate, token: pathname.slice(prefix.length) });
-      if (request.method === "GET") return reopen(parts, asked);
-      if (session === null && !(rerun && request.method === "POST"))
-        return handler.fetch(request, mcpOptions);
-      if (request.method === "POST") return post(parts, asked);
-      const response = await handler.fetch(request, mcpOptions);
-      if (request.method === "DELETE" && response.ok) {
-        if (rerun) await parts.openings.forget(asked.sessionId);
-        await runs.end(asked.sessionId);
-        await sluice.endSession(asked.sessionId);
-      }
-      return response;
-    },
-  };
+  const routed = createRoutedHandler(door, async (request, mcpOptions, { kind, rest }) => {
+    const session = request.headers.get("mcp-session-id");
+    const asked = { request, mcpOptions, sessionId: session ?? "" };
+    if (kind === "resume") return answerLink(parts, asked, rest);
+    if (request.method === "GET") return reopen(parts, asked);
+    if (session === null && !(rerun && request.method === "POST"))
+      return handler.fetch(request, mcpOptions);
+    if (request.method === "POST") return post(parts, asked);
+    const response = await handler.fetch(request, mcpOptions);
+    if (request.method === "DELETE" && response.ok) {
+      if (rerun) await parts.openings.forget(asked.sessionId);
+      await runs.end(asked.sessionId);
+      await sluice.endSession(asked.sessionId);
+    }
+    return response;
+  });
+  return { ...routed, close: (closing) => runs.close(closing) };
 }
+
+const linkCors: CorsTerms = {
+  methods: ["GET", "POST"],
+  headers: "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id",
+};
 
 /** A GET on the endpoint: ours when it names an event of ours. */
 async function reopen(parts: ResumeParts, asked: Asked): Promise<Response> {

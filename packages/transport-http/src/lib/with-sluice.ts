@@ -4,24 +4,21 @@ import {
   createOriginGate,
   openStreamSlot,
   type OriginGateOptions,
-  type Reply,
   type RpcFault,
   type Sluice,
 } from "@sluice/server";
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
-import { createDownloadRoute } from "./download-route.ts";
+import { endpointRoute, withHeaders, type Door } from "./door.ts";
+import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { mergeEvents } from "./merge-events.ts";
-import type { PlainRoute } from "./plain-route.ts";
+import { readBase } from "./request-target.ts";
+import { createRoutedHandler } from "./routed-handler.ts";
 import { callIn, isMisnamed, LISTEN_METHOD, type RpcCall } from "./stream-call.ts";
+import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { toResponse } from "./web-response.ts";
-import { answerPlainly, headerReader } from "./web-request.ts";
-
-/** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
-export interface McpFetchHandler {
-  fetch(request: Request, options?: McpHandlerRequestOptions): Promise<Response>;
-}
+import { headerReader } from "./web-request.ts";
 
 /** Options of {@link withSluice}. */
 export interface WithSluiceOptions extends OriginGateOptions {
@@ -31,18 +28,12 @@ export interface WithSluiceOptions extends OriginGateOptions {
   readonly maxRequestBodySize?: number;
 }
 
-/** A handler that serves the MCP endpoint and the download route below it. */
-export interface SluiceHandler extends McpFetchHandler {
-  /** The routes beside the endpoint on plain values, for adapters that would rather not build web objects. */
-  readonly plain: PlainRoute;
-}
-
 /**
  * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, and
  * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
- * request goes to `handler` untouched.
- * `Host` and `Origin` are checked on the two of Sluice; the rest of the endpoint keeps the checks
- * that it has.
+ * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
+ * Of every request the target is read once, and `Host` and `Origin` are checked, before anything else: 400, 421, 403.
+ * Throws a `TypeError` for a `path` or an origin that no request can name.
  */
 export function withSluice(
   handler: McpFetchHandler,
@@ -50,9 +41,14 @@ export function withSluice(
   options: WithSluiceOptions = {},
 ): SluiceHandler {
   const { maxRequestBodySize } = options;
-  const gate = createOriginGate(sluice.endpoint.url, options);
-  const path = options.path ?? new URL(sluice.endpoint.url).pathname;
-  const plain = createDownloadRoute(sluice, gate, path.replace(/\/+$/, ""));
+  const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
+  const streams = createDownloadRoutes(sluice, base);
+  const door: Door = {
+    base,
+    gate: createOriginGate(sluice.endpoint.url, options),
+    routes: (path) =>
+      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.door?.routes(path)),
+  };
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532
     resourceStreaming === undefined ? undefined : { resourceStreaming },
@@ -63,9 +59,6 @@ export function withSluice(
     call: RpcCall,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
-    const asked = { header: headerReader(request) };
-    const refused = gate.refuse(asked);
-    if (refused) return toResponse(refused);
     if (isMisnamed(request, call)) return Response.json(misnamed(call), { status: 400 });
     const slot = openStreamSlot(request, sessions.of(request.headers.get("mcp-session-id")));
     try {
@@ -83,8 +76,7 @@ export function withSluice(
       await inner.body?.cancel().catch(() => {});
       if (fault) return faultResponse(fault, call, sessionOf(inner));
       delete slot.reply;
-      const extra = [...gate.corsHeaders(asked), ...Object.entries(sessionOf(inner)).flat()];
-      return toResponse(withHeaders(reply!, extra));
+      return toResponse(withHeaders(reply!, Object.entries(sessionOf(inner)).flat()));
     } finally {
       closeStreamSlot(slot);
     }
@@ -122,33 +114,25 @@ export function withSluice(
     }
   }
 
-  return {
-    plain,
-    async fetch(request, mcpOptions) {
-      const answered = answerPlainly(plain, request, mcpOptions?.authInfo);
-      if (answered) return answered;
-      const call = await callIn(request, mcpOptions?.parsedBody, maxRequestBodySize);
-      if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
-      if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
-      const response = await handler.fetch(request, mcpOptions);
-      if (call) sessions.remember(call, response.headers.get("mcp-session-id"));
-      const sessionId = request.headers.get("mcp-session-id");
-      if (request.method === "DELETE" && sessionId !== null && response.ok) {
-        sessions.forget(sessionId);
-        await sluice.endSession(sessionId);
-      }
-      return response;
-    },
-  };
+  return createRoutedHandler(door, async (request, mcpOptions, route) => {
+    if (route.kind !== "mcp") return handler.fetch(request, mcpOptions);
+    const call = await callIn(request, mcpOptions?.parsedBody, maxRequestBodySize);
+    if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
+    if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
+    const response = await handler.fetch(request, mcpOptions);
+    if (call) sessions.remember(call, response.headers.get("mcp-session-id"));
+    const sessionId = request.headers.get("mcp-session-id");
+    if (request.method === "DELETE" && sessionId !== null && response.ok) {
+      sessions.forget(sessionId);
+      await sluice.endSession(sessionId);
+    }
+    return response;
+  });
 }
 
 function sessionOf(response: Response): Record<string, string> {
   const id = response.headers.get("mcp-session-id");
   return id === null ? {} : { "mcp-session-id": id };
-}
-
-function withHeaders(reply: Reply, extra: readonly string[]): Reply {
-  return extra.length === 0 ? reply : { ...reply, headers: [...reply.headers, ...extra] };
 }
 
 function faultResponse(

@@ -1,6 +1,6 @@
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { problem } from "@sluice/server";
+import { problem, refuseFields, type Reply } from "@sluice/server";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import type { CloseOptions } from "./connections.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
@@ -33,10 +33,15 @@ export async function listenWebSocket(
   options: ListenWebSocketOptions = {},
 ): Promise<ListeningWebSocket> {
   const { port: wanted = 0, host = "127.0.0.1", requests = answerNotFound } = options;
-  const server = createServer({ connectionsCheckingInterval: 5_000 }, requests);
+  const server = createServer({ connectionsCheckingInterval: 5_000 }, (request, response) => {
+    const refused = refuseFields(request.rawHeaders, maxFields);
+    if (refused) answer(response, refused);
+    else requests(request, response);
+  });
   server.headersTimeout = 15_000;
   server.requestTimeout = 30_000;
-  server.maxHeadersCount = 64;
+  // one more than may come: Node drops what is beyond, and says nothing
+  server.maxHeadersCount = maxFields + 1;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(wanted, host, resolve);
@@ -46,7 +51,9 @@ export async function listenWebSocket(
   try {
     const handler = createWebSocketHandler(factory, { ...options, url });
     server.on("upgrade", (request, socket, head) => {
-      if (!handler.upgrade(request, socket, head)) refuseUpgrade(socket, problem(404));
+      const refused = refuseFields(request.rawHeaders, maxFields);
+      if (refused) refuseUpgrade(socket, refused);
+      else if (!handler.upgrade(request, socket, head)) refuseUpgrade(socket, problem(404));
     });
     return {
       url,
@@ -67,7 +74,9 @@ export async function listenWebSocket(
   }
 }
 
-const answerNotFound: RequestListener = (_request, response) => {
-  const { status, headers, text } = problem(404);
-  response.writeHead(status, [...headers]).end(text);
-};
+const maxFields = 64;
+const answerNotFound: RequestListener = (_request, response) => answer(response, problem(404));
+
+function answer(response: ServerResponse, { status, headers, text }: Reply): void {
+  response.writeHead(status, [...headers, "Connection", "close"]).end(text);
+}

@@ -3,13 +3,14 @@ import { isLoopbackHost } from "@sluice/server";
 
 /** The public URL of a WebSocket endpoint, read. */
 export interface WebSocketEndpoint {
+  /** Without a slash at its end, like that of the endpoint over HTTP. */
   readonly path: string;
   /** The same URL with the scheme of HTTP, whose origins browsers speak of. */
   readonly httpUrl: string;
   readonly isLoopback: boolean;
 }
 
-/** Reads `url`; a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, and nothing but a place. */
+/** Reads `url`; a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, and nothing but a place with one spelling. */
 export function readEndpoint(url: string): WebSocketEndpoint {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const isLoopback = parsed !== undefined && isLoopbackHost(parsed.hostname);
@@ -18,7 +19,12 @@ export function readEndpoint(url: string): WebSocketEndpoint {
     throw new TypeError(
       "createWebSocketHandler: url must be wss:, or ws: on a loopback address, without credentials, query and fragment",
     );
-  return { path: parsed.pathname, httpUrl: parsed.href.replace(/^ws/, "http"), isLoopback };
+  const path = parsed.pathname.replace(/\/+$/, "");
+  if (/\/\/|%(?:2[ef]|5c)/i.test(path))
+    throw new TypeError(
+      "createWebSocketHandler: the path of url must have one spelling: no empty segments, and no %2e, %2f or %5c",
+    );
+  return { path: path || "/", httpUrl: parsed.href.replace(/^ws/, "http"), isLoopback };
 }
 
 /** Headers that are of the connection, and the one that may hold a ticket. */

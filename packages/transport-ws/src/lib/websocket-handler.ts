@@ -4,6 +4,7 @@ import { principalTag, resourceTag } from "@sluice/core";
 import {
   createOriginGate,
   problem,
+  refuseFields,
   type OriginGateOptions,
   type PrincipalResolver,
   type Reply,
@@ -117,7 +118,9 @@ export function createWebSocketHandler(
 
   /** What is wrong before anybody is asked who it is. */
   function refuse(request: IncomingMessage): Reply | undefined {
-    const refused = gate.refuse({ header: (name) => headerOf(request, name) });
+    const refused =
+      refuseFields(request.rawHeaders) ??
+      gate.refuse({ header: (name) => headerOf(request, name) });
     if (refused) return refused;
     if (draining) return busy(503);
     const { isMcp } = readProtocols(request.headers["sec-websocket-protocol"]);

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
-import { problem, type AuditEntry, type OriginGate, type Reply } from "@sluice/server";
-import type { PlainRequest, PlainRoute } from "@sluice/transport-http";
+import { problem, type AuditEntry, type Reply } from "@sluice/server";
+import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import {
   jsonReply,
   limitHeaders,
@@ -43,30 +43,14 @@ interface Visit {
 }
 
 /**
- * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin →
+ * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
  * token → bearer → principal → rate → file → quota → headers → body. What is refused leaves nothing in storage.
  */
-export function createUploadRoute(
-  parts: UploadsParts,
-  { gate, path }: { readonly gate: OriginGate; readonly path: string },
-): PlainRoute {
-  const prefix = `${path}${slotsPath}`;
+export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
+  const prefix = `${base}${slotsPath}`;
   const { host } = parts;
 
   async function answer(request: PlainRequest, rest: string): Promise<Reply> {
-    const refused = gate.refuse(request);
-    if (refused) return refused;
-    const cors = gate.corsHeaders(request);
-    const reply =
-      request.method === "OPTIONS" ? preflight(request, cors) : await answerVisit(request, rest);
-    if (cors.length === 0) return reply;
-    return {
-      ...reply,
-      headers: [...reply.headers, ...cors, "Access-Control-Expose-Headers", exposed],
-    };
-  }
-
-  async function answerVisit(request: PlainRequest, rest: string): Promise<Reply> {
     const [token = "", fileId, ...more] = rest.split("/");
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
@@ -128,14 +112,35 @@ export function createUploadRoute(
     return refusalOf(error, slot);
   }
 
-  return (request) => {
-    if (!request.target.startsWith(prefix)) return undefined;
-    const reply = answer(request, request.target.slice(prefix.length).replace(/[?#].*$/s, ""));
-    const forget = (): void => void parts.underWay.delete(reply);
-    parts.underWay.add(reply);
-    reply.then(forget, forget);
-    return reply;
+  return (path) => {
+    if (!path.startsWith(prefix)) return undefined;
+    const rest = path.slice(prefix.length);
+    return {
+      kind: "slot",
+      get credential() {
+        return isSelfAuthenticating(parts, rest) ? "url" : "bearer";
+      },
+      rest,
+      cors: slotCors,
+      answer(request) {
+        const reply = answer(request, rest);
+        const forget = (): void => void parts.underWay.delete(reply);
+        parts.underWay.add(reply);
+        reply.then(forget, forget);
+        return reply;
+      },
+    };
   };
+}
+
+/** True for the URL of a slot of ours that lets its holder send, also after its time: then it says so. */
+function isSelfAuthenticating({ sealer }: UploadsParts, rest: string): boolean {
+  const [token = ""] = rest.split("/", 1);
+  try {
+    return sealer.open(token, Date.now()).auth === "self";
+  } catch (error) {
+    return SluiceError.is(error) && error.code === "expired";
+  }
 }
 
 const slotMethods = ["POST", "PUT", "GET"];
@@ -253,34 +258,13 @@ async function overview({ storage, board }: UploadsParts, { slot, signal }: Visi
   );
 }
 
-const exposed = "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit";
-
-function preflight(request: PlainRequest, cors: readonly string[]): Reply {
-  const wanted = request.header("access-control-request-method");
-  const allowed =
-    cors.length === 0 || wanted === undefined
-      ? []
-      : [
-          "Access-Control-Allow-Methods",
-          [...slotMethods, ...fileMethods].join(", "),
-          "Access-Control-Allow-Headers",
-          "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Mcp-Session-Id",
-          "Access-Control-Max-Age",
-          "600",
-        ];
-  return {
-    status: 204,
-    headers: [
-      "Allow",
-      [...slotMethods, ...fileMethods, "OPTIONS"].join(", "),
-      "Accept-Patch",
-      PARTIAL_UPLOAD_TYPE,
-      "Vary",
-      "Origin",
-      ...allowed,
-    ],
-  };
-}
+const slotCors: CorsTerms = {
+  methods: [...slotMethods, ...fileMethods],
+  headers:
+    "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Mcp-Session-Id",
+  exposed: "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit",
+  options: ["Accept-Patch", PARTIAL_UPLOAD_TYPE],
+};
 
 function unknown(): SluiceError {
   return new SluiceError("not_found", "uploads: there is no such upload");

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { problem, type OriginGate, type Reply } from "@sluice/server";
-import type { PlainRequest, PlainRoute } from "@sluice/transport-http";
+import { problem, type Reply } from "@sluice/server";
+import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { readGuarded } from "../body-guard.ts";
 import { pageAssets } from "./page-assets.ts";
@@ -8,22 +8,21 @@ import { pageHeaders } from "./page-headers.ts";
 import { failurePage, questionPage } from "./page-html.ts";
 import { pagesPath, type PageDesk } from "./upload-pages.ts";
 
-/** Options of {@link createPageRoute}. */
+/** Options of {@link createPageRoutes}. */
 export interface PageRouteOptions {
   readonly pages: PageDesk;
-  readonly gate: OriginGate;
   /** Public URL of the endpoint. */
   readonly endpoint: string;
-  /** Path of the endpoint as this process sees it. */
-  readonly path: string;
+  /** Path of the endpoint as this process sees it, without a slash at its end. */
+  readonly base: string;
   readonly onError: (error: unknown) => void;
 }
 
 /** Makes the route that answers requests below `<endpoint>/upload-page/`. */
-export function createPageRoute(options: PageRouteOptions): PlainRoute {
-  const { pages, gate, onError } = options;
+export function createPageRoutes(options: PageRouteOptions): Routes {
+  const { pages, onError } = options;
   const { host, origin } = new URL(options.endpoint);
-  const prefix = `${options.path}${pagesPath}`;
+  const prefix = `${options.base}${pagesPath}`;
 
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
@@ -57,8 +56,6 @@ export function createPageRoute(options: PageRouteOptions): PlainRoute {
   }
 
   async function answer(request: PlainRequest, rest: string): Promise<Reply> {
-    const refused = gate.refuse(request);
-    if (refused) return refused;
     const { method } = request;
     const asset = Object.values(pageAssets).find(({ path }) => path === rest);
     if (asset && isRead(method))
@@ -68,10 +65,10 @@ export function createPageRoute(options: PageRouteOptions): PlainRoute {
     return problem(405, { headers: ["Allow", asset ? "GET, HEAD" : "GET, HEAD, POST"] });
   }
 
-  return (request) => {
-    if (!request.target.startsWith(prefix)) return undefined;
-    const rest = request.target.slice(prefix.length).replace(/[?#].*$/s, "");
-    return answer(request, rest);
+  return (path) => {
+    if (!path.startsWith(prefix)) return undefined;
+    const rest = path.slice(prefix.length);
+    return { kind: "page", credential: "url", rest, answer: (request) => answer(request, rest) };
   };
 }
 

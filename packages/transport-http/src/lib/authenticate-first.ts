@@ -1,0 +1,45 @@
+import type { ServerResponse } from "node:http";
+import type { Route } from "./door.ts";
+import type { NodeRequest } from "./node-handler.ts";
+
+/**
+ * Verifies the access token of a request: puts what it found on `req.auth` and calls `next`, or answers by itself. What it
+ * throws or gives to `next` is a fault, and 500 to the client.
+ */
+// bivariant, so that middleware of Express fits, whose own request and response are given to it there
+export type Authenticate = Middleware["verify"];
+
+interface Middleware {
+  verify(
+    req: NodeRequest,
+    res: ServerResponse,
+    next: (error?: unknown) => void,
+    route: Route,
+  ): unknown;
+}
+
+/** True when the middleware lets the request go on; false when it has answered. Its answers are readable for allowed pages, too. */
+export async function authenticateFirst(
+  authenticate: Authenticate,
+  request: {
+    readonly req: NodeRequest;
+    readonly res: ServerResponse;
+    readonly route: Route;
+    readonly cors: readonly string[];
+  },
+): Promise<boolean> {
+  const { req, res, route, cors } = request;
+  for (let at = 0; at < cors.length; at += 2) res.setHeader(cors[at]!, cors[at + 1]!);
+  return new Promise<boolean>((resolve, reject) => {
+    const onClose = (): void => resolve(false);
+    const settle = (): void => void res.off("close", onClose);
+    res.once("close", onClose);
+    const next = (error?: unknown): void => {
+      settle();
+      if (error === undefined || error === null) resolve(true);
+      else reject(error);
+    };
+    // async middleware may reject
+    Promise.resolve(authenticate(req, res, next, route)).catch(next);
+  });
+}

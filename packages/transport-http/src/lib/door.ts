@@ -1,0 +1,122 @@
+import { problem, type OriginGate, type Reply } from "@sluice/server";
+import type { PlainRequest } from "./plain-route.ts";
+import { readTarget } from "./request-target.ts";
+
+/** What a request target names. */
+export interface Route {
+  /** `mcp` is the endpoint itself; all others lie below it. */
+  readonly kind: "mcp" | "resume" | "stream" | "slot" | "page";
+  /**
+   * What lets a request in. `bearer`: the caller's access token, which the host verifies. `url`: the token in the URL,
+   * which the route verifies.
+   */
+  readonly credential: "bearer" | "url";
+  /** What the path has behind the prefix of the route. */
+  readonly rest: string;
+  /** What pages of other origins may do. Absent: nothing. */
+  readonly cors?: CorsTerms;
+  /** Answers a request; absent where the handler's `fetch` does. */
+  readonly answer?: (request: PlainRequest) => Promise<Reply>;
+}
+
+/** What pages of allowed origins may send, and read of the answer. */
+export interface CorsTerms {
+  readonly methods: readonly string[];
+  /** Value of `Access-Control-Allow-Headers`. */
+  readonly headers: string;
+  /** Names of further headers that a page may read. */
+  readonly exposed?: string;
+  /** Further headers of the answer to OPTIONS, names and values in turn. */
+  readonly options?: readonly string[];
+}
+
+/** The endpoint itself. `*` stands for the `Mcp-Param-…` headers that tools name themselves. */
+export const endpointRoute: Route = {
+  kind: "mcp",
+  credential: "bearer",
+  rest: "",
+  cors: {
+    methods: ["GET", "POST", "DELETE"],
+    headers:
+      "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, *",
+  },
+};
+
+/** Says what a path names; `undefined` for what is none of these routes. */
+export type Routes = (path: string) => Route | undefined;
+
+/** What stands before a handler, however many layers it has: one gate, one table of routes. */
+export interface Door {
+  /** Path of the endpoint as this process sees it, without a slash at its end. */
+  readonly base: string;
+  readonly gate: OriginGate;
+  readonly routes: Routes;
+}
+
+/** What became of a request at the door: an answer, or a route and the headers that its answer gets for CORS. */
+export type Admission =
+  | { readonly refusal: Reply }
+  | { readonly refusal?: undefined; readonly route: Route; readonly cors: readonly string[] };
+
+/**
+ * Looks at target, `Host` and `Origin`, before anything else does. A target that is malformed is 400, a wrong host 421, a
+ * wrong origin 403, and what names no route 404. Answers `OPTIONS` where a route says what pages may do.
+ */
+export function admit(
+  door: Door,
+  request: Pick<PlainRequest, "method" | "target" | "header">,
+): Admission {
+  const path = readTarget(request.target);
+  if (path === undefined) return { refusal: problem(400) };
+  const refusal = door.gate.refuse(request);
+  if (refusal) return { refusal };
+  const route = door.routes(path);
+  if (!route) return { refusal: problem(404) };
+  const { cors: terms } = route;
+  if (!terms) return { route, cors: [] };
+  const own = door.gate.corsHeaders(request);
+  const isOpen = own.length > 0;
+  const cors =
+    isOpen && terms.exposed !== undefined
+      ? [...own, "Access-Control-Expose-Headers", terms.exposed]
+      : own;
+  if (request.method === "OPTIONS")
+    return { refusal: answerOptions(terms, request, isOpen ? cors : []) };
+  return { route, cors };
+}
+
+/** A reply with further headers, names and values in turn. */
+export function withHeaders(reply: Reply, extra: readonly string[]): Reply {
+  return extra.length === 0 ? reply : { ...reply, headers: [...reply.headers, ...extra] };
+}
+
+function answerOptions(
+  { methods, headers, options = [] }: CorsTerms,
+  request: Pick<PlainRequest, "header">,
+  cors: readonly string[],
+): Reply {
+  const isPreflight =
+    cors.length > 0 && request.header("access-control-request-method") !== undefined;
+  const allowed = isPreflight
+    ? [
+        "Access-Control-Allow-Methods",
+        methods.join(", "),
+        "Access-Control-Allow-Headers",
+        headers,
+        "Access-Control-Max-Age",
+        "600",
+      ]
+    : [];
+  return {
+    status: 204,
+    headers: [
+      "Allow",
+      [...methods, "OPTIONS"].join(", "),
+      "Vary",
+      "Origin",
+      ...options,
+      ...cors,
+      ...allowed,
+    ],
+  };
+}

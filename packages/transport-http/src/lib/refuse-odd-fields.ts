@@ -1,0 +1,31 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { refuseFields } from "@sluice/server";
+
+/** Answers requests with more than `most` header fields, or with two `Host`, in place of every listener of a server. */
+export function refuseOddFields(server: Server, most: number): void {
+  // one more than may come: Node drops what is beyond, and says nothing
+  server.maxHeadersCount = most + 1;
+  const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean;
+  server.emit = (event: string | symbol, ...args: unknown[]) => {
+    if (!requests.has(event)) return emit(event, ...args);
+    const [request, answerer] = args as [IncomingMessage, ServerResponse | Duplex];
+    const refusal = refuseFields(request.rawHeaders, most);
+    if (!refusal) return emit(event, ...args);
+    const { status, headers, text } = refusal;
+    if ("writeHead" in answerer) {
+      answerer.writeHead(status, [...headers, "Connection", "close"]).end(text);
+    } else {
+      answerer.on("error", () => {});
+      answerer.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    }
+    return true;
+  };
+}
+
+const requests: ReadonlySet<string | symbol> = new Set([
+  "request",
+  "checkContinue",
+  "checkExpectation",
+  "upgrade",
+]);

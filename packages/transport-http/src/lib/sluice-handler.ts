@@ -1,0 +1,21 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import type { Door } from "./door.ts";
+
+/** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
+export interface McpFetchHandler {
+  fetch(request: Request, options?: McpHandlerRequestOptions): Promise<Response>;
+  /** What stands before it, where it was made by Sluice. */
+  readonly door?: Door;
+}
+
+/** A handler that serves the MCP endpoint and routes below it, and answers 404 for everything else. */
+export interface SluiceHandler extends McpFetchHandler {
+  /** What stands before it: adapters look here first, so that they need no web objects for what has a route of its own. */
+  readonly door: Door;
+  /**
+   * True for a request that the host has to authenticate before it calls `fetch`. False for a URL that is its own
+   * credential, such as that of an upload page, and for what is refused anyway. Over `toNodeHandler` the option `authenticate` is
+   * called for exactly these.
+   */
+  needsBearer(request: Request): boolean;
+}
