@@ -246,5 +246,5 @@ test("a web page of another site cannot reach the folder through DNS rebinding",
   const probe = request(served.url, { method: "POST", headers }).end();
   const [response] = (await once(probe, "response")) as [IncomingMessage];
   response.resume();
-  expect(response.statusCode).toBe(403);
+  expect(response.statusCode).toBe(421);
 });

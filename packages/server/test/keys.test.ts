@@ -12,6 +12,7 @@ function start(options: Partial<SluiceOptions>): Sluice {
     baseUri: "files://demo/",
     endpoint: "https://mcp.example.com/mcp",
     keys: [generateKey()],
+    anonymous: true,
     onWarning: () => {},
     ...options,
   });

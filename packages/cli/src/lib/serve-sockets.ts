@@ -44,9 +44,10 @@ export function takeUpgrades(
   { isToken, refusals }: Pick<SocketGuard, "isToken"> & { readonly refusals: RefusalLog },
 ): UpgradeListener {
   return (request, socket, head) => {
-    if (!sockets.upgrade(request, socket, head)) return void socket.destroy();
+    const isTaken = sockets.upgrade(request, socket, head);
+    if (!isTaken) socket.destroy();
     const given = bearerIn(request.headers.authorization);
-    if (isToken && !isToken(given))
+    if (isTaken && isToken && !isToken(given))
       refusals.add({
         address: request.socket.remoteAddress,
         kind: "socket",

@@ -73,15 +73,8 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const endpoint = readEndpoint(options.endpoint);
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", options.cacheTtlMs, 0);
-  if (options.access && !options.principal)
-    onWarning(
-      "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice",
-    );
-  if (!endpoint.isLoopback && !options.principal && options.anonymous !== true)
-    onWarning(
-      "the endpoint is public, and nothing says who its callers are: whoever gets here may list and read everything; " +
-        "verify access tokens in front and pass principal to createSluice, or pass anonymous: true if everyone may",
-    );
+  const warning = openWarning(options, endpoint);
+  if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);
@@ -200,6 +193,21 @@ function readKeys(
   }
   if (typeof keys === "object" && "derive" in keys) return keys;
   return createKeyRing(keys);
+}
+
+/** What is missing where nothing says who a caller is. */
+function openWarning(
+  { access, principal, anonymous }: SluiceOptions,
+  { isLoopback }: SluiceParts["endpoint"],
+): string | undefined {
+  if (principal) return undefined;
+  if (access)
+    return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
+  if (isLoopback || anonymous === true) return undefined;
+  return (
+    "the endpoint is public and nothing says who its callers are: every client that reaches it may list and read everything; " +
+    "verify access tokens in front of it and pass principal to createSluice, or pass anonymous: true where everyone may read"
+  );
 }
 
 function ensureCount(name: string, value: number | undefined, least: number): void {

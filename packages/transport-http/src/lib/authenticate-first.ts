@@ -40,6 +40,9 @@ export async function authenticateFirst(
       else reject(error);
     };
     // async middleware may reject
-    Promise.resolve(authenticate(req, res, next, route)).catch(next);
+    Promise.resolve(authenticate(req, res, next, route)).catch((error: unknown) => {
+      settle();
+      reject(error);
+    });
   });
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { refuseFields } from "@sluice/server";
 
@@ -17,7 +17,9 @@ export function refuseOddFields(server: Server, most: number): void {
       answerer.writeHead(status, [...headers, "Connection", "close"]).end(text);
     } else {
       answerer.on("error", () => {});
-      answerer.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      answerer.end(
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+      );
     }
     return true;
   };
