@@ -36,11 +36,12 @@ export function createPageRoutes(options: PageRouteOptions): Routes {
   }
 
   async function takeAnswer(request: PlainRequest, token: string): Promise<Reply> {
-    if (!isOwnPage(request, origin)) return problem(403);
-    const type = request.header("content-type") ?? "";
-    if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
     try {
+      // first, so that a made-up URL is told nothing but 404
       const page = await pages.open(token);
+      if (!isOwnPage(request, origin)) return problem(403);
+      const type = request.header("content-type") ?? "";
+      if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
       const given = await readAnswer(request);
       if (given === undefined) return problem(400, { headers: closing });
       await pages.answer(page, given);
@@ -62,6 +63,8 @@ export function createPageRoutes(options: PageRouteOptions): Routes {
       return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
     if (method === "POST" && !asset) return takeAnswer(request, rest);
     if (isRead(method)) return show(request, rest);
+    const isPage = asset !== undefined || (await pages.open(rest).then(isFound, isMissing));
+    if (!isPage) return problem(404);
     return problem(405, { headers: ["Allow", asset ? "GET, HEAD" : "GET, HEAD, POST"] });
   }
 
@@ -72,6 +75,8 @@ export function createPageRoutes(options: PageRouteOptions): Routes {
   };
 }
 
+const isFound = (): boolean => true;
+const isMissing = (): boolean => false;
 const closing = ["Connection", "close"] as const;
 
 const refusals: Readonly<Record<string, number>> = {

@@ -1,0 +1,21 @@
+// The Hono host of docs/deploying.md: mounted by e2e/scenarios/doors.test.ts.
+import type { OAuthTokenVerifier } from "@modelcontextprotocol/server";
+import type { SluiceHandler } from "@sluice/transport-http";
+
+/** Everything that needs a bearer is authenticated; Sluice says what does. */
+export async function createGuarded(handler: SluiceHandler, verifier: OAuthTokenVerifier) {
+  // #region guarded
+  const { Hono } = await import("hono");
+  const { requireBearerAuth } = await import("@modelcontextprotocol/server");
+
+  const app = new Hono();
+  const authenticate = requireBearerAuth({ verifier });
+  app.all("*", async (c) => {
+    const request = c.req.raw;
+    if (!handler.needsBearer(request)) return handler.fetch(request);
+    const found = await authenticate(request);
+    return "token" in found ? handler.fetch(request, { authInfo: found }) : found;
+  });
+  // #endregion
+  return app;
+}

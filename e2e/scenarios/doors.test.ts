@@ -1,0 +1,125 @@
+import type { RequestListener } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { toNodeHandler as toSdkHandler } from "@modelcontextprotocol/node";
+import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
+import { expect, test } from "vitest";
+import {
+  openHouse,
+  publicPaths,
+  token,
+  tryDoors,
+  verifier,
+  type Habits,
+  type House,
+  type Parts,
+} from "../bed/doors.ts";
+import * as express from "../examples/express.ts";
+import * as hono from "../examples/hono.ts";
+
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+
+interface Host extends Habits {
+  readonly name: string;
+  /** Its resolver takes every caller for the holder of the token. */
+  readonly isBlind: boolean;
+  readonly mount: (parts: Parts) => RequestListener | Promise<RequestListener>;
+}
+
+const bearer: NonNullable<NodeHandlerOptions["authenticate"]> = (request, response, next) => {
+  if (request.headers.authorization === `Bearer ${token}`) next();
+  else response.writeHead(401).end();
+};
+
+const hosts: readonly Host[] = [
+  {
+    name: "node:http",
+    isBlind: true,
+    mount: ({ handler }) => toNodeHandler(handler, { authenticate: bearer }),
+  },
+  {
+    name: "Express with the hook",
+    isBlind: true,
+    mount: ({ handler }) => express.createGuarded(handler, verifier),
+  },
+  {
+    name: "Express with two paths left open",
+    isBlind: false,
+    opensUploads: true,
+    mount: ({ handler, base }) => express.createLeftOpen(handler, verifier, base),
+  },
+  {
+    name: "Hono",
+    isBlind: true,
+    isResolved: true,
+    mount: async ({ handler }) =>
+      getRequestListener((await hono.createGuarded(handler, verifier)).fetch),
+  },
+];
+
+test.each(hosts)(
+  "under $name nothing but the one spelling of a URL lets anything in, at every public URL",
+  async ({ name, mount, isBlind, ...habits }) => {
+    const isWhole = deep || name === "node:http";
+    for (const path of isWhole ? publicPaths : ["/", "/mcp/"]) {
+      await using house = await openHouse(path, mount, { isBlind });
+      expect(await tryDoors(house, habits), path).toEqual([]);
+    }
+  },
+);
+
+test("the same holds of handler.fetch", async () => {
+  for (const path of deep ? publicPaths : ["/", "/mcp/"]) {
+    await using house = await openHouse(path, () => () => {}, { isBlind: true });
+    const { handler, origin } = house.parts;
+    const send: House["send"] = async ({ target, ...init }) => {
+      const url = URL.canParse(target, origin) ? new URL(target, origin) : undefined;
+      if (url?.origin !== origin) return { status: 400, text: "" };
+      const request = new Request(url, init as RequestInit);
+      const isKnown = request.headers.get("authorization") === `Bearer ${token}`;
+      if (handler.needsBearer(request) && !isKnown) return { status: 401, text: "" };
+      const response = await handler.fetch(request);
+      return { status: response.status, text: await response.text() };
+    };
+    expect(await tryDoors({ ...house, send }, { isResolved: true }), path).toEqual([]);
+  }
+});
+
+test.each<[string, Host["mount"]]>([
+  [
+    "resolves the path before it is matched",
+    ({ handler, origin }) => {
+      const handle = toNodeHandler(handler, { authenticate: bearer });
+      return (req, res) => {
+        if (URL.canParse(req.url!, origin)) req.url = new URL(req.url!, origin).pathname;
+        handle(req, res);
+      };
+    },
+  ],
+  [
+    "says by a parse of its own what needs no token, and is the endpoint at every other path",
+    ({ mcp, base }) => {
+      const handle = toSdkHandler(mcp as never);
+      return (req, res) => {
+        const isOpen = req.url!.startsWith(`${base}/uploads/`);
+        if (isOpen || req.headers.authorization === `Bearer ${token}`)
+          void handle(req as never, res);
+        else res.writeHead(401).end();
+      };
+    },
+  ],
+  [
+    "compares paths without their case",
+    ({ handler, base, origin }) => {
+      const handle = toNodeHandler(handler, { authenticate: bearer });
+      return (req, res) => {
+        const path = base || "/";
+        if (req.url!.toLowerCase() === path.toLowerCase()) req.url = path;
+        if (req.url!.toLowerCase() === `${origin}${path}`) req.url = path;
+        handle(req, res);
+      };
+    },
+  ],
+])("a server that %s is caught", async (_name, mount) => {
+  await using house = await openHouse("/mcp", mount, { isBlind: true });
+  expect(await tryDoors(house)).not.toEqual([]);
+});
