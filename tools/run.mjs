@@ -88,6 +88,7 @@ const tasks = {
   check() {
     run("oxfmt", "--check");
     run(process.execPath, "tools/check-snippets.mjs");
+    run(process.execPath, "tools/check-regexps.mjs");
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
     run(process.execPath, "tools/check-template.mjs");
     program("e2e/storage-matrix/main.ts");

@@ -48,10 +48,15 @@ describe("reading Content-Disposition (RFC 6266)", () => {
     ["attachment; filename*=UTF-8''%ff; filename=b", "attachment", ["b"]],
     ["attachment; filename*=a; filename=b", "attachment", ["b"]],
     ['attachment; filename=""', "attachment", []],
-    ['form-data; name=file; size=7; filename="../x"', "form-data", ["../x"]],
   ])("%s", (header, type, fileNames) =>
     expect(parseContentDisposition(header)).toEqual({ type, fileNames }),
   );
+
+  test("the field of a form is its parameter name, not what a file name holds", () => {
+    expect(
+      parseContentDisposition('form-data; filename="; name=file"; size=7; name="oth\\er"'),
+    ).toEqual({ type: "form-data", fileNames: ["; name=file"], fieldName: "other" });
+  });
 
   test.each([
     ["absent", undefined],

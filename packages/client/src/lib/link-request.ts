@@ -1,7 +1,7 @@
 import { parseMediaType, parseRetryAfter, SluiceError, tlsFault } from "@sluice/core";
 import type { FetchLike } from "./fetch-exchange.ts";
 import { httpError } from "./http-error.ts";
-import { streamLink } from "./stream-link.ts";
+import { linkWith } from "./link-header.ts";
 
 type Body = ReadableStream<Uint8Array>;
 
@@ -35,7 +35,7 @@ export interface LinkRequestOptions {
  * has it so, too).
  */
 export function ownLink(headers: Headers, url: URL): URL | undefined {
-  const target = streamLink(headers);
+  const target = linkWith(headers, "stream");
   if (target === undefined || !URL.canParse(target, url.href)) return undefined;
   const link = new URL(target, url);
   return link.origin === url.origin && link.username === "" && link.password === ""

@@ -17,8 +17,8 @@ import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "./accept-url.ts";
 import { classifyAddress } from "./classify-address.ts";
 import type { Exchange, HopAnswer, Reach } from "./exchange.ts";
 import type { Credentials } from "./hop-headers.ts";
+import { linkWith } from "./link-header.ts";
 import { rpcError } from "./rpc-error.ts";
-import { streamLink } from "./stream-link.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
@@ -176,7 +176,7 @@ type Sorted = Omit<Permit, "exchange" | "credentials" | "reach" | "policy">;
 
 function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
   ensureNamed(uri, direct.headers);
-  const link = streamLink(direct.headers);
+  const link = linkWith(direct.headers, "stream");
   // a link that may not be followed only costs the way back in
   const target = link === undefined ? undefined : tryAccept(link, policy);
   return {

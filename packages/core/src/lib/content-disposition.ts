@@ -1,3 +1,4 @@
+import { fieldText, readParameters, skipToken } from "./field-text.ts";
 import { sanitizeFileName } from "./file-name.ts";
 
 /** What a `Content-Disposition` header says (RFC 6266). */
@@ -9,6 +10,8 @@ export interface ContentDisposition {
    * pass them through `sanitizeFileName`.
    */
   readonly fileNames: readonly string[];
+  /** Field of a form that a part belongs to (RFC 7578 §4.2); absent where there is no `name`. */
+  readonly fieldName?: string;
 }
 
 /**
@@ -23,38 +26,26 @@ export function formatContentDisposition(name: string): string {
 }
 
 /**
- * Reads a `Content-Disposition` header. `undefined` when it is absent, malformed or gives a
- * parameter twice: such a header is to be ignored as a whole. A `filename*` that is not UTF-8 is
- * passed over.
+ * Reads a `Content-Disposition` header. `undefined` when it is absent, malformed, longer than 16,384
+ * characters or gives a parameter twice: such a header is to be ignored as a whole. A `filename*` that is
+ * not UTF-8 is passed over.
  */
 export function parseContentDisposition(
   header: string | null | undefined,
 ): ContentDisposition | undefined {
-  const text = (header ?? "").trim();
-  const type = new RegExp(`^${token}`).exec(text)?.[0];
-  if (type === undefined) return undefined;
-  const parameters = new Map<string, string>();
-  const parameter = new RegExp(
-    String.raw`[\t ]*;[\t ]*(?:(${token})[\t ]*=[\t ]*(?:(${token})|"((?:[^"\\]|\\.)*)"))?[\t ]*(?=;|$)`,
-    "sy",
-  );
-  parameter.lastIndex = type.length;
-  while (parameter.lastIndex < text.length) {
-    const match = parameter.exec(text);
-    if (!match) return undefined;
-    if (match[1] === undefined) continue;
-    const name = match[1].toLowerCase();
-    if (parameters.has(name)) return undefined;
-    parameters.set(name, match[2] ?? match[3]!.replace(/\\(.)/gs, "$1"));
-  }
+  const text = fieldText(header).trim();
+  const typeEnd = skipToken(text, 0);
+  // blanks around "=" are those of RFC 2616, on which RFC 6266 builds
+  const parameters = typeEnd > 0 ? readParameters(text, typeEnd, { isSpaced: true }) : undefined;
+  if (!parameters) return undefined;
   const names = [decodeExtended(parameters.get("filename*")), parameters.get("filename")];
+  const fieldName = parameters.get("name");
   return {
-    type: type.toLowerCase(),
+    type: text.slice(0, typeEnd).toLowerCase(),
     fileNames: names.filter((name) => name !== undefined && name !== "") as string[],
+    ...(fieldName !== undefined && { fieldName }),
   };
 }
-
-const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 
 /** RFC 8187 `value-chars`: what `encodeURIComponent` leaves bare beyond `attr-char` is encoded too. */
 function encodeExtended(name: string): string {

@@ -1,3 +1,5 @@
+import { fieldText } from "./field-text.ts";
+
 /** A parsed `ETag` (RFC 9110 §8.8.3). */
 export interface EntityTag {
   /** The opaque part with its quotes, without `W/`. */
@@ -16,7 +18,7 @@ export function formatEntityTag(etag: string): string {
 
 /** Reads an `ETag` header; `undefined` when it is absent or malformed. */
 export function parseEntityTag(header: string | null | undefined): EntityTag | undefined {
-  const tags = parseList(header ?? "");
+  const tags = parseList(header);
   return tags?.length === 1 ? tags[0] : undefined;
 }
 
@@ -60,9 +62,9 @@ export function matchesIfNoneMatch(
 }
 
 /** A list of entity tags; `undefined` when any part of it is malformed. */
-function parseList(header: string): EntityTag[] | undefined {
+function parseList(header: string | null | undefined): EntityTag[] | undefined {
   const element = /(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*"))?[\t ]*(?:,[\t ]*|$)/y;
-  const text = header.replace(/^[\t ]+/, "");
+  const text = fieldText(header).replace(/^[\t ]+/, "");
   const tags: EntityTag[] = [];
   while (element.lastIndex < text.length) {
     const match = element.exec(text);

@@ -1,35 +1,32 @@
-/** A media type without its parameters, and the one parameter that Sluice passes on. */
+import { fieldText, readParameters, skipToken } from "./field-text.ts";
+
+/** A media type without its parameters, and those of them that Sluice needs. */
 export interface MediaType {
   /** `type/subtype` in lower case. */
   readonly essence: string;
   /** Value of the `charset` parameter as it was written. */
   readonly charset?: string;
+  /** Value of the `boundary` parameter (RFC 2046 §5.1.1). */
+  readonly boundary?: string;
 }
 
-const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-const mediaType = new RegExp(`^(${token}/${token})(.*)$`);
-const parameter = new RegExp(
-  String.raw`[\t ]*;[\t ]*(?:(${token})=(?:(${token})|"((?:[\t !#-\[\]-~]|\\[\t -~])*)"))?`,
-  "y",
-);
-
 /**
- * Reads a media type (RFC 9110 §8.3.1). `undefined` when it is absent or malformed, its essence is
- * longer than 127 characters, or a `charset` is given twice.
+ * Reads a media type (RFC 9110 §8.3.1). `undefined` when it is absent, malformed or longer than 16,384
+ * characters, its essence is longer than 127, or a parameter is given twice.
  */
 export function parseMediaType(text: string | null | undefined): MediaType | undefined {
-  const [, essence = "", rest = ""] = mediaType.exec((text ?? "").trim()) ?? [];
-  if (essence === "" || essence.length > 127) return undefined;
-  let charset: string | undefined;
-  parameter.lastIndex = 0;
-  while (parameter.lastIndex < rest.length) {
-    const match = parameter.exec(rest);
-    if (!match) return undefined;
-    if (match[1]?.toLowerCase() !== "charset") continue;
-    if (charset !== undefined) return undefined;
-    charset = match[2] ?? match[3]?.replace(/\\(.)/g, "$1");
-  }
-  return { essence: essence.toLowerCase(), ...(charset !== undefined && { charset }) };
+  const field = fieldText(text).trim();
+  const slash = skipToken(field, 0);
+  const end = skipToken(field, slash + 1);
+  if (slash === 0 || field[slash] !== "/" || end === slash + 1 || end > 127) return undefined;
+  const parameters = readParameters(field, end);
+  if (!parameters) return undefined;
+  const [charset, boundary] = [parameters.get("charset"), parameters.get("boundary")];
+  return {
+    essence: field.slice(0, end).toLowerCase(),
+    ...(charset !== undefined && { charset }),
+    ...(boundary !== undefined && { boundary }),
+  };
 }
 
 /**

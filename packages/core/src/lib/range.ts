@@ -1,3 +1,4 @@
+import { fieldText } from "./field-text.ts";
 import type { ByteRange } from "./source.ts";
 
 /** What a `Content-Range` header says (RFC 9110 §14.4). */
@@ -19,7 +20,7 @@ export function parseRange(
   size: number,
 ): Required<ByteRange> | "unsatisfiable" | undefined {
   ensureSize(size);
-  const match = singleRange.exec(header ?? "");
+  const match = singleRange.exec(fieldText(header));
   if (!match) return undefined;
   const [, first = "", last = ""] = match;
   if (first === "") {
@@ -46,7 +47,7 @@ export function formatRange(range: ByteRange): string {
 
 /** Reads a `Content-Range` header; `undefined` when it is absent, malformed or contradicts itself. */
 export function parseContentRange(header: string | null | undefined): ContentRange | undefined {
-  const match = contentRange.exec(header ?? "");
+  const match = contentRange.exec(fieldText(header));
   if (!match) return undefined;
   const [, first, last, total] = match;
   const size = total === "*" ? undefined : Number(total);

@@ -1,5 +1,6 @@
 import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 import { decodeBase64, encodeBase64 } from "./base64.ts";
+import { fieldText } from "./field-text.ts";
 
 /** A `Repr-Digest` header (RFC 9530 §3) from a SHA-256 in hex. */
 export function formatReprDigest(sha256: string): string {
@@ -18,7 +19,7 @@ export function parseReprDigest(header: string | null | undefined): string | und
     `(${key})(?:=(?:${byteSequence}|${otherItem}))?${parameters}${comma}`,
     "y",
   );
-  const text = (header ?? "").trim();
+  const text = fieldText(header).trim();
   let sha256: string | undefined;
   while (member.lastIndex < text.length) {
     const match = member.exec(text);

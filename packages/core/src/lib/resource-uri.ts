@@ -1,4 +1,5 @@
 import { decodeBase64, encodeBase64 } from "./base64.ts";
+import { fieldText } from "./field-text.ts";
 
 /**
  * A resource URI as the value of `MCP-Resource-Uri`: as it is when it is visible ASCII, otherwise
@@ -11,7 +12,7 @@ export function formatResourceUri(uri: string): string {
 
 /** The URI of an `MCP-Resource-Uri` header; `undefined` when it is absent or malformed. */
 export function parseResourceUri(header: string | null | undefined): string | undefined {
-  const text = (header ?? "").trim();
+  const text = fieldText(header).trim();
   const encoded = sentinel.exec(text)?.[1];
   if (encoded === undefined) return /^[\x21-\x7e]+$/.test(text) ? text : undefined;
   const bytes = decodeBase64(encoded);
@@ -28,18 +29,22 @@ export function parseResourceUri(header: string | null | undefined): string | un
  * percent-encoded. An encoded delimiter (`%2F`, `%3F`, `%23`) is another character than a bare one.
  */
 export function isSameResource(one: string, other: string): boolean {
-  return one === other || spellOut(one) === spellOut(other);
+  if (one === other) return true;
+  // delimiters stay where they are, so the parts between them can be compared one by one
+  const [parts, others] = [one.split(/([/?#])/), other.split(/([/?#])/)];
+  return (
+    parts.length === others.length &&
+    parts.every((part, at) => part === others[at] || spellOut(part) === spellOut(others[at]!))
+  );
 }
 
-/** Everything encoded that can be, between the delimiters; what is no encoding stays as it is. */
-function spellOut(uri: string): string {
-  return uri.replace(/[^/?#]+/g, (part) => {
-    try {
-      return encodeURIComponent(decodeURIComponent(part));
-    } catch {
-      return part;
-    }
-  });
+/** Everything encoded that can be; what is no encoding stays as it is. */
+function spellOut(part: string): string {
+  try {
+    return encodeURIComponent(decodeURIComponent(part));
+  } catch {
+    return part;
+  }
 }
 
 const sentinel = /^=\?base64\?(.*)\?=$/;

@@ -1,4 +1,4 @@
-import { formatContentType } from "@sluice/core";
+import { formatContentType, parseMediaType } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import mime from "mime";
 
@@ -18,6 +18,6 @@ const textual =
 /** True for a media type whose content is text in UTF-8. */
 export function isTextual(mimeType: string): boolean {
   if (!textual.test(mimeType)) return false;
-  const charset = /; charset=(.*)$/i.exec(mimeType)?.[1];
+  const charset = parseMediaType(mimeType)?.charset;
   return charset === undefined || /^(?:utf-8|us-ascii)$/i.test(charset);
 }

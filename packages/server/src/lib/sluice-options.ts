@@ -130,7 +130,7 @@ export function readEndpoint(endpoint: string): Endpoint {
   const isLoopback = isLoopbackHost(url.hostname);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
     throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
-  return { url: url.href.replace(/\/+$/, ""), isLoopback };
+  return { url: url.href.replace(/(?<!\/)\/+$/, ""), isLoopback };
 }
 
 /** True for the names of one's own machine, as a URL spells them. */

@@ -100,7 +100,7 @@ const containers: readonly { readonly marks: RegExp; readonly made: RegExp }[] =
     marks: /^application\/x-cfb$/,
     made: /^application\/(?:msword|vnd\.ms-.+|x-msi|vnd\.visio)$/,
   },
-  { marks: /^application\/xml$/, made: /^.+\/.+\+xml$/ },
+  { marks: /^application\/xml$/, made: /\+xml$/ },
   {
     marks: /^application\/gzip$/,
     made: /^application\/(?:x-tar|x-tgz|x-compressed-tar|.+\+gzip)$/,

@@ -79,13 +79,13 @@ function lengthIn(text: string | undefined): number | undefined {
 
 /** An Item with a Boolean (RFC 9651 §3.3.6); its parameters mean nothing here. */
 function booleanIn(text: string | undefined): boolean | undefined {
-  const match = /^ *\?([01])(?:;.*)?$/.exec(text ?? "");
+  const match = /^ *\?([01]) *(?:;.*)?$/.exec(text ?? "");
   return match ? match[1] === "1" : undefined;
 }
 
 /** An Item with an Integer that is not negative (RFC 9651 §3.3.1). */
 function integerIn(text: string | undefined): number | undefined {
-  const match = /^ *(\d{1,15})(?:;.*)? *$/.exec(text ?? "");
+  const match = /^ *(\d{1,15}) *(?:;.*)?$/.exec(text ?? "");
   return match ? Number(match[1]) : undefined;
 }
 

@@ -149,7 +149,7 @@ export function createGraphApi(parts: ApiParts): (call: ApiCall) => Promise<ApiA
     if (call.method === "POST" && path === "/$batch") return batch(call);
     if (path.startsWith("/subscriptions"))
       return subscriptions.handle(call.method, path, parse(call.body));
-    const [, driveId = "", rest = ""] = /^\/drives\/([^/]+)(.*)$/.exec(path) ?? [];
+    const [, driveId = "", rest = ""] = /^\/drives\/([^/]+)(\/.*)?$/s.exec(path) ?? [];
     const drive = drives.get(decodeURIComponent(driveId));
     if (drive === undefined) return driveId === "" ? missing : fail(403, "accessDenied");
     if (rest === "") return { status: 200, body: { id: drive.id, driveType: drive.type } };

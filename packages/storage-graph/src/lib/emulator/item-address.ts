@@ -9,7 +9,7 @@ interface ItemAddress {
 
 /** `/root`, `/items/{id}`, each with `:/{path}` behind it, and what is asked of the item. */
 export function parseAddress(rest: string): ItemAddress | undefined {
-  const [, anchor = "", tail = ""] = /^\/(root|items\/[^/:]+)(.*)$/.exec(rest) ?? [];
+  const [, anchor = "", tail = ""] = /^\/(root|items\/[^/:]+)((?:[/:].*)?)$/s.exec(rest) ?? [];
   if (anchor === "") return undefined;
   const id = anchor === "root" ? undefined : decodeURIComponent(anchor.slice("items/".length));
   if (!tail.startsWith(":")) return { id, segments: [], action: tail };

@@ -16,7 +16,7 @@ export function childrenOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnsw
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   const page = rest.slice(0, top);
   const last = page.at(-1)?.[0];
-  const link = `${base}?${search.replace(/&?\$skiptoken=.*$/, "")}&$skiptoken=${links.size + 1}.a%2bb%20c`;
+  const link = `${base}?${search.replace(/&?\$skiptoken=.*/s, "")}&$skiptoken=${links.size + 1}.a%2bb%20c`;
   const isMore = rest.length > top && last !== undefined;
   if (isMore) links.set(link, last);
   const select = query.get("$select") ?? undefined;

@@ -7,7 +7,7 @@ export function isAccepted(
   accept: readonly string[],
 ): boolean {
   if (accept.length === 0) return true;
-  const type = mimeType.toLowerCase().replace(/\s*;.*$/s, "");
+  const type = mimeType.split(";", 1)[0]!.trim().toLowerCase();
   const lower = name.toLowerCase();
   return accept.some((entry) => {
     const wanted = entry.trim().toLowerCase();

@@ -4,7 +4,7 @@ import type { FileValue } from "@sluice/core/wire";
 export function formatDigest(sha256: string): NonNullable<FileValue["digest"]> {
   const bytes = sha256.match(/../g)!.map((byte) => Number.parseInt(byte, 16));
   const base64 = btoa(String.fromCharCode(...bytes));
-  const value = base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  const value = base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   return { algorithm: "sha-256", value };
 }
 

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { hostileTexts } from "./parsers/hostile-texts.ts";
+import { parsers } from "./parsers/table.ts";
+
+const packages = new URL("../packages/", import.meta.url);
+const count = process.env["SLUICE_DEEP"] ? 4_000 : 40;
+const limitMs = 5;
+
+/** Names of the functions that parse, by package, as the sources export them. */
+function parsersIn(folder: URL): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => /^[\w-]+\/src\/.*\.ts$/.test(path.replaceAll("\\", "/")))
+    .flatMap((path) => {
+      const [name] = path.split(/[/\\]/, 1);
+      const text = readFileSync(new URL(path, folder), "utf8");
+      return Array.from(
+        text.matchAll(/^export (?:async )?(?:function|const) (parse[A-Z]\w*)/gm),
+        ([, parser]) => `${name} ${parser}`,
+      );
+    });
+}
+
+/** CPU of one reading in milliseconds: the best of up to ten, for others use the processor, too. */
+async function cpuMs(read: (text: string) => unknown, text: string): Promise<number> {
+  let best = Infinity;
+  for (let run = 0; run < 10 && best >= limitMs; run += 1) {
+    const before = process.cpuUsage();
+    try {
+      await read(text);
+    } catch {
+      // a refusal is an answer
+    }
+    const { user, system } = process.cpuUsage(before);
+    best = Math.min(best, (user + system) / 1_000);
+  }
+  return best;
+}
+
+test("every exported parser of the packages is in the table of those that are tried with hostile text", () => {
+  const found = parsersIn(packages);
+  expect(found.length).toBeGreaterThan(20);
+  expect(found.filter((name) => !(name in parsers))).toEqual([]);
+});
+
+test.each(Object.entries(parsers))(
+  "16 KiB of hostile text cost %s less than 5 ms of CPU",
+  async (_, parser) => {
+    let worst = { ms: 0, text: "" };
+    for (const text of hostileTexts(parser, count, 1)) {
+      const ms = await cpuMs(parser.read, text);
+      if (ms > worst.ms) worst = { ms, text };
+    }
+    expect(worst.ms, `of ${JSON.stringify(worst.text.slice(0, 60))}…`).toBeLessThan(limitMs);
+  },
+);
+
+const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+
+test.each([
+  [
+    "Link",
+    "client parseLinks",
+    String.raw`/<([^<>]*)>((?:\s*;\s*[^\s=;,]+(?:\s*=\s*(?:"[^"]*"|[^\s",;]*))?)*)\s*(?:,|$)/g`,
+  ],
+  [
+    "Content-Disposition",
+    "core parseContentDisposition",
+    String.raw`/^${token}(?:[\t ]*;[\t ]*(?:(${token})[\t ]*=[\t ]*(?:(${token})|"((?:[^"\\]|\\.)*)"))?[\t ]*(?=;|$))*/s`,
+  ],
+])(
+  "the texts catch an expression for %s that can take a character in two ways",
+  (_, name, expression) => {
+    const isSlow = (text: string): boolean => {
+      try {
+        // it would not come back by itself
+        runInNewContext(`${expression}.exec(text)`, { text }, { timeout: 50 });
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    expect([...hostileTexts(parsers[name]!, 0, 1)].some(isSlow)).toBe(true);
+    const harmless = parsers["core parseRange"]!;
+    expect([...hostileTexts(harmless, 0, 1)].some(isSlow)).toBe(false);
+  },
+);

@@ -1,0 +1,313 @@
+import {
+  fileNameFromUri,
+  formatContentType,
+  isSameResource,
+  matchesIfMatch,
+  matchesIfNoneMatch,
+  matchesIfRange,
+  parseContentDisposition,
+  parseContentRange,
+  parseEntityTag,
+  parseKey,
+  parseMediaType,
+  parseRange,
+  parseReprDigest,
+  parseResourceUri,
+  parseRetryAfter,
+  sanitizeFileName,
+} from "@sluice/core";
+import { createOriginGate } from "@sluice/server";
+import { parseHead, parseKeyFile } from "@sluice/server/node";
+import { createUriMapper, parseCursor } from "@sluice/storage";
+import { boundaryOf } from "@sluice/binary-transfer/multipart";
+import { parsePartHeaders } from "../../packages/binary-transfer/src/lib/multipart/part-headers.ts";
+import { parseBytes } from "../../packages/cli/src/lib/quantity.ts";
+import { acceptUrl } from "../../packages/client/src/lib/accept-url.ts";
+import { parseLinks } from "../../packages/client/src/lib/link-header.ts";
+import { createIdentify } from "../../packages/server/src/lib/principal.ts";
+import { parseAskedRange } from "../../packages/server/src/lib/read-range.ts";
+import { isTextual } from "../../packages/server/src/lib/resource-type.ts";
+import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
+import type { Root as BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
+import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/lib/cursor.ts";
+import type { Root as FsRoot } from "../../packages/storage-fs/src/lib/root.ts";
+import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
+import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
+import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
+import { parseEventId } from "../../packages/transport-http/src/lib/resume-link.ts";
+import { isAccepted } from "../../packages/uploads/src/lib/client/accept-list.ts";
+import {
+  parseBooleanField,
+  parseIntegerField,
+  parseLimit,
+} from "../../packages/uploads/src/lib/client/structured-field.ts";
+import {
+  boundaryOf as formBoundary,
+  createMultipartFence,
+} from "../../packages/uploads/src/lib/multipart-fence.ts";
+import { readFacts } from "../../packages/uploads/src/lib/request-facts.ts";
+import { parseDataUri } from "../../packages/uploads/src/lib/sep-2631/data-uri.ts";
+import { parseDigest } from "../../packages/uploads/src/lib/sep-2631/file-digest.ts";
+
+/** A function that reads text of another party. */
+export interface Parser {
+  /** It may throw what it documents. */
+  readonly read: (text: string) => unknown;
+  /** How texts begin, so that the hostile part is reached. */
+  readonly starts: readonly string[];
+  /** What pumps are made of. */
+  readonly symbols: readonly string[];
+  /** Pumps that were slow once, here or elsewhere. */
+  readonly pumps?: readonly string[];
+}
+
+const blanks = [" ", "\t"];
+const parameters = [...blanks, ";", "=", '"', "\\", ",", "a", "a=b", '"x"', "\\a", "é"];
+const url = ["/", "a", ".", ":", "@", "?", "#", "%", "%41", "[", "]", "-", " "];
+const digits = ["0", "9", "-", ".", ",", " ", "a", ";", "="];
+const encoder = new TextEncoder();
+const gate = createOriginGate("https://example.com/mcp");
+const identify = createIdentify({
+  anonymous: false,
+  principal: undefined,
+  isLoopback: false,
+  onWarning() {},
+});
+const mapper = createUriMapper("files:///");
+const policy = {
+  endpoint: new URL("https://example.com/mcp"),
+  trustedOrigins: ["https://*.example.com"],
+  redirects: "trusted",
+} as const;
+const reading = (name: string) => (text: string) =>
+  readFacts({ header: (asked) => (asked === name ? text : undefined) });
+
+/** Every `parse…` of the packages by package and name, and behind them other readers of foreign text. */
+export const parsers: Readonly<Record<string, Parser>> = {
+  "binary-transfer parsePartHeaders": {
+    read: (text) => parsePartHeaders(encoder.encode(text)),
+    starts: ["", "Content-Type:", "Content-ID: <", "A:b\r\n"],
+    symbols: [...parameters, "\r\n", "\r", ":", "<", ">"],
+  },
+  "cli parseBytes": { read: parseBytes, starts: ["", "1"], symbols: [...digits, "k", "i", "b"] },
+  "client parseLinks": {
+    read: parseLinks,
+    starts: ["", "<a>", '<a>; rel="', "<>;", "<a>; rel=stream, "],
+    symbols: [...parameters, "<", ">", "<a>", "rel", "stream", "anchor"],
+    pumps: [";a=\t", ";a=", "<", '; a="', ",", "<a>;rel=b,", " ;a", "a "],
+  },
+  "core parseContentDisposition": {
+    read: parseContentDisposition,
+    starts: ["", "a", "a;", 'a; b="', "attachment; filename*=UTF-8''"],
+    symbols: [...parameters, "filename", "*", "'", "%e2"],
+    pumps: [" ", "; ", "\\", ' ; a=""'],
+  },
+  "core parseContentRange": {
+    read: parseContentRange,
+    starts: ["", "bytes ", "bytes 1-"],
+    symbols: [...digits, "/", "*"],
+  },
+  "core parseEntityTag": {
+    read: parseEntityTag,
+    starts: ["", '"a"', "W/"],
+    symbols: [...parameters, "W/", '"a",'],
+  },
+  "core parseKey": {
+    read: parseKey,
+    starts: ["", "k1:"],
+    symbols: ["a", "=", ":", ".", "\n", " ", "+"],
+  },
+  "core parseMediaType": {
+    read: parseMediaType,
+    starts: ["", "a/b", "a/b;", 'a/b; c="'],
+    symbols: [...parameters, "/", "charset"],
+  },
+  "core parseRange": {
+    read: (text) => parseRange(text, 1_000),
+    starts: ["", "bytes=", "bytes=0-"],
+    symbols: digits,
+  },
+  "core parseReprDigest": {
+    read: parseReprDigest,
+    starts: ["", "sha-256=:", "a;", 'a="'],
+    symbols: [...parameters, ":", "?1", "1", ".", "@1", "*", "AAAA"],
+  },
+  "core parseResourceUri": {
+    read: parseResourceUri,
+    starts: ["", "=?base64?"],
+    symbols: [...url, "=", "?=", "A"],
+  },
+  "core parseRetryAfter": {
+    read: (text) => parseRetryAfter(text, 0),
+    starts: ["", "Sun, 06 Nov 1994 ", "Sunday, ", "Sun Nov "],
+    symbols: [...digits, "Sun", "Z", ":", "GMT"],
+  },
+  "server parseAskedRange": {
+    read: parseAskedRange,
+    starts: ["", "bytes ", "lines=1-"],
+    symbols: [...digits, "\u2013"],
+  },
+  "server parseHead": {
+    read: parseHead,
+    starts: ["", "1:", `1:${"a".repeat(64)}`],
+    symbols: [...digits, ":", "f", "\n"],
+  },
+  "server parseKeyFile": {
+    read: parseKeyFile,
+    starts: ["", "# ", "k1 "],
+    symbols: ["a", "#", "\n", "\r", " ", "=", ":", "."],
+  },
+  "storage parseCursor": {
+    read: (text) => parseCursor(text, "test"),
+    starts: ["", "01234567."],
+    symbols: url,
+  },
+  "storage-azure-blob parseMessage": {
+    read: (text) =>
+      parseMessage(text, { container: { containerName: "c" }, prefix: "" } as BlobRoot),
+    starts: ["", "[", '{"subject":"/blobServices/default/containers/c/blobs/', "eyJ"],
+    symbols: ["[", "]", "{", "}", '"', ",", ":", " ", "a", "/", "%", "\\", "1", "="],
+  },
+  "storage-fs parseCursor": {
+    read: (text) => parseFsCursor({ path: "/" } as FsRoot, "", text),
+    starts: ["", "W10."],
+    symbols: ["a", ".", "_", "-", "=", "\n"],
+  },
+  "storage-graph parseAddress": {
+    read: parseAddress,
+    starts: ["", "/root", "/items/a", "/root:/"],
+    symbols: [...url, "\n"],
+  },
+  "storage-s3 parseCursor": {
+    read: (text) => parseS3Cursor({ bucket: "b", prefix: "" } as S3Root, "", text),
+    starts: ["", "abcdefghijk."],
+    symbols: ["a", ".", "_", "-", "=", "\n"],
+  },
+  "transport-http parseEventId": {
+    read: parseEventId,
+    starts: ["", "01234567-0123-4123-8123-0123456789ab/"],
+    symbols: [...digits, "/", "f"],
+  },
+  "uploads parseBooleanField": {
+    read: parseBooleanField,
+    starts: ["", "?1", " "],
+    symbols: [...digits, "?1"],
+  },
+  "uploads parseDataUri": {
+    read: (text) => parseDataUri(text, 1_000_000),
+    starts: ["", "data:", "data:;base64,", "data:text/plain;name="],
+    symbols: [...parameters, "%", "%41", "base64", "/", "+", "A"],
+  },
+  "uploads parseDigest": { read: parseDigest, starts: [""], symbols: ["A", "-", "_", "=", " "] },
+  "uploads parseIntegerField": {
+    read: parseIntegerField,
+    starts: ["", "1", "1;"],
+    symbols: digits,
+  },
+  "uploads parseLimit": {
+    read: (text) => parseLimit(text, "a"),
+    starts: ["", "a="],
+    symbols: digits,
+  },
+
+  "binary-transfer boundaryOf": {
+    read: boundaryOf,
+    starts: ["", "multipart/mixed", "multipart/mixed;boundary="],
+    symbols: parameters,
+  },
+  "client acceptUrl": {
+    read: (text) => acceptUrl(text, policy, { redirect: true }),
+    starts: ["", "https://", "https://example.com/"],
+    symbols: url,
+  },
+  "core fileNameFromUri": { read: fileNameFromUri, starts: ["", "a:", "a://"], symbols: url },
+  "core formatContentType": {
+    read: formatContentType,
+    starts: ["", "text/plain;charset="],
+    symbols: parameters,
+  },
+  "core isSameResource": {
+    read: (text) => isSameResource(text, `${text}a`),
+    starts: ["", "a:/"],
+    symbols: url,
+  },
+  "core matchesIfMatch": {
+    read: (text) => matchesIfMatch(text, '"a"'),
+    starts: ["", '"b"'],
+    symbols: [...parameters, "*", "W/"],
+  },
+  "core matchesIfNoneMatch": {
+    read: (text) => matchesIfNoneMatch(text, '"a"'),
+    starts: ["", '"b"'],
+    symbols: [...parameters, "*", "W/"],
+  },
+  "core matchesIfRange": {
+    read: (text) => matchesIfRange(text, '"a"'),
+    starts: ["", '"b"'],
+    symbols: parameters,
+  },
+  "core sanitizeFileName": {
+    read: (text) => sanitizeFileName(text),
+    starts: ["", "con", "a/"],
+    symbols: [...url, "\\", "\u200b", "\ufeff", "é", "e\u0301", "\ud800", "漢"],
+  },
+  "server bearer": {
+    read: (text) => identify({ header: (name) => (name === "authorization" ? text : undefined) }),
+    starts: ["", "Bearer ", "bearer a"],
+    symbols: [" ", "a", ",", "\t", "="],
+  },
+  "server host": {
+    read: (text) => gate.refuse({ header: (name) => (name === "host" ? text : undefined) }),
+    starts: ["", "example.com", "["],
+    symbols: url,
+  },
+  "server origin": {
+    read: (text) =>
+      gate.refuse({
+        header: (name) => (name === "host" ? "example.com" : name === "origin" ? text : undefined),
+      }),
+    starts: ["", "https://"],
+    symbols: url,
+  },
+  "server isTextual": {
+    read: isTextual,
+    starts: ["", "text/plain; charset="],
+    symbols: [...parameters, "; charset="],
+  },
+  "storage toKey": { read: (text) => mapper.toKey(text), starts: ["", "files:///"], symbols: url },
+  "uploads boundaryOf": {
+    read: formBoundary,
+    starts: ["", "multipart/form-data; boundary="],
+    symbols: parameters,
+  },
+  "uploads Content-Disposition": {
+    read: reading("content-disposition"),
+    starts: ["", "attachment; filename="],
+    symbols: parameters,
+  },
+  "uploads Repr-Digest": {
+    read: reading("repr-digest"),
+    starts: ["", "sha-256=:"],
+    symbols: [...parameters, ":"],
+  },
+  "uploads Upload-Complete": {
+    read: reading("upload-complete"),
+    starts: ["", "?1"],
+    symbols: [...digits, "?1"],
+  },
+  "uploads Upload-Offset": {
+    read: reading("upload-offset"),
+    starts: ["", "1", "1;"],
+    symbols: digits,
+  },
+  "uploads isAccepted": {
+    read: (text) => isAccepted({ name: text, mimeType: text }, [text.slice(0, 10), "image/*"]),
+    starts: ["", "image/png"],
+    symbols: parameters,
+  },
+  "uploads part headers": {
+    read: (text) => createMultipartFence("b", 4).check(encoder.encode(`--b\r\n${text}\r\n\r\n`)),
+    starts: ["A:", "Content-Disposition: form-data; name=", "a: b\r\n"],
+    symbols: [...parameters, "\r\n", ":"],
+  },
+};
