@@ -8,6 +8,7 @@ import {
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
+  parseJson,
   parseKey,
   parseMediaType,
   parseRange,
@@ -111,6 +112,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: parseEntityTag,
     starts: ["", '"a"', "W/"],
     symbols: [...parameters, "W/", '"a",'],
+  },
+  "core parseJson": {
+    read: parseJson,
+    starts: ["", "[", '{"a":', '"'],
+    symbols: ["[", "]", "{", "}", '"', "\\", ",", ":", "1", " ", "[]", '"a":'],
   },
   "core parseKey": {
     read: parseKey,

@@ -38,6 +38,7 @@ export {
 export { fileNameFromUri, sanitizeFileName } from "./lib/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./lib/resource-uri.ts";
 export { parseRetryAfter } from "./lib/retry-after.ts";
+export { parseJson } from "./lib/parse-json.ts";
 
 export {
   createKeyRing,

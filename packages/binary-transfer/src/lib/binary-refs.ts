@@ -22,14 +22,17 @@ export function findRefs(
   const found: RefHolder[] = [];
   function visit(value: unknown, depth: number): void {
     if (typeof value !== "object" || value === null || depth > deepest) return;
-    if (isObject(value)) {
-      const ref = value["binaryRef"];
-      if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
-        found.push({ holder: value, ref: ensureRef(ref) });
+    if (Array.isArray(value)) {
+      for (const member of value) visit(member, depth + 1);
+      return;
     }
-    for (const [name, member] of Object.entries(value)) {
+    const holder = value as Record<string, unknown>;
+    const ref = holder["binaryRef"];
+    if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
+      found.push({ holder, ref: ensureRef(ref) });
+    for (const name of Object.keys(holder)) {
       // copies for those who cannot read the literal member
-      if (name !== "_meta" && name !== "binaryRef") visit(member, depth + 1);
+      if (name !== "_meta" && name !== "binaryRef") visit(holder[name], depth + 1);
     }
   }
   visit(message, 0);

@@ -3,8 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
+import { parseJson } from "@sluice/core";
 import { problem, refuseFields, type Reply } from "@sluice/server";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
+import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
 import { releaseContinue } from "./body-deadline.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "./door.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
@@ -34,7 +36,7 @@ export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown
 
 /** Options of {@link toNodeHandler}. */
 export interface NodeHandlerOptions extends OutflowOptions {
-  /** Largest request body, in bytes. Default 4 MiB, as in the SDK. */
+  /** Largest JSON of a request, in bytes; more is answered with 413. Default: that of the handler, else 256 KiB. */
   readonly maxRequestBodySize?: number;
   /**
    * Middleware that verifies access tokens, such as `requireBearerAuth` of the SDK under Express: it calls `next`, or answers by
@@ -58,7 +60,7 @@ export function toNodeHandler(
   options: NodeHandlerOptions = {},
 ): NodeHandler {
   const {
-    maxRequestBodySize,
+    maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
     authenticate,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
@@ -105,10 +107,7 @@ export function toNodeHandler(
     const like = unmounted(req);
     const request = isMultipart(req)
       ? await toStreamingRequest(req, res, { like, signal })
-      : await toWebRequest(like, parsedBody, {
-          signal,
-          ...(maxRequestBodySize !== undefined && { maxRequestBodySize }),
-        });
+      : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
     if (handler.door) passOn(request, route);
     const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
@@ -134,6 +133,8 @@ export function toNodeHandler(
       const status = statusOf(error);
       if (status === 500 && !res.destroyed) onError(error);
       if (res.headersSent) res.destroy();
+      else if (status === 413)
+        void answer(req, res, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
       else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
     });
   };
@@ -202,7 +203,8 @@ function unmounted(req: NodeRequest): NodeIncomingMessageLike {
     ...(method !== undefined && { method }),
     ...(originalUrl !== undefined && { url: originalUrl }),
     headers,
-    [Symbol.asyncIterator]: () => req[Symbol.asyncIterator](),
+    // a body that is too large must not take the connection with it: its sender is to hear of it
+    [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
   };
 }
 
@@ -211,7 +213,7 @@ function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
   if (body === undefined || !readableEnded) return undefined;
   if (typeof body !== "string" && !(body instanceof Uint8Array)) return body;
   try {
-    return JSON.parse(Buffer.from(body).toString("utf8"));
+    return parseJson(Buffer.from(body).toString("utf8"));
   } catch {
     return undefined;
   }

@@ -42,7 +42,10 @@ export interface WithResumeOptions extends OriginGateOptions {
   readonly keepMs?: number;
   /** Milliseconds after which another process takes over what a silent one was working on. Default 8,000. */
   readonly leaseMs?: number;
-  /** Largest request body, in bytes. Default 4 MiB, as in the SDK. */
+  /**
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * tools with large arguments.
+   */
   readonly maxRequestBodySize?: number;
   /** Run requests again after a restart. Default: they end with the error `interrupted`. */
   readonly rerun?: RerunOptions;
@@ -81,7 +84,7 @@ export interface ResumeParts {
   readonly maxAgeMs: number;
   readonly keepMs: number;
   readonly leaseMs: number;
-  readonly maxBodyBytes: number | undefined;
+  readonly maxBodyBytes: number;
   readonly onError: (error: unknown) => void;
 }
 

@@ -1,5 +1,5 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { SluiceError, type EventStore, type StreamPage } from "@sluice/core";
+import { SluiceError, type EventStore, type StreamPage, parseJson } from "@sluice/core";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
 import { problem, problemOf, tagOf } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
@@ -146,16 +146,12 @@ function isAsking({ asks, isOver }: StreamPage): boolean {
   return !isOver && asks.some(({ answer: text }) => text === undefined);
 }
 
-async function readBody(
-  request: Request,
-  parsedBody: unknown,
-  maxBytes: number | undefined,
-): Promise<unknown> {
+async function readBody(request: Request, parsedBody: unknown, maxBytes: number): Promise<unknown> {
   if (parsedBody !== undefined) return parsedBody;
   const read = await readRequestBody(request, maxBytes);
   if (read.tooLarge) return "too large";
   try {
-    return JSON.parse(read.text);
+    return parseJson(read.text);
   } catch {
     return undefined;
   }

@@ -57,10 +57,11 @@ export function createRoutedHandler(door: Door, fetch: EndpointFetch): SluiceHan
 /** Adds routes below the endpoint of a handler, behind the same door. */
 export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler {
   const { door } = handler;
-  return createRoutedHandler(
+  const routed = createRoutedHandler(
     { ...door, routes: (path) => door.routes(path) ?? routes(path) },
     (request, mcpOptions) => handler.fetch(request, mcpOptions),
   );
+  return { ...handler, ...routed };
 }
 
 /** A response that the page may read which asked for it. */

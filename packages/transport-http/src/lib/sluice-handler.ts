@@ -4,6 +4,8 @@ import type { Door } from "./door.ts";
 /** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
 export interface McpFetchHandler {
   fetch(request: Request, options?: McpHandlerRequestOptions): Promise<Response>;
+  /** Largest JSON of a request, in bytes, that layers and adapters around it take unless they are told otherwise. */
+  readonly maxRequestBodySize?: number;
   /** What stands before it, where it was made by Sluice. */
   readonly door?: Door;
 }

@@ -1,4 +1,3 @@
-import { isJsonContentType, readRequestBody } from "@modelcontextprotocol/server";
 import { parseResourceUri } from "@sluice/core";
 import { NAME_HEADER, STREAM_METHOD } from "@sluice/core/wire";
 
@@ -16,18 +15,8 @@ export interface RpcCall {
 /** The requests that the wrapper must see. */
 const methods: readonly string[] = [STREAM_METHOD, LISTEN_METHOD, "initialize"];
 
-/**
- * The call in a POST when it is one of ours, out of a body that middleware parsed or out of a
- * copy of the request, which stays readable. Everything odd is `undefined`: the SDK answers that.
- */
-export async function callIn(
-  request: Request,
-  parsedBody: unknown,
-  maxBytes: number | undefined,
-): Promise<RpcCall | undefined> {
-  if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
-    return undefined;
-  const body = parsedBody ?? (await parse(request, maxBytes));
+/** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
+export function callIn(body: unknown): RpcCall | undefined {
   return isCall(body) && methods.includes(body.method) ? body : undefined;
 }
 
@@ -39,22 +28,6 @@ export function isMisnamed(request: Request, { params }: RpcCall): boolean {
   const name = request.headers.get(NAME_HEADER);
   const uri = params?.["uri"];
   return name !== null && typeof uri === "string" && parseResourceUri(name) !== uri;
-}
-
-async function parse(request: Request, maxBytes: number | undefined): Promise<unknown> {
-  if (request.bodyUsed) return undefined;
-  const read = await readRequestBody(request.clone(), maxBytes);
-  if (read.tooLarge || !mayName(read.text)) return undefined;
-  try {
-    return JSON.parse(read.text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether it is worth parsing; many JSON writers escape the slash, and any letter can be. */
-function mayName(text: string): boolean {
-  return text.includes("\\") || methods.some((method) => text.includes(method));
 }
 
 function isCall(body: unknown): body is RpcCall {

@@ -1,19 +1,11 @@
-import {
-  isJsonContentType,
-  readRequestBody,
-  type McpHandlerRequestOptions,
-} from "@modelcontextprotocol/server";
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
-import {
-  boundaryOf,
-  callOf,
-  isCall,
-  opensExchange,
-  type RpcCall,
-} from "@sluice/binary-transfer/multipart";
+import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
 import { problem } from "@sluice/server";
+import { endpointRoute } from "./door.ts";
+import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
@@ -31,7 +23,10 @@ export interface WithBinaryOptions {
   readonly windowBytes?: number;
   /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
-  /** Largest JSON in bytes, alone or as the first part of a request. Default 4 MiB, as in the SDK. */
+  /**
+   * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
+   * else 256 KiB. Raise it for tools with large arguments.
+   */
   readonly maxRequestBodySize?: number;
   /**
    * Most bytes that go into an event as base64, for tools that say something before their result: such an answer
@@ -59,22 +54,11 @@ export function withBinary<Handler extends McpFetchHandler>(
 ): Handler {
   const {
     maxBinarySize = 2 ** 30,
-    maxRequestBodySize = 2 ** 22,
+    maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
     maxBase64Bytes = 2 ** 23,
     ...limits
   } = options;
   const sessions = createSessionCapabilities(pickDeclaration);
-
-  /** The call in a JSON body, if it can matter here. */
-  async function callIn(request: Request, parsedBody: unknown): Promise<RpcCall | undefined> {
-    if (!isJsonContentType(request.headers.get("content-type"))) return undefined;
-    if (parsedBody !== undefined) return isCall(parsedBody) ? parsedBody : undefined;
-    if (request.bodyUsed) return undefined;
-    const read = await readRequestBody(request.clone(), maxRequestBodySize);
-    const isKnown = sessions.of(request.headers.get("mcp-session-id")) !== undefined;
-    if (read.tooLarge || !(isKnown || mayMatter.test(read.text))) return undefined;
-    return callOf(read.text);
-  }
 
   async function exchange({ request, call, mcpOptions, parts }: Exchange): Promise<Response> {
     const peer = createBinaryPeer({
@@ -121,7 +105,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     try {
       parts = await readMultipartRequest(request.body!, boundary, maxRequestBodySize);
     } catch (error) {
-      const refused = refusal(error);
+      const refused = refusalOf(error);
       if (refused === undefined) throw error;
       return toResponse(problem(refused));
     }
@@ -136,14 +120,17 @@ export function withBinary<Handler extends McpFetchHandler>(
 
   async function serve(
     request: Request,
-    mcpOptions: McpHandlerRequestOptions | undefined,
+    given: McpHandlerRequestOptions | undefined,
+    { kind } = endpointRoute,
   ): Promise<Response> {
-    if (request.method === "POST") {
-      const boundary = boundaryOf(request.headers.get("content-type"));
-      if (boundary !== undefined && request.body) return receive(request, boundary, mcpOptions);
-      const call = await callIn(request, mcpOptions?.parsedBody);
-      if (call) return exchange({ request, call, mcpOptions });
-    }
+    if (kind !== "mcp") return handler.fetch(request, given);
+    const boundary =
+      request.method === "POST" ? boundaryOf(request.headers.get("content-type")) : undefined;
+    if (boundary !== undefined && request.body) return receive(request, boundary, given);
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const call = request.method === "POST" ? mcpOptions?.parsedBody : undefined;
+    if (isCall(call)) return exchange({ request, call, mcpOptions });
     const response = await handler.fetch(request, mcpOptions);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok)
@@ -152,11 +139,9 @@ export function withBinary<Handler extends McpFetchHandler>(
   }
 
   const { door } = handler;
-  return { ...handler, ...(door ? createRoutedHandler(door, serve) : { fetch: serve }) };
+  const routed = door ? createRoutedHandler(door, serve) : { fetch: serve };
+  return { ...handler, ...routed, maxRequestBodySize };
 }
-
-/** What makes a JSON text worth parsing: a declaration, a reference, or a request for capabilities. */
-const mayMatter = /binary|initialize|discover/;
 
 /** What a legacy client declares once for its session. */
 function pickDeclaration({
@@ -184,7 +169,7 @@ function malformedReference({ id }: RpcCall): object {
 }
 
 /** The status for a request that could not be read; `undefined` for a fault that is not the sender's. */
-function refusal(error: unknown): 400 | 408 | 413 | undefined {
+function refusalOf(error: unknown): 400 | 408 | 413 | undefined {
   if (!SluiceError.is(error)) return undefined;
   if (error.code === "too_large") return 413;
   if (error.code === "timeout") return 408;

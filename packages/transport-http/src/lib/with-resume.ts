@@ -1,11 +1,8 @@
-import {
-  isLegacyRequest,
-  readRequestBody,
-  type McpHandlerRequestOptions,
-} from "@modelcontextprotocol/server";
+import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
 import { endpointRoute, type CorsTerms, type Door } from "./door.ts";
+import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { readBase } from "./request-target.ts";
 import { createLinks, parseEventId } from "./resume-link.ts";
 import { takeAnswers } from "./resume-answers.ts";
@@ -47,6 +44,7 @@ export function withResume(
   };
   const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
   const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
+  const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   // beyond that a timer goes off at once
   const most = 2 ** 31 - 1;
   for (const [name, ms, least] of [
@@ -72,13 +70,18 @@ export function withResume(
     maxAgeMs,
     keepMs,
     leaseMs,
-    maxBodyBytes: options.maxRequestBodySize,
+    maxBodyBytes: maxRequestBodySize,
     onError,
   };
-  const routed = createRoutedHandler(door, async (request, mcpOptions, { kind, rest }) => {
+  const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
     const session = request.headers.get("mcp-session-id");
-    const asked = { request, mcpOptions, sessionId: session ?? "" };
-    if (kind === "resume") return answerLink(parts, asked, rest);
+    const sessionId = session ?? "";
+    // a link knows its caller before it reads a body
+    if (kind === "resume")
+      return answerLink(parts, { request, mcpOptions: given, sessionId }, rest);
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const asked = { request, mcpOptions, sessionId };
     if (request.method === "GET") return reopen(parts, asked);
     if (session === null && !(rerun && request.method === "POST"))
       return handler.fetch(request, mcpOptions);
@@ -91,7 +94,7 @@ export function withResume(
     }
     return response;
   });
-  return { ...routed, close: (closing) => runs.close(closing) };
+  return { ...routed, maxRequestBodySize, close: (closing) => runs.close(closing) };
 }
 
 const linkCors: CorsTerms = {
@@ -124,7 +127,7 @@ async function reopen(parts: ResumeParts, asked: Asked): Promise<Response> {
 async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
   const { handler, openings, runs } = parts;
   const { request, sessionId, mcpOptions } = asked;
-  const body = await bodyOf(parts, asked);
+  const body = mcpOptions?.parsedBody;
   if (body === undefined || !(await isLegacyRequest(request, body)))
     return handler.fetch(request, mcpOptions);
   const told: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
@@ -155,20 +158,4 @@ async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
   // its answer may be bytes: withSluice, on either side, must see the request itself
   if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
   return startStream(parts, asked, body);
-}
-
-/** The JSON of a request, which stays readable; `undefined` when there is none: the SDK answers that. */
-async function bodyOf(
-  { maxBodyBytes }: ResumeParts,
-  { request, mcpOptions }: Asked,
-): Promise<unknown> {
-  if (mcpOptions?.parsedBody !== undefined) return mcpOptions.parsedBody;
-  if (request.bodyUsed) return undefined;
-  const read = await readRequestBody(request.clone(), maxBodyBytes);
-  if (read.tooLarge) return undefined;
-  try {
-    return JSON.parse(read.text);
-  } catch {
-    return undefined;
-  }
 }

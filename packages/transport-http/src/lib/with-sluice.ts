@@ -11,6 +11,7 @@ import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { endpointRoute, withHeaders, type Door } from "./door.ts";
 import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
+import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { mergeEvents } from "./merge-events.ts";
 import { readBase } from "./request-target.ts";
@@ -24,7 +25,10 @@ import { headerReader } from "./web-request.ts";
 export interface WithSluiceOptions extends OriginGateOptions {
   /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
   readonly path?: string;
-  /** Largest request body that is looked at, in bytes. Default 4 MiB, as in the SDK. */
+  /**
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * tools with large arguments.
+   */
   readonly maxRequestBodySize?: number;
 }
 
@@ -40,7 +44,7 @@ export function withSluice(
   sluice: Sluice,
   options: WithSluiceOptions = {},
 ): SluiceHandler {
-  const { maxRequestBodySize } = options;
+  const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const streams = createDownloadRoutes(sluice, base);
   const door: Door = {
@@ -114,9 +118,11 @@ export function withSluice(
     }
   }
 
-  return createRoutedHandler(door, async (request, mcpOptions, route) => {
-    if (route.kind !== "mcp") return handler.fetch(request, mcpOptions);
-    const call = await callIn(request, mcpOptions?.parsedBody, maxRequestBodySize);
+  const routed = createRoutedHandler(door, async (request, given, route) => {
+    if (route.kind !== "mcp") return handler.fetch(request, given);
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
     if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
     const response = await handler.fetch(request, mcpOptions);
@@ -128,6 +134,7 @@ export function withSluice(
     }
     return response;
   });
+  return { ...routed, maxRequestBodySize };
 }
 
 function sessionOf(response: Response): Record<string, string> {

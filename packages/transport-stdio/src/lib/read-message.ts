@@ -1,10 +1,10 @@
-import { SluiceError } from "@sluice/core";
+import { parseJson, SluiceError } from "@sluice/core";
 
 /** Reads one line as a JSON-RPC message. What is in it is for the SDK to check. Throws `protocol`. */
 export function readMessage(text: string): object {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     throw new SluiceError("protocol", "stdio: a line that is no JSON", { cause: error });
   }

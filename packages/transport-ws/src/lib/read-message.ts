@@ -1,4 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { parseJson } from "@sluice/core";
 import { closings, type Closing } from "./closing.ts";
 
 /** A text frame, understood or not. */
@@ -28,7 +29,7 @@ const notJsonRpc: MessageFault = {
 export function readMessage(text: string): ReadMessage {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return { fault: notJson };
   }

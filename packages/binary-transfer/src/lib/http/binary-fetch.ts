@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { parseJson, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { boundaryOf } from "../multipart/multipart-type.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
@@ -170,7 +170,7 @@ async function readChunk(
 
 function parse(text: string): object {
   try {
-    const message: unknown = JSON.parse(text);
+    const message: unknown = parseJson(text);
     if (isObject(message)) return message;
   } catch {
     // told below

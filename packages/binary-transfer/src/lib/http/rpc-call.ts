@@ -1,3 +1,4 @@
+import { parseJson } from "@sluice/core";
 import { isObject } from "../negotiation.ts";
 
 /** A single JSON-RPC message that names a method. */
@@ -11,7 +12,7 @@ export interface RpcCall {
 /** The call in a JSON text; `undefined` for answers, batches and everything else. */
 export function callOf(text: string): RpcCall | undefined {
   try {
-    const message: unknown = JSON.parse(text);
+    const message: unknown = parseJson(text);
     return isCall(message) ? message : undefined;
   } catch {
     return undefined;

@@ -1,3 +1,5 @@
+import { parseJson } from "@sluice/core";
+
 /** One event of a stream of server-sent events. */
 export interface ServerEvent {
   /** As it came, with the empty line that ends it. */
@@ -51,7 +53,7 @@ function eventOf(raw: string): ServerEvent {
     .map((line) => line.slice("data:".length).replace(/^ /, ""))
     .join("\n");
   try {
-    const message: unknown = JSON.parse(data);
+    const message: unknown = parseJson(data);
     if (typeof message === "object" && message !== null)
       return { raw, message: message as Readonly<Record<string, unknown>> };
   } catch {

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { parseJson, SluiceError } from "@sluice/core";
 import { problem, type Reply } from "@sluice/server";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
@@ -137,7 +137,7 @@ async function readAnswer({ body, signal }: PlainRequest): Promise<object | unde
     { pace: { totalMs: answerMs } },
   );
   try {
-    const parsed = answerSchema.safeParse(JSON.parse(text + decoder.decode()));
+    const parsed = answerSchema.safeParse(parseJson(text + decoder.decode()));
     return parsed.data;
   } catch {
     return undefined;

@@ -1,0 +1,71 @@
+import {
+  isJsonContentType,
+  readRequestBody,
+  type McpHandlerRequestOptions,
+} from "@modelcontextprotocol/server";
+import { parseJson } from "@sluice/core";
+import type { Reply } from "@sluice/server";
+import { toResponse } from "./web-response.ts";
+
+/** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
+export const defaultMaxBodySize = 256 * 1024;
+
+/** A request whose JSON was read, or the answer to one that is refused. */
+export type ReadRequest =
+  | { readonly mcpOptions: McpHandlerRequestOptions | undefined; readonly refusal?: never }
+  | { readonly refusal: Response; readonly mcpOptions?: never };
+
+/**
+ * Reads the JSON of a POST, once for all layers: it is `parsedBody` of the options from here on. A body that was parsed
+ * in front, and what is no POST with JSON, stays as it is. The request stays readable. Refuses with
+ * 413 what is larger than `maxBytes`, with 400 what is no JSON or is nested deeper than 128 levels.
+ */
+export async function readJsonBody(
+  request: Request,
+  mcpOptions: McpHandlerRequestOptions | undefined,
+  maxBytes: number,
+): Promise<ReadRequest> {
+  const isOurs =
+    request.method === "POST" &&
+    isJsonContentType(request.headers.get("content-type")) &&
+    mcpOptions?.parsedBody === undefined &&
+    !request.bodyUsed;
+  if (!isOurs) return { mcpOptions };
+  // handlers that know nothing of a parsed body read it themselves
+  const copy = request.clone();
+  const read = await readRequestBody(copy, maxBytes).catch(() => undefined);
+  if (!read) return { refusal: malformed("the request body could not be read") };
+  if (read.tooLarge) {
+    // neither branch keeps what nobody reads
+    await Promise.all([copy.body?.cancel(), request.body?.cancel()]).catch(() => {});
+    return { refusal: toResponse(tooLarge(maxBytes)) };
+  }
+  try {
+    return { mcpOptions: { ...mcpOptions, parsedBody: parseJson(read.text) } };
+  } catch (error) {
+    // the words of JSON.parse may quote the text
+    const { message } = error as SyntaxError;
+    const why = message.startsWith("JSON: ") ? message.slice("JSON: ".length) : "Invalid JSON";
+    return { refusal: malformed(why) };
+  }
+}
+
+function malformed(why: string): Response {
+  return toResponse(refuse(400, -32_700, `Parse error: ${why}`));
+}
+
+/** The answer to a request with more JSON than is taken. */
+export function tooLarge(maxBytes: number): Reply {
+  const message = `Payload Too Large: a request has at most ${maxBytes} bytes of JSON here; the server's option maxRequestBodySize raises that`;
+  return refuse(413, -32_000, message);
+}
+
+function refuse(status: 400 | 413, code: number, message: string): Reply {
+  const text = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message } });
+  const length = String(text.length);
+  return {
+    status,
+    headers: ["Content-Type", "application/json", "Content-Length", length],
+    text,
+  };
+}

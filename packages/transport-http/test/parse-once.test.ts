@@ -1,0 +1,188 @@
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMemoryEventStore } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
+import { withResume } from "@sluice/transport-http/resume";
+import { expect, test, vi } from "vitest";
+
+const url = "http://127.0.0.1:1/mcp";
+
+interface Limits {
+  readonly maxRequestBodySize?: number;
+}
+
+function layers(limits: Limits = {}): Record<string, McpFetchHandler> {
+  const sluice = createSluice({
+    endpoint: url,
+    keys: "ephemeral",
+    baseUri: "files://demo/",
+    storage: createMemoryBackend(),
+    onError: () => {},
+    onWarning: () => {},
+  });
+  const inner = createMcpHandler(() => {
+    const mcp = new McpServer({ name: "test", version: "1" });
+    mcp.registerTool("none", {}, () => ({ content: [] }));
+    return mcp;
+  });
+  const store = createMemoryEventStore();
+  return {
+    "withBinary(withSluice(withResume()))": withBinary(
+      withSluice(withResume(inner, sluice, { store, ...limits }), sluice),
+    ),
+    "withResume(withBinary(withSluice()))": withResume(
+      withBinary(withSluice(inner, sluice, limits)),
+      sluice,
+      { store },
+    ),
+  };
+}
+
+function post(body: string, headers: Record<string, string> = {}): Request {
+  return new Request(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2025-06-18",
+      ...headers,
+    },
+    body,
+  });
+}
+
+const call = (method: string, params: object = {}): object => ({
+  jsonrpc: "2.0",
+  id: 1,
+  method,
+  params,
+});
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+const bodies: [string, object | readonly object[], Record<string, string>?][] = [
+  ["a tool call", call("tools/call", { name: "none", arguments: {} })],
+  [
+    "a tool call of a session",
+    call("tools/call", { name: "none" }),
+    { "mcp-session-id": "3f0a1b9e-8f6f-4d2b-9a55-1c2d3e4f5a6b" },
+  ],
+  [
+    "initialize",
+    call("initialize", {
+      protocolVersion: "2025-06-18",
+      capabilities: {},
+      clientInfo: { name: "t", version: "1" },
+    }),
+  ],
+  ["resources/stream", call("resources/stream", { uri: "files://demo/a" })],
+  [
+    "a tool call that mentions ours",
+    call("tools/call", { name: "none", arguments: { a: "binary resources/stream initialize" } }),
+  ],
+  ["a batch", [call("ping"), { jsonrpc: "2.0", method: "notifications/initialized" }]],
+  ["a notification", { jsonrpc: "2.0", method: "notifications/initialized" }],
+  [
+    "a call of the modern era",
+    call("tools/list", { _meta: meta }),
+    { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" },
+  ],
+  ["what is no JSON-RPC", { hello: "world" }],
+];
+
+test.each(bodies)(
+  "the JSON of %s is parsed once, whatever the layers",
+  async (_, body, headers) => {
+    for (const [order, handler] of Object.entries(layers())) {
+      const text = JSON.stringify(body);
+      const parse = vi.spyOn(JSON, "parse");
+      try {
+        await (await handler.fetch(post(text, headers))).text();
+        const parsed = parse.mock.calls.filter(([given]) => given === text);
+        expect(parsed, order).toHaveLength(1);
+      } finally {
+        parse.mockRestore();
+      }
+    }
+  },
+);
+
+test("JSON over the limit is answered with 413, which names the option that raises it", async () => {
+  const large = JSON.stringify(
+    call("tools/call", { name: "none", arguments: { a: "x".repeat(300_000) } }),
+  );
+  for (const handler of Object.values(layers())) {
+    const refused = await handler.fetch(post(large));
+    expect(refused.status).toBe(413);
+    expect(await refused.json()).toMatchObject({
+      id: null,
+      error: { message: expect.stringMatching(/262144 bytes.*maxRequestBodySize/) },
+    });
+  }
+  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 22 }))) {
+    const taken = await handler.fetch(post(large));
+    expect(taken.status).toBe(200);
+    await taken.text();
+  }
+});
+
+test("the limit of an inner layer holds for the layers around it", () => {
+  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 22 })))
+    expect(handler.maxRequestBodySize).toBe(2 ** 22);
+  for (const handler of Object.values(layers())) expect(handler.maxRequestBodySize).toBe(2 ** 18);
+});
+
+test("JSON nested deeper than 128 levels is refused before it is parsed", async () => {
+  const deep = JSON.stringify(call("ping")).replace(
+    "{}",
+    `{"a":${"[".repeat(128)}${"]".repeat(128)}}`,
+  );
+  for (const handler of Object.values(layers())) {
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      const refused = await handler.fetch(post(deep));
+      expect(refused.status).toBe(400);
+      expect(await refused.text()).toContain("nested deeper than 128 levels");
+      expect(parse.mock.calls.filter(([given]) => given === deep)).toEqual([]);
+    } finally {
+      parse.mockRestore();
+    }
+  }
+});
+
+test("what is no JSON is refused, and nothing of it is said again", async () => {
+  for (const handler of Object.values(layers())) {
+    const refused = await handler.fetch(post("secret{"));
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toEqual({
+      jsonrpc: "2.0",
+      id: null,
+      error: { code: -32_700, message: "Parse error: Invalid JSON" },
+    });
+  }
+});
+
+test("what middleware parsed stays as it is, whatever its size", async () => {
+  const parsedBody = call("tools/call", { name: "none", arguments: { a: "x".repeat(300_000) } });
+  for (const handler of Object.values(layers())) {
+    const answer = await handler.fetch(post("unread"), { parsedBody });
+    expect(answer.status).toBe(200);
+    await answer.text();
+  }
+});
+
+test("a handler that reads the request itself still can", async () => {
+  const seen: unknown[] = [];
+  const own: McpFetchHandler = {
+    async fetch(request) {
+      seen.push(await request.json());
+      return new Response();
+    },
+  };
+  await withBinary(own).fetch(post(JSON.stringify(call("ping"))));
+  expect(seen).toEqual([call("ping")]);
+});
