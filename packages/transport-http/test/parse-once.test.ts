@@ -186,3 +186,19 @@ test("a handler that reads the request itself still can", async () => {
   await withBinary(own).fetch(post(JSON.stringify(call("ping"))));
   expect(seen).toEqual([call("ping")]);
 });
+
+test("a link of a stream knows its caller before a byte of the body is asked for", async () => {
+  for (const handler of Object.values(layers())) {
+    let pulls = 0;
+    const body = new ReadableStream(
+      { pull: () => void (pulls += 1) },
+      { highWaterMark: 0, size: () => 1 },
+    );
+    const { headers } = post("");
+    const refused = await handler.fetch(
+      new Request(`${url}/resume/made-up`, { method: "POST", headers, body, duplex: "half" }),
+    );
+    expect(refused.status).toBe(404);
+    expect(pulls).toBe(0);
+  }
+});

@@ -9,6 +9,15 @@ const started = frame(text, "{", { fin: false });
 const cases: readonly [string, Buffer | Buffer[], number, number?][] = [
   ["a binary frame", frame(binary, "{}"), 1003],
   ["text that is not JSON", frame(text, "{nope"), 1007, -32700],
+  [
+    "JSON nested deeper than 128 levels",
+    frame(
+      text,
+      JSON.stringify(ping).replace("}", `,"params":{"a":${"[".repeat(127)}${"]".repeat(127)}}}`),
+    ),
+    1007,
+    -32700,
+  ],
   ["an empty text frame", frame(text, ""), 1007, -32700],
   ["a batch", frame(text, JSON.stringify([ping])), 1008, -32600],
   ["an empty batch", frame(text, "[]"), 1008, -32600],

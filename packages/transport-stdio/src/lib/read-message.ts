@@ -6,7 +6,11 @@ export function readMessage(text: string): object {
   try {
     value = parseJson(text);
   } catch (error) {
-    throw new SluiceError("protocol", "stdio: a line that is no JSON", { cause: error });
+    throw new SluiceError(
+      "protocol",
+      "stdio: a line that is no JSON, or is nested deeper than 128 levels",
+      { cause: error },
+    );
   }
   if (typeof value === "object" && value !== null && "jsonrpc" in value) return value;
   throw new SluiceError("protocol", "stdio: a line that is no JSON-RPC message");

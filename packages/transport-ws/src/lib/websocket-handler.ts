@@ -40,7 +40,7 @@ export interface WebSocketHandlerOptions
   readonly path?: string;
   /** Who shares `maxConnectionsPerPrincipal`. Default: whoever has the same access token. */
   readonly principal?: PrincipalResolver;
-  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 4 MiB. */
+  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB, as over HTTP. */
   readonly maxMessageBytes?: number;
   /**
    * Bytes of messages that may wait for a peer that does not read; the next message then closes with
@@ -91,7 +91,7 @@ export function createWebSocketHandler(
 ): WebSocketHandler {
   const {
     principal: resolve,
-    maxMessageBytes = 2 ** 22,
+    maxMessageBytes = 2 ** 18,
     maxBufferedBytes = 2 ** 24,
     messageRate = { perSecond: 100, burst: 200 },
     pingIntervalMs = 30_000,
