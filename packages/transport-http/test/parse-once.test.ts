@@ -1,63 +1,7 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
-import { createSluice } from "@sluice/server";
-import { createMemoryBackend } from "@sluice/storage";
-import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
+import { withBinary, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test, vi } from "vitest";
+import { call, layers, post, url } from "./layers.ts";
 
-const url = "http://127.0.0.1:1/mcp";
-
-interface Limits {
-  readonly maxRequestBodySize?: number;
-}
-
-function layers(limits: Limits = {}): Record<string, McpFetchHandler> {
-  const sluice = createSluice({
-    endpoint: url,
-    keys: "ephemeral",
-    baseUri: "files://demo/",
-    storage: createMemoryBackend(),
-    onError: () => {},
-    onWarning: () => {},
-  });
-  const inner = createMcpHandler(() => {
-    const mcp = new McpServer({ name: "test", version: "1" });
-    mcp.registerTool("none", {}, () => ({ content: [] }));
-    return mcp;
-  });
-  const store = createMemoryEventStore();
-  return {
-    "withBinary(withSluice(withResume()))": withBinary(
-      withSluice(withResume(inner, sluice, { store, ...limits }), sluice),
-    ),
-    "withResume(withBinary(withSluice()))": withResume(
-      withBinary(withSluice(inner, sluice, limits)),
-      sluice,
-      { store },
-    ),
-  };
-}
-
-function post(body: string, headers: Record<string, string> = {}): Request {
-  return new Request(url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2025-06-18",
-      ...headers,
-    },
-    body,
-  });
-}
-
-const call = (method: string, params: object = {}): object => ({
-  jsonrpc: "2.0",
-  id: 1,
-  method,
-  params,
-});
 const meta = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
