@@ -123,14 +123,14 @@ export function readEndpoint(endpoint: string): Endpoint {
     throw new TypeError(
       "createSluice: endpoint must be the public URL of the MCP endpoint, without credentials, query and fragment",
     );
-  if (/\/\/|%(?:2[ef]|5c)/i.test(url.pathname.replace(/\/+$/, "")))
+  if (/\/\/|%(?:2[ef]|5c)/i.test(url.pathname))
     throw new TypeError(
       "createSluice: the path of endpoint must have one spelling: no empty segments, and no %2e, %2f or %5c",
     );
   const isLoopback = isLoopbackHost(url.hostname);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
     throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
-  return { url: url.href.replace(/(?<!\/)\/+$/, ""), isLoopback };
+  return { url: url.href.replace(/\/$/, ""), isLoopback };
 }
 
 /** True for the names of one's own machine, as a URL spells them. */

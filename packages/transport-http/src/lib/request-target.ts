@@ -28,8 +28,8 @@ export function targetOf({ url }: Pick<Request, "url">): string {
  * `TypeError` for a path that no request can name.
  */
 export function readBase(path: string): string {
-  const base = path.replace(/\/+$/, "");
-  const isSpelled = base === "" || (readTarget(base) === base && urlPath(base) === base);
+  const base = path.replace(/\/$/, "");
+  const isSpelled = path === "" || (readTarget(path) === path && urlPath(path) === path);
   if (!isSpelled)
     throw new TypeError(
       "sluice: path must be the path of the endpoint as URLs spell it, such as /mcp, without empty or dot segments",

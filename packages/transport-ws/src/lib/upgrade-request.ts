@@ -19,12 +19,16 @@ export function readEndpoint(url: string): WebSocketEndpoint {
     throw new TypeError(
       "createWebSocketHandler: url must be wss:, or ws: on a loopback address, without credentials, query and fragment",
     );
-  const path = parsed.pathname.replace(/\/+$/, "");
-  if (/\/\/|%(?:2[ef]|5c)/i.test(path))
+  const { pathname } = parsed;
+  if (/\/\/|%(?:2[ef]|5c)/i.test(pathname))
     throw new TypeError(
       "createWebSocketHandler: the path of url must have one spelling: no empty segments, and no %2e, %2f or %5c",
     );
-  return { path: path || "/", httpUrl: parsed.href.replace(/^ws/, "http"), isLoopback };
+  return {
+    path: pathname.replace(/\/$/, "") || "/",
+    httpUrl: parsed.href.replace(/^ws/, "http"),
+    isLoopback,
+  };
 }
 
 /** Headers that are of the connection, and the one that may hold a ticket. */
