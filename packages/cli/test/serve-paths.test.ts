@@ -197,6 +197,20 @@ test.each(table)(
   600_000,
 );
 
+test.each(table)(
+  "no slot that is none lets a call in without the token, at %s",
+  async (publicUrl, path) => {
+    await using serving = await start(publicUrl);
+    const given = new URL(publicUrl).pathname;
+    const bases = [given, `${given}/`, path, `${path}/`, "", "/"];
+    for (const base of bases)
+      for (const rest of ["uploads/x", "/uploads/x", "UPLOADS/x", "uploads/x/y", "upload-page/x"]) {
+        const answer = await exchange(serving.port, Buffer.from(callOf(base + rest)), "secret.txt");
+        expect(answer, base + rest).toMatch(/^HTTP\/1\.1 40[014] /);
+      }
+  },
+);
+
 test("a refused token is logged once for each request, up to a bound, without token and URL", async () => {
   await using serving = await start(`https://${host}/mcp`);
   const wrong = "Authorization: Bearer not-the-token-of-this-server\r\n";

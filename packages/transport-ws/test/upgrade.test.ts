@@ -14,6 +14,7 @@ describe("an upgrade", () => {
   test.each([
     ["addressed to another host", { host: "evil.example.com" }, 421],
     ["without a host", { host: undefined }, 421],
+    ["with two hosts", { "x-more": "1\r\nHost: 127.0.0.1" }, 400],
     ["from a page of another origin", { origin: "https://evil.example.com" }, 403],
     ["from a page without an origin", { origin: "null" }, 403],
     ["without the subprotocol", { "sec-websocket-protocol": undefined }, 400],
@@ -40,6 +41,25 @@ describe("an upgrade", () => {
       expect((await rawSocket(server.port, { path })).status).toBe(404);
     expect((await rawSocket(server.port, { path: "/mcp?a=b" })).status).toBe(101);
     expect((await fetch(`http://127.0.0.1:${server.port}/mcp`)).status).toBe(404);
+  });
+
+  test("has one spelling, whatever slashes the public URL ends in", async () => {
+    const url = "wss://x.example/a/mcp//";
+    const { port } = await serve({ ws: { url, hosts: ["127.0.0.1"], anonymous: true } });
+    expect((await rawSocket(port, { path: "/a/mcp" })).status).toBe(101);
+    for (const wrong of ["wss://x.example/a//mcp", "wss://x.example/a%2fmcp"])
+      expect(() => createWebSocketHandler(factory, { url: wrong, anonymous: true })).toThrow(
+        "one spelling",
+      );
+  });
+
+  test("with more than 64 header fields is 431 at a server of its own, as any request is", async () => {
+    const server = await listenWebSocket(factory);
+    onTestFinished(() => server.close({ deadlineMs: 0 }));
+    const fields = Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`x-${at}`, "1"]));
+    expect((await rawSocket(server.port, { headers: fields })).status).toBe(431);
+    const answer = await fetch(`http://127.0.0.1:${server.port}/mcp`, { headers: fields });
+    expect(answer.status).toBe(431);
   });
 
   test("in HTTP/1.0, which has none, is refused", async () => {
