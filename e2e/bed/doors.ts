@@ -44,6 +44,8 @@ export interface Sent {
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
+  /** Of what stands in front. Default: the server's own. */
+  readonly port?: number;
 }
 
 /** A server whose doors are tried. */
@@ -164,8 +166,7 @@ export async function openHouse(
     ],
     send: (sent) =>
       new Promise((resolve, reject) => {
-        const { port } = new URL(origin);
-        const { method, target, headers, body } = sent;
+        const { method, target, headers, body, port = new URL(origin).port } = sent;
         const outgoing = request({ port, host: "127.0.0.1", agent, method, path: target, headers });
         outgoing.on("response", (response) => {
           let text = "";

@@ -1,4 +1,4 @@
-import type { RequestListener } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { toNodeHandler as toSdkHandler } from "@modelcontextprotocol/node";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
@@ -13,6 +13,8 @@ import {
   type House,
   type Parts,
 } from "../bed/doors.ts";
+import { listen } from "../bed/listen.ts";
+import { adapted, documentedSite, hasNginx, startNginx } from "../bed/nginx.ts";
 import * as express from "../examples/express.ts";
 import * as hono from "../examples/hono.ts";
 
@@ -82,6 +84,40 @@ test("the same holds of handler.fetch", async () => {
       return { status: response.status, text: await response.text() };
     };
     expect(await tryDoors({ ...house, send }, { isResolved: true }), path).toEqual([]);
+  }
+});
+
+test.skipIf(!hasNginx)("the same holds behind nginx, as documented", async () => {
+  const verifying = await listen(
+    createServer((request, response) => {
+      const isKnown = request.headers.authorization === `Bearer ${token}`;
+      response.writeHead(isKnown ? 204 : 401).end();
+    }),
+  );
+  const mount: Host["mount"] = ({ handler }) => {
+    const handle = toNodeHandler(handler);
+    return (request, response) => {
+      // what nginx has verified where it was asked to
+      const isKnown = request.headers.authorization === `Bearer ${token}`;
+      const auth = { token, clientId: "doors", scopes: [] };
+      handle(Object.assign(request, isKnown && { auth }), response);
+    };
+  };
+  await using house = await openHouse("/mcp", mount, { isBlind: false });
+  const site = await documentedSite("deploying.md", "## Which paths may be left open");
+  const nginx = await startNginx((port) =>
+    adapted(site, {
+      "listen 8000;": `listen 127.0.0.1:${port};`,
+      "127.0.0.1:8001": new URL(house.parts.origin).host,
+      "127.0.0.1:9000": `127.0.0.1:${verifying.port}`,
+    }),
+  );
+  try {
+    const send: House["send"] = (sent) => house.send({ ...sent, port: nginx.port });
+    expect(await tryDoors({ ...house, send }, { isResolved: true })).toEqual([]);
+  } finally {
+    await nginx.close();
+    await verifying.close();
   }
 });
 
