@@ -135,7 +135,7 @@ test.each<[string, Host["mount"]]>([
   [
     "says by a parse of its own what needs no token, and is the endpoint at every other path",
     ({ mcp, base }) => {
-      const handle = toSdkHandler(mcp as never);
+      const handle = toSdkHandler(mcp);
       return (req, res) => {
         const isOpen = req.url!.startsWith(`${base}/uploads/`);
         if (isOpen || req.headers.authorization === `Bearer ${token}`)

@@ -105,9 +105,9 @@ describe.each(layers)("the door of %s", (name) => {
 
   test("answers OPTIONS of a page that may ask, and its calls, with what it needs to read", async () => {
     const { layers: all, asked } = build();
-    const { fetch } = all[name];
+    const handler = all[name];
     const preflight = (origin: string): Promise<Response> =>
-      fetch(
+      handler.fetch(
         new Request(endpoint, {
           method: "OPTIONS",
           headers: { origin, "access-control-request-method": "POST" },
@@ -120,11 +120,11 @@ describe.each(layers)("the door of %s", (name) => {
       expect(headers.get("access-control-allow-headers")).toContain(field);
     expect((await preflight("https://evil.example.com")).status).toBe(403);
     expect(asked).toEqual([]);
-    const called = await fetch(callOf("list", { origin: page }));
+    const called = await handler.fetch(callOf("list", { origin: page }));
     expect(called.headers.get("access-control-allow-origin")).toBe(page);
     expect(called.headers.get("access-control-expose-headers")).toContain("Mcp-Session-Id");
     expect(await called.text()).toContain("a.bin");
-    const plain = await fetch(callOf("list"));
+    const plain = await handler.fetch(callOf("list"));
     expect(plain.headers.get("access-control-allow-origin")).toBeNull();
   });
 
@@ -183,8 +183,8 @@ describe("the Node adapter", () => {
   );
 
   const bearer: NonNullable<NodeHandlerOptions["authenticate"]> = (request, response, next) => {
-    if (request.headers.authorization === "Bearer right") return void next();
-    response.writeHead(401, { "WWW-Authenticate": "Bearer" }).end();
+    if (request.headers.authorization === "Bearer right") next();
+    else response.writeHead(401, { "WWW-Authenticate": "Bearer" }).end();
   };
 
   test("asks for authentication where a route needs it, and nowhere else", async () => {

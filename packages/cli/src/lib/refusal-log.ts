@@ -1,7 +1,7 @@
 import { printable } from "./printable.ts";
 
 /** A request that had not the token of the server. */
-export interface Refusal {
+interface Refusal {
   /** Address of the peer: the client, or the proxy in front. */
   readonly address: string | undefined;
   /** What was asked for: the kind of route, never a URL. */
