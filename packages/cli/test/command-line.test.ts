@@ -29,11 +29,33 @@ test.each([
   ["a size that is none", ["get", "http://127.0.0.1:1/mcp", "a:b", "--max-size", "much"]],
   ["a base URI that is none", ["serve", ".", "--port", "0", "--no-audit", "--uri", "files"]],
   ["an address that is none", ["ls", "localhost"]],
+  [
+    "a place that is no origin",
+    ["get", "http://127.0.0.1:1/mcp", "a:b", "--trust", "cdn.example.com"],
+  ],
+  [
+    "an origin with a path",
+    ["put", "http://127.0.0.1:1/mcp", "package.json", "--trust", "https://a.example/b"],
+  ],
 ])("%s is a usage error, on one line of standard error", async (_, args) => {
   const { status, stdout, stderr } = await runHere(args);
   expect(status).toBe(exitCodes.usage.status);
   expect(stdout).toBe("");
   expect(stderr).toMatch(/^sluice: .+\n$/);
+});
+
+test("a place that is no origin is told how to be written, and nothing is sent", async () => {
+  const url = `http://127.0.0.1:${await freePort()}/mcp`;
+  for (const args of [
+    ["get", url, "files://local/a"],
+    ["put", url, "package.json"],
+  ]) {
+    const { status, stderr } = await runHere([...args, "--trust", "cdn.example.com"]);
+    expect(status).toBe(exitCodes.usage.status);
+    expect(stderr).toMatch(
+      /^sluice: "cdn.example.com" is no origin .*; write it like --trust https:.*\n$/,
+    );
+  }
 });
 
 test("a folder is not opened to other machines unless somebody says so", async () => {

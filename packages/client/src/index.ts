@@ -1,6 +1,11 @@
 export { SluiceError, type SluiceErrorCode } from "@sluice/core";
 export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
-export { acceptUrl, type AcceptedUrl, type UrlPolicy } from "./lib/accept-url.ts";
+export {
+  acceptUrl,
+  ensureTrustedOrigins,
+  type AcceptedUrl,
+  type UrlPolicy,
+} from "./lib/accept-url.ts";
 export { classifyAddress, type AddressClass } from "./lib/classify-address.ts";
 export { formatScale, scaleOf, type Consent, type TransferScale } from "./lib/consent.ts";
 export type { FetchLike } from "./lib/fetch-exchange.ts";

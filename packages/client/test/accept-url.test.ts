@@ -124,14 +124,37 @@ test("trusted origins are exact, or leave one label open", () => {
   expect(standing("https://account.blob.core.windows.net:8443/x")).toBe("refused");
   expect(standing("http://cdn.example.com/x")).toBe("refused");
   expect(standing("https://x.cdn.example.com/x")).toBe("refused");
-  expect(() =>
-    acceptUrl(
-      "https://a.example/",
-      { ...policy, trustedOrigins: ["https://*.com"] },
-      { redirect: true },
-    ),
-  ).toThrow(TypeError);
 });
+
+test.each([
+  "cdn.example.com",
+  "https://*.com",
+  "https://a.*.example.com",
+  "https://cdn.example.com/files",
+  "*",
+  "",
+  "https://me@cdn.example.com",
+  "https://cdn.example.com?x",
+  "ftp://cdn.example.com",
+  "file:///etc",
+  "javascript:1",
+])(
+  "a trusted origin that is none is an invalid argument that says how to write it: %s",
+  async (text) => {
+    const refusal = {
+      code: "invalid_argument",
+      message: expect.stringContaining("https://*.example.com"),
+    };
+    const call = (): unknown =>
+      acceptUrl("https://a.example/", { ...policy, trustedOrigins: [text] }, { redirect: true });
+    expect(call).toThrow(expect.objectContaining(refusal));
+    let called = false;
+    const client = { request: async () => (called = true) };
+    const streaming = streamResource(client, "x://a", { trustedOrigins: [text] });
+    await expect(streaming).rejects.toMatchObject(refusal);
+    expect(called).toBe(false);
+  },
+);
 
 test("redirects to any public origin are for HTTPS and its own port, and only when asked for", () => {
   const open: UrlPolicy = { ...policy, redirects: "any-public-https" };

@@ -36,7 +36,8 @@ export async function connect(
   const stop = (): void => void transport.close();
   signal.addEventListener("abort", stop, { once: true });
   try {
-    await translating(address, signal, () => client.connect(transport, { signal }));
+    const connecting = (): Promise<void> => client.connect(transport, { signal });
+    await translating(address, signal, () => unlessAborted(connecting(), signal));
   } finally {
     signal.removeEventListener("abort", stop);
   }
@@ -82,6 +83,7 @@ export async function translating<T>(
   signal: AbortSignal,
   call: () => Promise<T>,
 ): Promise<T> {
+  signal.throwIfAborted();
   try {
     return await call();
   } catch (error) {
@@ -89,6 +91,15 @@ export async function translating<T>(
     if (SluiceError.is(error)) throw error;
     throw sdkFault(address, error);
   }
+}
+
+/** The end of `work`, or the abort: the SDK does not look at a signal at every step of a connection. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 function sdkFault(address: string, error: unknown): SluiceError {

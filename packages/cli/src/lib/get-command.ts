@@ -10,6 +10,7 @@ import { note, print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
+import { ensureTrust } from "./trust.ts";
 
 /** Options of `sluice get`. */
 export interface GetOptions extends ConnectOptions {
@@ -38,6 +39,7 @@ export async function getCommand(
 ): Promise<void> {
   const isOne = uris.length === 1;
   const { output } = options;
+  ensureTrust(options.trust);
   if (!isOne && !(await isFolder(output)))
     throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
   const client = await connect(server, options);

@@ -41,7 +41,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--uploads <folder>", "let clients put files into this folder")
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
-      const { serveCommand } = await import("./serve-command.ts");
+      const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
       await serveCommand(folder, { ...options, token: readToken(options.token), signal });
     });
 
@@ -52,7 +52,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "one JSON object a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, options: Omit<ListOptions, "signal">) => {
-      const { listCommand } = await import("./list-command.ts");
+      const { listCommand } = await loaded(signal, import("./list-command.ts"));
       await listCommand(server, { ...options, token: readToken(options.token), signal });
     });
 
@@ -74,7 +74,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
-      const { getCommand } = await import("./get-command.ts");
+      const { getCommand } = await loaded(signal, import("./get-command.ts"));
       await getCommand(server, uris, { ...options, token: readToken(options.token), signal });
     });
 
@@ -88,7 +88,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
-      const { putCommand } = await import("./put-command.ts");
+      const { putCommand } = await loaded(signal, import("./put-command.ts"));
       await putCommand(server, files, { ...options, token: readToken(options.token), signal });
     });
 
@@ -102,7 +102,7 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<files...>", "audit files, oldest first")
     .option("--head <head>", "head that an earlier run printed")
     .action(async (files: string[], options: Omit<AuditVerifyOptions, "signal">) => {
-      const { auditVerifyCommand } = await import("./audit-command.ts");
+      const { auditVerifyCommand } = await loaded(signal, import("./audit-command.ts"));
       await auditVerifyCommand(files, { ...options, signal });
     });
 
@@ -113,28 +113,41 @@ export function createProgram(signal: AbortSignal): Command {
     .command("new")
     .description("make a file with a new key, readable to its owner only")
     .argument("<file>", "file to make")
-    .action(async (file: string) => (await import("./keys-command.ts")).newKeysCommand(file));
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).newKeysCommand(file),
+    );
   keys
     .command("list")
     .description("print the name and state of each key, never a key")
     .argument("<file>", "file of keys")
-    .action(async (file: string) => (await import("./keys-command.ts")).listKeysCommand(file));
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).listKeysCommand(file),
+    );
   keys
     .command("rotate")
     .description("go one step on: publish a new key, seal with it, retire the old one")
     .argument("<file>", "file of keys")
-    .action(async (file: string) => (await import("./keys-command.ts")).rotateKeysCommand(file));
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).rotateKeysCommand(file),
+    );
   keys
     .command("drop")
     .description("refuse everything that a key sealed, at once")
     .argument("<file>", "file of keys")
     .argument("<name>", "name of the key, as `sluice keys list` prints it")
     .action(async (file: string, name: string) => {
-      const { dropKeyCommand } = await import("./keys-command.ts");
+      const { dropKeyCommand } = await loaded(signal, import("./keys-command.ts"));
       await dropKeyCommand(file, name);
     });
 
   return program;
+}
+
+/** A command's code. A signal that came while it was loaded ends the run before anything begins. */
+async function loaded<Command>(signal: AbortSignal, command: Promise<Command>): Promise<Command> {
+  const code = await command;
+  signal.throwIfAborted();
+  return code;
 }
 
 const examples = `Examples:

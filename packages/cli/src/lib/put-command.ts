@@ -12,6 +12,7 @@ import { createProgressBar, type ProgressBar } from "./progress-bar.ts";
 import { openPutRecord } from "./put-record.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
 import { chooseTool, type FileTool } from "./file-tool.ts";
+import { ensureTrust } from "./trust.ts";
 
 /** Options of `sluice put`. */
 export interface PutOptions extends ConnectOptions {
@@ -49,6 +50,7 @@ export async function putCommand(
   options: PutOptions,
 ): Promise<void> {
   const { signal, token, trust, tool } = options;
+  ensureTrust(trust);
   await ensureFiles(files);
   const bar = createProgressBar(process.stderr);
   let refusal: unknown;

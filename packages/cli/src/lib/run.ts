@@ -14,7 +14,11 @@ export async function run(args: readonly string[]): Promise<void> {
   // nobody reads the notes any more, which is no reason to end a server or a download
   process.stderr.on("error", () => {});
   process.exitCode = await execute(args, stop);
+  // a lookup of a name, for one, cannot be given up, and would keep the process
+  if (stop.aborted) setTimeout(() => process.exit(), lingerMs).unref();
 }
+
+const lingerMs = 1_000;
 
 /** Runs a command to its end, which `signal` brings about; gives the exit status. */
 export async function execute(args: readonly string[], signal: AbortSignal): Promise<number> {

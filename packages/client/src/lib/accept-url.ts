@@ -84,14 +84,29 @@ function isPlainHttps(url: URL): boolean {
 }
 
 function matchesOrigin(url: URL, trusted: string): boolean {
-  if (!trusted.includes("*")) return url.origin === new URL(trusted).origin;
-  const suffix = /^https:\/\/\*(\.[a-z0-9-]+\.[a-z0-9.-]+)$/i.exec(trusted)?.[1]?.toLowerCase();
-  if (suffix === undefined)
-    throw new TypeError(
-      `client: trusted origin "${trusted}": write an origin, or one leading label as *`,
-    );
+  const { origin, suffix } = parseTrusted(trusted);
+  if (suffix === undefined) return url.origin === origin;
   const label = url.hostname.slice(0, -suffix.length);
   return isPlainHttps(url) && url.hostname.endsWith(suffix) && /^[a-z0-9-]+$/.test(label);
+}
+
+/** Throws `invalid_argument` for the first text that is neither an origin nor one with an open label. */
+export function ensureTrustedOrigins(origins: readonly string[]): void {
+  for (const origin of origins) parseTrusted(origin);
+}
+
+/** An exact origin, or what the host names of an open one end with. */
+function parseTrusted(text: string): { readonly origin?: string; readonly suffix?: string } {
+  const suffix = /^https:\/\/\*(\.[a-z0-9-]+\.[a-z0-9.-]+)$/i.exec(text)?.[1]?.toLowerCase();
+  if (suffix !== undefined) return { suffix };
+  const url = URL.canParse(text) && !text.includes("*") ? new URL(text) : undefined;
+  // a path would be taken for a limit, which it is not
+  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`)
+    return { origin: url.origin };
+  throw new SluiceError(
+    "invalid_argument",
+    `client: ${JSON.stringify(text.slice(0, 200))} is no origin to trust; write it like https://cdn.example.com, or with one open label like https://*.example.com`,
+  );
 }
 
 function refusal(why: string): SluiceError {

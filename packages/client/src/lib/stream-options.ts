@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
+import { ensureTrustedOrigins } from "./accept-url.ts";
 import type { Consent } from "./consent.ts";
 
 /** Options of {@link streamResource}. */
@@ -12,7 +13,8 @@ export interface StreamOptions {
   readonly prefer?: readonly DeliveryMode[];
   /**
    * Origins beside the MCP server's own that bytes may come from: `https://cdn.example.com`, or
-   * with one open label `https://*.blob.core.windows.net`. They never see credentials.
+   * with one open label `https://*.blob.core.windows.net`. They never see credentials. Anything
+   * else, such as a host without a scheme or an origin with a path, is `invalid_argument`.
    */
   readonly trustedOrigins?: readonly string[];
   /**
@@ -71,8 +73,9 @@ export interface StreamSettings {
   readonly timeouts: TransferTimeouts;
 }
 
-/** Fills in the defaults. */
+/** Fills in the defaults. Throws `invalid_argument` for a trusted origin that is none. */
 export function settingsOf(options: StreamOptions): StreamSettings {
+  ensureTrustedOrigins(options.trustedOrigins ?? []);
   const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
   return {
     trustedOrigins: [],

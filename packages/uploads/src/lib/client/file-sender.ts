@@ -1,4 +1,5 @@
 import type { Client } from "@modelcontextprotocol/client";
+import { ensureTrustedOrigins } from "@sluice/client";
 import { formatContentType } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import {
@@ -90,6 +91,7 @@ export function assembleFileSender<Picked>(
     throw new RangeError(
       `uploads: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
     );
+  ensureTrustedOrigins(trustedOrigins);
   const session = createSession(new URL(options.endpoint), authorization);
   const answering: Answering<Picked> = {
     ...platform,

@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { exitCodes } from "../src/lib/exit-code.ts";
+import { Stopped } from "../src/lib/failure.ts";
+import { execute } from "../src/lib/run.ts";
+import { program } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 120_000 });
+
+let silent: Server;
+let url = "";
+let requests = 0;
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-signals-"));
+  await writeFile(join(folder, "sent.txt"), "sent");
+  // takes every request and answers none
+  silent = createServer(() => (requests += 1)).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp`;
+});
+afterAll(async () => {
+  silent.closeAllConnections();
+  silent.close();
+  await once(silent, "close");
+  await rm(folder, { recursive: true });
+});
+
+const commands: Readonly<Record<string, () => readonly string[]>> = {
+  get: () => ["get", url, "files://local/a"],
+  ls: () => ["ls", url],
+  put: () => ["put", url, join(folder, "sent.txt")],
+  serve: () => ["serve", folder, "--port", "0", "--no-audit"],
+};
+
+test.each(Object.entries(commands))(
+  "a signal that came while the code of %s was loaded ends the run before it begins",
+  async (_command, args) => {
+    const before = requests;
+    const stopped = AbortSignal.abort(new Stopped("interrupted"));
+    expect(await execute(args(), stopped)).toBe(exitCodes.interrupted.status);
+    expect(requests).toBe(before);
+  },
+);
+
+test("Ctrl-C while the server does not answer the first request ends the run", async () => {
+  const stop = new AbortController();
+  const before = requests;
+  const running = execute(["ls", url], stop.signal);
+  await expect.poll(() => requests).toBeGreaterThan(before);
+  stop.abort(new Stopped("interrupted"));
+  expect(await running).toBe(exitCodes.interrupted.status);
+});
+
+// far more than the end takes, far less than the minute that the SDK waits for an answer
+const mostMs = 20_000;
+const moments = process.env["SLUICE_DEEP"]
+  ? Array.from({ length: 50 }, (_, at) => at * 10)
+  : [0, 50, 100, 150, 200, 300, 400];
+
+test.each(Object.entries(commands))(
+  "Ctrl-C at any moment of its first half second ends %s and leaves nothing behind",
+  async (command, args) => {
+    for (const ms of moments) {
+      const cwd = await mkdtemp(join(folder, "in-"));
+      const [node = "", ...first] = program;
+      const child = spawn(node, [...first, ...args()], { cwd, stdio: "ignore" });
+      const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+      await sleep(ms);
+      child.kill("SIGINT");
+      const late = new AbortController();
+      const limit = sleep(mostMs, ["late", null] as const, late);
+      const [status, signal] = await Promise.race([ended, limit.catch(() => [])]);
+      late.abort();
+      child.kill("SIGKILL");
+      // before a handler is there the signal ends the process; a server that listens ends as it should
+      const expected = command === "serve" ? ["SIGINT", 130, 0] : ["SIGINT", 130];
+      expect(expected, `after ${ms} ms: ${status} ${signal}`).toContain(signal ?? status);
+      expect(await readdir(cwd)).toEqual([]);
+    }
+  },
+);
