@@ -1,7 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -116,6 +117,76 @@ test("get --json prints one object and no other text", async () => {
     verified: "length",
     resumedBytes: 0,
   });
+});
+
+test.each([
+  ["022", 0o644],
+  ["077", 0o600],
+  ["002", 0o664],
+])(
+  "a file that was got has the permissions of umask %s, and the time of the one that is served",
+  async (mask, mode) => {
+    const cwd = await target();
+    const command = ["sh", "-c", `umask ${mask}; exec "$@"`, "sh", ...program];
+    const { status } = await runCommand([...command, "get", served.url, "files://local/big.bin"], {
+      cwd,
+    });
+    expect(status).toBe(0);
+    const { mode: found, mtimeMs } = await stat(join(cwd, "big.bin"));
+    expect([found & 0o777, mtimeMs]).toEqual([mode, 1e12]);
+  },
+);
+
+test("a file that is larger than the process may write says which limit to raise", async () => {
+  const cwd = await target();
+  const command = ["bash", "-c", `ulimit -f 4096; exec "$@"`, "bash", ...program];
+  const { status, stderr } = await runCommand(
+    [...command, "get", served.url, "files://local/big.bin"],
+    { cwd },
+  );
+  expect(stderr).toMatch(/^sluice: .*; pass -o .*ulimit -f.*\n$/);
+  expect(status).toBe(exitCodes.target.status);
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("a disk that is full says what is missing, and the next run goes on when there is room", async (context) => {
+  const disk = await target();
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], { stdio: "ignore" });
+  } catch {
+    context.skip("this process may not mount a small file system");
+    return;
+  }
+  const proxy = await createStallingProxy();
+  proxy.target = await freePort();
+  const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];
+  const behind = await serve(files, address);
+  const args = ["get", behind.url, "files://local/big.bin", "-o", disk];
+  try {
+    proxy.bytesLeft = 12 * 1024 ** 2;
+    const first = sluice(args);
+    await proxy.stalled;
+    const hidden = (): number =>
+      readdirSync(disk).reduce((sum, name) => sum + statSync(join(disk, name)).size, 0);
+    await expect.poll(hidden).toBeGreaterThan(8 * 1024 ** 2);
+    execFileSync("sh", ["-c", `cat /dev/zero > ${disk}/filler || true`], { stdio: "ignore" });
+    proxy.bytesLeft = Infinity;
+    proxy.cut();
+    const { status, stderr } = await first;
+    expect(stderr).toMatch(
+      /^sluice: .*full.* bytes are kept, \d+ are missing; make room and run .*again\n$/,
+    );
+    expect(status).toBe(exitCodes.target.status);
+    await rm(join(disk, "filler"));
+    const second = await runHere([...args, "--json"]);
+    expect(second.status).toBe(0);
+    expect(JSON.parse(second.stdout).resumedBytes).toBeGreaterThan(4 * 1024 ** 2);
+    expect(readdirSync(disk)).toEqual(["big.bin"]);
+  } finally {
+    proxy.close();
+    await behind.end();
+    execFileSync("umount", ["-l", disk], { stdio: "ignore" });
+  }
 });
 
 test("get does not touch a file that is there, unless forced", async () => {

@@ -11,6 +11,8 @@ export interface StallingProxy {
   bytesLeft: number;
   /** Resolves when the line has stopped. */
   readonly stalled: Promise<void>;
+  /** Breaks every connection. */
+  cut(): void;
   close(): void;
 }
 
@@ -49,9 +51,12 @@ export async function createStallingProxy(): Promise<StallingProxy> {
     target: 0,
     bytesLeft: Infinity,
     stalled,
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
     close() {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      proxy.cut();
     },
   };
   return proxy;

@@ -10,6 +10,8 @@ export interface ServedFile {
   etag?: string | undefined;
   /** `Repr-Digest`. */
   digest?: string;
+  /** `Last-Modified`. */
+  modified?: string | undefined;
   /** `Content-Disposition`. */
   disposition?: string;
   /** Ends each connection after so many bytes of a body. */
@@ -65,6 +67,7 @@ function send(
   res.setHeader("mcp-resource-uri", uri);
   if (etag !== undefined) res.setHeader("etag", etag);
   if (digest !== undefined) res.setHeader("repr-digest", digest);
+  if (file.modified !== undefined) res.setHeader("last-modified", file.modified);
   if (file.disposition !== undefined) res.setHeader("content-disposition", file.disposition);
   if (range === "unsatisfiable") return void res.writeHead(416).end();
   const { start, end } = range ?? { start: 0, end: content.length };

@@ -37,6 +37,7 @@ export {
 } from "./lib/content-disposition.ts";
 export { fileNameFromUri, sanitizeFileName } from "./lib/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./lib/resource-uri.ts";
+export { parseHttpDate } from "./lib/http-date.ts";
 export { parseRetryAfter } from "./lib/retry-after.ts";
 export { parseJson } from "./lib/parse-json.ts";
 

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
-import { createMemoryBackend } from "@sluice/storage";
+import type { Reply } from "@sluice/server";
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 
@@ -47,4 +48,41 @@ function pairs(headers: readonly string[]): [string, string][] {
     headers[2 * at]!,
     headers[2 * at + 1]!,
   ]);
+}
+
+test.each([
+  [new Date(1e12), "Sun, 09 Sep 2001 01:46:40 GMT"],
+  [new Date(0), null],
+  [new Date(Number.NaN), null],
+  [new Date(-1), null],
+  [undefined, null],
+])("Last-Modified is what storage knows: %s", async (lastModified, expected) => {
+  const memory = createMemoryBackend({ "a.bin": "x" });
+  const { headers } = await headOf({
+    ...memory,
+    async describe(key, options) {
+      const { lastModified: _own, ...info } = await memory.describe(key, options);
+      return { ...info, ...(lastModified && { lastModified }) };
+    },
+  });
+  expect(new Headers(pairs(headers)).get("last-modified")).toBe(expected);
+});
+
+test("Last-Modified is never later than the answer", async () => {
+  const memory = createMemoryBackend({ "a.bin": "x" });
+  const { headers } = await headOf({
+    ...memory,
+    describe: async (key, options) => ({
+      ...(await memory.describe(key, options)),
+      lastModified: new Date(Date.now() + 3_600_000),
+    }),
+  });
+  const said = Date.parse(new Headers(pairs(headers)).get("last-modified")!);
+  expect(said).toBeLessThanOrEqual(Date.now());
+  expect(said).toBeGreaterThan(Date.now() - 60_000);
+});
+
+function headOf(storage: StorageBackend): Promise<Reply> {
+  const house = createHouse({ storage });
+  return house.redeem(house.seal("download", { handle: "a.bin" }).token, { method: "HEAD" });
 }

@@ -54,6 +54,9 @@ describe("what a token gives", () => {
     const etag = headerOf(part, "etag")!;
     expect((await get("bytes=2-4", { "if-range": etag })).status).toBe(206);
     expect((await get("bytes=2-4", { "if-range": `W/${etag}` })).status).toBe(200);
+    // a date is too weak to put two answers together by
+    const changed = headerOf(await get("bytes=2-4"), "last-modified")!;
+    expect((await get("bytes=2-4", { "if-range": changed })).status).toBe(200);
   });
 
   test("HEAD has the headers of GET and no bytes; an unchanged copy is 304", async () => {

@@ -65,7 +65,7 @@ export function describeFailure(thrown: unknown): Failure {
   if (error instanceof Stopped)
     return { outcome: error.outcome, line: join(error.message, advice) };
   if (SluiceError.is(error)) {
-    const outcome = isLocalFault(error) ? "target" : outcomes[error.code];
+    const outcome = localErrno(error) === undefined ? outcomes[error.code] : "target";
     return { outcome, line: join(error.message, advice ?? hintFor(error)) };
   }
   const message = error instanceof Error ? error.message : String(error);
@@ -83,10 +83,32 @@ export function exitStatus(outcome: Outcome): number {
 }
 
 function hintFor(error: SluiceError): string | undefined {
-  if (isLocalFault(error) && error.code !== "already_exists" && error.code !== "no_space")
-    return "check the folder and its permissions, or pass -o for another place";
-  return hints[error.code];
+  const errno = localErrno(error);
+  return errno === undefined ? hints[error.code] : (localHints[errno] ?? hints[error.code]);
 }
+
+const anotherFolder = "check the folder and its permissions, or pass -o for another place";
+const anotherName = "pass -o with another name";
+const fewerFiles = "close other programs, or raise the limit (ulimit -n), and run it again";
+
+/** What to do next, by what a file call on this machine said. */
+const localHints: Readonly<Record<string, string>> = {
+  EACCES: anotherFolder,
+  EPERM: anotherFolder,
+  ENOENT: anotherFolder,
+  ENOTDIR: anotherFolder,
+  ELOOP: anotherFolder,
+  EROFS: "the file system is read-only: pass -o for another place",
+  EISDIR: anotherName,
+  ENAMETOOLONG: anotherName,
+  EINVAL: anotherName,
+  EILSEQ: anotherName,
+  EDQUOT: "delete files of yours and run the same command again",
+  EFBIG: "pass -o for another file system, or raise the limit (ulimit -f)",
+  EMFILE: fewerFiles,
+  ENFILE: fewerFiles,
+  EIO: "check the disk, or pass -o for another one",
+};
 
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
 function join(message: string, hint: string | undefined): string {
@@ -99,17 +121,13 @@ function join(message: string, hint: string | undefined): string {
   return `${end < 0 ? text : text.slice(0, end)}; ${hint}`;
 }
 
-const localErrnos = new Set(
-  "EACCES EPERM EROFS EISDIR ENOTDIR ENOENT ENOSPC EDQUOT EEXIST EMFILE ENAMETOOLONG EIO".split(
-    " ",
-  ),
-);
+const localErrnos: ReadonlySet<string> = new Set([...Object.keys(localHints), "ENOSPC", "EEXIST"]);
 
-/** True when a file call on this machine failed, not the server. */
-function isLocalFault(error: SluiceError): boolean {
+/** What a file call on this machine failed with, when that failed and not the server. */
+function localErrno(error: SluiceError): string | undefined {
   for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException;
-    if (code !== undefined && localErrnos.has(code) && syscall !== "connect") return true;
+    if (code !== undefined && localErrnos.has(code) && syscall !== "connect") return code;
   }
-  return false;
+  return undefined;
 }

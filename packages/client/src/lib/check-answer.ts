@@ -2,6 +2,7 @@ import {
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
+  parseHttpDate,
   parseMediaType,
   parseReprDigest,
   SluiceError,
@@ -26,6 +27,8 @@ export interface CheckedAnswer {
   /** SHA-256 of the whole object in hex. */
   readonly digest?: string;
   readonly mimeType?: string;
+  /** Unix milliseconds of the last change, as the server says. */
+  readonly modifiedMs?: number;
   /** Content coding that the storage keeps the bytes in. */
   readonly contentEncoding?: string;
   /** As the server wrote them, best first. */
@@ -88,6 +91,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
       etag: tag?.strong ? tag.tag : undefined,
       digest: digest ?? permit.digest,
       mimeType,
+      modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
       contentEncoding: isCoded ? contentEncoding : undefined,
       origin: target?.url.origin,
     }),

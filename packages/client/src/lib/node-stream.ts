@@ -19,8 +19,13 @@ export interface SavableStream extends ResourceStream {
    * The bytes go to a hidden file beside the target, counted and hashed; the file appears under
    * its name at once, whole and verified, or not at all. Nothing that exists is replaced unless
    * `overwrite` says so: in a folder a numbered name is taken, a file of that path is
-   * `already_exists`. Rejects also with `no_space`, `permission_denied`, `corrupt`,
-   * `interrupted`, `timeout`, `precondition_failed`, or with `signal.reason`.
+   * `already_exists`. The file gets the permissions of any new file there, or keeps those of the file
+   * of this user that it replaces, and the time of the server's `Last-Modified` (RFC 9110 §8.8.2)
+   * where that is not in the future.
+   *
+   * Rejects also with `no_space`, `permission_denied`, `invalid_argument` for a name that the disk
+   * does not take, `too_large` for a file that is too large for the file system, `corrupt`,
+   * `interrupted`, `throttled`, `timeout`, `precondition_failed`, or with `signal.reason`.
    */
   saveTo(path: string, options?: SaveOptions): Promise<SavedFile>;
 }

@@ -6,6 +6,7 @@ import { ByteQueue, SluiceError } from "@sluice/core";
 import { diskError } from "./disk-error.ts";
 import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
 import { createWatermark, type Watermark } from "./watermark.ts";
+import { writeChunks } from "./write-chunks.ts";
 
 /** A file that is being written beside its final place, under a name of its own. */
 export interface PartFile {
@@ -25,6 +26,15 @@ export interface PartFile {
   ensureInPlace(): Promise<void>;
   /** Makes the gapless part durable. */
   sync(): Promise<void>;
+  /**
+   * Ends all writing and cuts off whatever is not surely on the disk without a gap, and `spareBytes`
+   * of the rest. The file is private again. Works also after a write has failed.
+   */
+  cut(spareBytes: number): Promise<void>;
+  /** Gives the file its permissions, where the file system has any. */
+  allow(mode: number): Promise<void>;
+  /** Sets the time of the last change, where the file system lets it. */
+  date(modifiedMs: number): Promise<void>;
   /** Closes the descriptor. Idempotent. */
   close(): Promise<void>;
   /** Closes it and deletes the file, unless it is another one by now. */
@@ -86,6 +96,8 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let batch: Promise<void> = Promise.resolve();
   let unsyncedBytes = 0;
   let syncing: Promise<void> | undefined;
+  let durable = kept;
+  let isLost = false;
   hash.advance(kept);
 
   /** Takes blocks off the queue that follow each other in the file. */
@@ -102,20 +114,18 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   async function writeBatch(blocks: readonly Block[]): Promise<void> {
     const bytes = blocks.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
     const { start } = blocks[0] as Block;
+    const pieces = blocks.flatMap(({ chunks }) => chunks.take());
+    let written = start;
     try {
       if (fault !== undefined) return;
-      await writeAll(
-        handle,
-        blocks.flatMap(({ chunks }) => chunks.take()),
-        start,
-      );
-      mark.add(start, start + bytes);
-      hash.advance(mark.value());
-      unsyncedBytes += bytes;
-      if (unsyncedBytes >= syncEveryBytes) syncing ??= syncBehind();
+      await writeChunks(handle, pieces, start, (position) => (written = position));
     } catch (error) {
       fault = diskError("save", error);
     } finally {
+      if (written > start) mark.add(start, written);
+      hash.advance(mark.value());
+      unsyncedBytes += written - start;
+      if (unsyncedBytes >= syncEveryBytes) syncing ??= syncBehind();
       queuedBytes -= bytes;
       for (const { releases } of blocks) for (const release of releases) release();
     }
@@ -125,11 +135,24 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   async function syncBehind(): Promise<void> {
     unsyncedBytes = 0;
     try {
-      await handle.datasync();
+      await syncGapless(() => handle.datasync());
     } catch (error) {
       fault ??= diskError("save", error);
     } finally {
       syncing = undefined;
+    }
+  }
+
+  async function syncGapless(sync: () => Promise<void>): Promise<void> {
+    const from = mark;
+    const to = mark.value();
+    try {
+      await sync();
+      if (from === mark) durable = to;
+    } catch (error) {
+      // the system reports such a loss once, and a later sync succeeds without these bytes
+      isLost = true;
+      throw error;
     }
   }
 
@@ -218,13 +241,31 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       await hash.stop();
       await handle.truncate(0);
       mark = createWatermark();
+      durable = 0;
       hash = createTrailingHash(handle.fd);
+    },
+    async cut(spareBytes) {
+      for (const each of lanes) each.drop();
+      await writing;
+      await syncing;
+      const to = Math.max(0, (isLost ? durable : mark.value()) - spareBytes);
+      await handle.truncate(to);
+      await handle.chmod(0o600).catch(() => {});
+      mark = createWatermark(to);
+      await syncGapless(() => handle.datasync());
+    },
+    async allow(mode) {
+      await handle.chmod(mode).catch(() => {});
+    },
+    async date(modifiedMs) {
+      await handle.utimes(new Date(), new Date(modifiedMs)).catch(() => {});
     },
     async finish() {
       await settle(0);
       const size = mark.value();
       // the disk and the hashing thread work at the same time
-      const [sha256] = await Promise.all([hash.digest(size), handle.sync()]).catch((error) => {
+      const synced = syncGapless(() => handle.sync());
+      const [sha256] = await Promise.all([hash.digest(size), synced]).catch((error) => {
         throw diskError("save", error);
       });
       return { size, sha256 };
@@ -236,9 +277,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
         `client: save: ${JSON.stringify(path)} was replaced or deleted while it was written; start again`,
       );
     },
-    async sync() {
-      await handle.datasync();
-    },
+    sync: () => syncGapless(() => handle.datasync()),
     close,
     async discard() {
       const mine = await isInPlace();
@@ -246,47 +285,4 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       if (mine) await unlink(path).catch(() => {});
     },
   };
-}
-
-/**
- * Most bytes of one write. For more, Linux keeps larger pieces of its page cache together, and
- * looks for memory to make them of: where that is scarce, or has to come back from the host of a
- * virtual machine, a write took up to ten times as long. Below this it hardly matters.
- */
-const mostWriteBytes = 192 * 1_024;
-
-async function writeAll(
-  handle: FileHandle,
-  chunks: readonly Uint8Array[],
-  at: number,
-): Promise<void> {
-  let rest = chunks;
-  let position = at;
-  while (rest.length > 0) {
-    const { bytesWritten } = await handle.writev(upTo(mostWriteBytes, rest), position);
-    position += bytesWritten;
-    rest = from(bytesWritten, rest);
-  }
-}
-
-/** The first `bytes` bytes of the chunks. */
-function upTo(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
-  const some: Uint8Array[] = [];
-  for (const chunk of chunks) {
-    if (bytes === 0) break;
-    const part = chunk.length > bytes ? chunk.subarray(0, bytes) : chunk;
-    some.push(part);
-    bytes -= part.length;
-  }
-  return some;
-}
-
-/** What comes after the first `bytes` bytes of the chunks. */
-function from(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
-  const rest: Uint8Array[] = [];
-  for (const chunk of chunks) {
-    if (chunk.length > bytes) rest.push(bytes > 0 ? chunk.subarray(bytes) : chunk);
-    bytes = Math.max(0, bytes - chunk.length);
-  }
-  return rest;
 }

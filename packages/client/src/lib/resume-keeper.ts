@@ -1,5 +1,6 @@
 import { unlink } from "node:fs/promises";
 import { basename } from "node:path";
+import { isFullDisk } from "./disk-error.ts";
 import type { PartFile } from "./part-file.ts";
 import { readRecord, thisProcess, writeRecord, type KeptVersion } from "./resume-record.ts";
 
@@ -10,7 +11,10 @@ import { readRecord, thisProcess, writeRecord, type KeptVersion } from "./resume
 export interface ResumeKeeper {
   /** Bytes arrived: now and then the record follows, so that a crash loses little. */
   note(): void;
-  /** Records what is there for another run. False when there is nothing to go on from. */
+  /**
+   * Cuts the part file down to what is surely on the disk, and records that for another run, also on
+   * a full disk. False when there is nothing to go on from.
+   */
   keep(): Promise<boolean>;
   /** Deletes the record: there is nothing to go on from, until bytes arrive again. */
   forget(): Promise<void>;
@@ -51,7 +55,15 @@ export function createResumeKeeper(
       await writing;
       // what had arrived when the transfer broke, and not only what was written by then
       await part.flush().catch(() => {});
-      return record("over").catch(() => false);
+      // the record needs room: where there is none, the last bytes make it
+      for (const spareBytes of [0, 65_536, 2 ** 20])
+        try {
+          await part.cut(spareBytes);
+          return await record("over");
+        } catch (error) {
+          if (!isFullDisk(error)) return false;
+        }
+      return false;
     },
     async forget() {
       await writing;

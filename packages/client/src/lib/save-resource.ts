@@ -3,10 +3,17 @@ import { SluiceError } from "@sluice/core";
 import type { CheckedAnswer } from "./check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { openKept } from "./kept-part.ts";
+import { isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile } from "./part-file.ts";
 import { createResumeKeeper } from "./resume-keeper.ts";
 import { recordName, sweepOrphans, type KeptVersion } from "./resume-record.ts";
-import { ensureFree, ensureSpace, publishFile, resolveTarget } from "./save-target.ts";
+import {
+  ensureFree,
+  ensureSpace,
+  permissionsOf,
+  publishFile,
+  resolveTarget,
+} from "./save-target.ts";
 import type { TransferCount } from "./stream-options.ts";
 import { ensureDigest, type OpenedResource } from "./stream-resource.ts";
 
@@ -19,8 +26,8 @@ export interface SaveOptions {
   /** Connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. */
   readonly connections?: number;
   /**
-   * Keep the bytes of a transfer that broke off, in a hidden file beside the target, and go on from
-   * there when the same resource is saved to the same place again.
+   * Keep the bytes of a transfer that broke off, also on a full disk, in a hidden file beside the
+   * target, and go on from there when the same resource is saved to the same place again.
    */
   readonly resume?: boolean;
   /** Called with the running count at most once a chunk. It must not throw. */
@@ -60,6 +67,7 @@ export async function saveResource(
     await ensureFree(target, overwrite);
     await opened.agree(path);
     await sweepOrphans(directory, Date.now());
+    const permissions = await permissionsOf(target, overwrite);
     const recordPath = join(directory, recordName(facts.uri, directory, target.name));
     const kept = resume && version ? await openKept(recordPath, version) : undefined;
     return await fill(
@@ -68,7 +76,10 @@ export async function saveResource(
       reopen,
       options,
       kept && recordPath,
-      ({ path: from }) => publishFile(from, target, overwrite),
+      async (part) => {
+        await part.allow(permissions);
+        return publishFile(part.path, target, overwrite);
+      },
     );
   } catch (error) {
     opened.cancel(error);
@@ -102,16 +113,22 @@ async function fill(
     await part.ensureInPlace();
     const verified = answer.digest === undefined ? "length" : "digest";
     const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
+    // not before: a hidden file with an old time is taken for what a crashed run left
+    if (isFileTime(answer.modifiedMs)) await part.date(answer.modifiedMs);
     await keeper?.forget();
     return saved;
   } catch (error) {
-    const passing = SluiceError.is(error) ? error.retryable : aborted();
+    const passing = SluiceError.is(error) ? error.retryable || isFullDisk(error) : aborted();
     current.opened.cancel(error);
-    if (!(passing && (await keeper?.keep()))) {
+    const isKept = passing && ((await keeper?.keep()) ?? false);
+    const arrivedBytes = part.gapless();
+    if (!isKept) {
       await part.discard();
       await keeper?.forget();
     }
-    throw error;
+    throw isFullDisk(error)
+      ? shortOfRoom(error as SluiceError, facts.size, arrivedBytes, isKept)
+      : error;
   } finally {
     await part.close();
     receiver.cancel();
@@ -151,6 +168,27 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener("abort", abort, { once: true });
     void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
+}
+
+/** A server's word about the past: times to come, and the zero that stands for none, are not taken. */
+function isFileTime(ms: number | undefined): ms is number {
+  return ms !== undefined && ms > 0 && ms <= Date.now();
+}
+
+/** A full disk as the whole save sees it: what is there, what is missing, and what to do. */
+function shortOfRoom(
+  cause: SluiceError,
+  size: number | undefined,
+  arrivedBytes: number,
+  isKept: boolean,
+): SluiceError {
+  if (arrivedBytes === 0) return cause;
+  const [what = cause.message] = cause.message.split("; ");
+  const missing = size === undefined ? "" : `, ${size - arrivedBytes} are missing`;
+  const state = isKept
+    ? `${arrivedBytes} bytes are kept${missing}; make room and save again to go on`
+    : `${arrivedBytes} bytes fitted${missing}; make room or save elsewhere`;
+  return new SluiceError("no_space", `${what}: ${state}`, { cause });
 }
 
 async function canServeRanges({ supply }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {

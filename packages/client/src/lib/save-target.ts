@@ -1,7 +1,9 @@
-import { link, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { sanitizeFileName, SluiceError } from "@sluice/core";
 import { diskError } from "./disk-error.ts";
+import { randomPartName } from "./part-file.ts";
+import { isMine } from "./resume-record.ts";
 
 /** Where a file is to appear. */
 export interface SaveTarget {
@@ -30,18 +32,41 @@ export async function resolveTarget(path: string, name: string): Promise<SaveTar
   }
 }
 
-/** Throws `no_space` when `bytes` more would not leave 64 MiB free. Unknown file systems pass. */
+/** Throws `no_space` when `bytes` more do not fit. Unknown file systems pass. */
 export async function ensureSpace(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Infinity, bsize: 1 }));
-  const free = bavail * bsize;
-  if (bytes > free - reserveBytes)
+  const free = Math.max(0, bavail * bsize);
+  if (bytes > free)
     throw new SluiceError(
       "no_space",
-      `client: save: ${bytes} bytes do not fit: ${Math.max(0, free)} are free and 64 MiB must stay so; make room or save elsewhere`,
+      `client: save: ${bytes} bytes do not fit: ${free} are free, ${bytes - free} are missing; make room or save elsewhere`,
     );
 }
 
-const reserveBytes = 64 * 2 ** 20;
+/**
+ * Permissions of the file that a save makes: those of a file of this user that is replaced, otherwise
+ * what a new file gets here by the umask and by the folder's default ACL. The file system is asked
+ * with an empty file: `process.umask()` changes the umask of every thread while it reads it.
+ */
+export async function permissionsOf(target: SaveTarget, overwrite: boolean): Promise<number> {
+  const { directory, name } = target;
+  const replaced = overwrite
+    ? await lstat(join(directory, name)).catch(() => undefined)
+    : undefined;
+  if (replaced && isMine(replaced)) return replaced.mode & 0o777;
+  const path = join(directory, randomPartName());
+  try {
+    const probe = await open(path, "wx", 0o666);
+    try {
+      return (await probe.stat()).mode & 0o777;
+    } finally {
+      await probe.close();
+      await unlink(path);
+    }
+  } catch (error) {
+    throw diskError(`save to ${JSON.stringify(directory)}`, error);
+  }
+}
 
 /**
  * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for

@@ -64,6 +64,8 @@ export function byteHeaders({ uri, info, range, rangeable, exactType }: ByteFact
   const length = range ? range.end - range.start : size;
   if (length !== undefined) headers.push("Content-Length", String(length));
   if (etag !== undefined) headers.push("ETag", formatEntityTag(etag));
+  const changed = formatLastModified(info.lastModified, Date.now());
+  if (changed !== undefined) headers.push("Last-Modified", changed);
   if (sha256 !== undefined) headers.push("Repr-Digest", formatReprDigest(sha256));
   if (info.contentEncoding !== undefined && /^[\w.-]{1,40}$/.test(info.contentEncoding))
     headers.push("Content-Encoding", info.contentEncoding);
@@ -75,6 +77,12 @@ export function byteHeaders({ uri, info, range, rangeable, exactType }: ByteFact
 /** Headers of a 304: RFC 9110 §15.4.5 leaves out what describes bytes, and some clients refuse it. */
 export function unchangedHeaders({ etag }: ObjectInfo): string[] {
   return [...(etag === undefined ? [] : ["ETag", formatEntityTag(etag)]), ...shieldHeaders];
+}
+
+/** RFC 9110 §8.8.2.1: never later than the answer itself. A time before 1970 is one that storage does not know. */
+function formatLastModified(time: Date | undefined, now: number): string | undefined {
+  const ms = Math.min(time?.getTime() ?? Number.NaN, now);
+  return ms > 0 ? new Date(ms).toUTCString() : undefined;
 }
 
 function isActive(type: string): boolean {

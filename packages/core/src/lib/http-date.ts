@@ -1,0 +1,45 @@
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const clock = String.raw`(?<clock>\d\d:\d\d:\d\d)`;
+const dateForms = [
+  new RegExp(
+    String.raw`^[A-Z][a-z]{2}, (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) ${clock} GMT$`,
+  ),
+  new RegExp(
+    String.raw`^[A-Z][a-z]{5,8}, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) ${clock} GMT$`,
+  ),
+  new RegExp(
+    String.raw`^[A-Z][a-z]{2} (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) ${clock} (?<year>\d{4})$`,
+  ),
+];
+
+/**
+ * Unix milliseconds of an HTTP date in any of the three forms of RFC 9110 §5.6.7; `undefined` when
+ * it is absent or malformed. `now` is unix milliseconds, and tells the century of two digits.
+ */
+export function parseHttpDate(header: string | null | undefined, now: number): number | undefined {
+  const text = (header ?? "").trim();
+  for (const form of dateForms) {
+    const found = form.exec(text)?.groups;
+    if (!found) continue;
+    const month = months.indexOf(found["month"]!);
+    const [hour, minute, second] = found["clock"]!.split(":").map(Number);
+    const time = Date.UTC(
+      fullYear(found["year"]!, now),
+      month,
+      Number(found["day"]),
+      hour,
+      minute,
+      second,
+    );
+    return month < 0 ? undefined : time;
+  }
+  return undefined;
+}
+
+/** Two digits mean the past century when they would lie more than 50 years ahead. */
+function fullYear(digits: string, now: number): number {
+  if (digits.length === 4) return Number(digits);
+  const thisYear = new Date(now).getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + Number(digits);
+  return year > thisYear + 50 ? year - 100 : year;
+}
