@@ -42,6 +42,59 @@ test("whoever is fast or slow, every byte is fetched exactly once", () => {
   );
 });
 
+test("whoever gives way, and whenever, the others fetch every byte exactly once", () => {
+  const lanes = fc.array(
+    fc.record({ speed: fc.integer({ min: 1, max: 50 }), steps: fc.integer({ min: 0, max: 20 }) }),
+    { minLength: 1, maxLength: 16 },
+  );
+  const sizes = fc.integer({ min: 1, max: 5_000 });
+  const least = fc.integer({ min: 1, max: 100 });
+  fc.assert(
+    fc.property(
+      sizes,
+      lanes,
+      fc.integer({ min: 1, max: 8 }),
+      least,
+      (size, crew, rounds, bytes) => {
+        const shares = shareRanges(size, crew.length, rounds, bytes);
+        const seen = new Uint8Array(size);
+        const running = crew.flatMap((lane) => {
+          const share = shares.next();
+          return share ? [{ ...lane, share, at: share.start }] : [];
+        });
+        while (running.length > 0) {
+          for (const lane of running.slice()) {
+            const { share } = lane;
+            const leaves = lane.steps-- === 0 && running.length > 1;
+            if (leaves) share.giveBack();
+            else {
+              const to = Math.min(lane.at + lane.speed, share.end());
+              seen.subarray(lane.at, to).forEach((count, index, part) => (part[index] = count + 1));
+              lane.at = to;
+              share.note(to);
+              if (to < share.end()) continue;
+            }
+            const next = leaves ? undefined : shares.next();
+            if (next) Object.assign(lane, { share: next, at: next.start });
+            else running.splice(running.indexOf(lane), 1);
+          }
+        }
+        expect(seen.every((count) => count === 1)).toBe(true);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test("what is given back is fetched from the front on", () => {
+  const shares = shareRanges(800, 4, 2, 10);
+  const [first, second] = [shares.next(), shares.next()];
+  second?.note(150);
+  second?.giveBack();
+  first?.giveBack();
+  expect([shares.next()?.start, shares.next()?.start, shares.next()?.start]).toEqual([0, 150, 200]);
+});
+
 test("who is done early takes over half of what the slowest has left", () => {
   const shares = shareRanges(1_000, 2, 1, 10);
   const [slow, fast] = [shares.next(), shares.next()];

@@ -286,6 +286,20 @@ describe("what follows an interruption", () => {
     ]);
   });
 
+  test("the pause that the server asks for is never cut, and spread beyond its end", () => {
+    for (const retryAfterMs of [0, 1_000, 60_000])
+      for (const random of [0, 0.5, 0.999_999]) {
+        let transfer = after(authorized);
+        for (const mostMs of [500, 1_000, 2_000, 4_000, 8_000]) {
+          const busy: Interruption = { kind: "status", status: 429, retryAfterMs };
+          transfer = advanceTransfer(transfer, interrupted(busy, random));
+          const delayMs = retryAfterMs + Math.round(mostMs * random);
+          expect(transfer).toMatchObject({ recovery: { delayMs } });
+          transfer = advanceTransfer(transfer, resumed);
+        }
+      }
+  });
+
   test("the pause that the server asks for is kept up to a minute", () => {
     expect(after(authorized, status(503, 60_000))).toMatchObject({ recovery: { delayMs: 60_000 } });
     expect(after(authorized, status(429, 0))).toMatchObject({ recovery: { delayMs: 0 } });

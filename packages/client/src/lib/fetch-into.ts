@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import type { CheckedAnswer } from "./check-answer.ts";
 import type { Lending } from "./exchange.ts";
 import type { Lane, PartFile } from "./part-file.ts";
@@ -42,7 +43,9 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
 }
 
 /**
- * Fetches what a part file lacks of one version of a resource, over any number of connections.
+ * Fetches what a part file lacks of one version of a resource, over any number of connections. One
+ * that the server refuses as one too many, or that breaks for good, leaves its range to the others
+ * and is not opened again; what the last one meets is waited for, and then ends the whole.
  * Rejects with `precondition_failed` when that version is gone or the server has no ranges; every
  * connection is closed then, and nothing is written any more.
  */
@@ -58,12 +61,14 @@ export async function fetchShares(
   const rounds = roundsOf(missing / connections, opened.receiver.latest()?.latencyMs);
   const shares = shareRanges(missing, connections, rounds, leastShareBytes);
   const progress = { received: kept };
+  const crew = { lanes: connections };
   const first = kept === 0 ? opened.receiver : undefined;
   if (!first) opened.receiver.cancel();
   const lanes = Array.from({ length: connections }, (_, index) =>
     fetchLane(filling, opened, version, shares, {
       kept,
       progress,
+      crew,
       first: index === 0 ? first : undefined,
     }),
   );
@@ -98,6 +103,8 @@ const roundBytes = 8 * 2 ** 20;
 interface LaneState {
   readonly kept: number;
   readonly progress: { received: number };
+  /** Lanes that still fetch. */
+  readonly crew: { lanes: number };
   /** Has an answer from byte 0 on already. */
   readonly first: Receiver | undefined;
 }
@@ -107,30 +114,43 @@ async function fetchLane(
   { facts, supply, settings, receiver }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
-  { kept, progress, first }: LaneState,
+  { kept, progress, crew, first }: LaneState,
 ): Promise<void> {
   const lane: Lane = part.lane(oneOfMany.blockBytes);
+  let unread = first;
+  let gaveWay = false;
+  const mayGiveWay = (): boolean => (gaveWay = crew.lanes > 1);
   for (let share = shares.next(); share; share = shares.next()) {
     const { start, end, note } = share;
     const from = kept + start;
     const { etag, size } = version;
     const line =
-      first && from === 0
+      unread && from === 0
         ? receiver
         : createReceiver(facts.uri, supply, settings, { receivedBytes: from, etag, size });
-    await line.receive(
-      {
-        lending: oneOfMany,
-        write(chunk, at, release) {
-          progress.received += chunk.length;
-          note(at + chunk.length - kept);
-          onProgress?.(countOf(progress.received, size));
-          keeper?.note();
-          return lane.write(chunk, at, release);
-        },
+    unread = undefined;
+    const sink = {
+      lending: oneOfMany,
+      write(chunk: Uint8Array, at: number, release?: () => void) {
+        progress.received += chunk.length;
+        note(at + chunk.length - kept);
+        onProgress?.(countOf(progress.received, size));
+        keeper?.note();
+        return lane.write(chunk, at, release);
       },
-      () => kept + end(),
-    );
-    await lane.flush();
+    };
+    try {
+      await line.receive(sink, () => kept + end(), mayGiveWay);
+      await lane.flush();
+    } catch (error) {
+      if (!SluiceError.is(error) || !error.retryable) throw error;
+      await lane.flush();
+      share.giveBack();
+      if (crew.lanes > 1) break;
+      // the others were done meanwhile: nothing is left to give way to
+      if (!gaveWay) throw error;
+      gaveWay = false;
+    }
   }
+  crew.lanes -= 1;
 }

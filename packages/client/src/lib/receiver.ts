@@ -13,6 +13,7 @@ import type { Lending } from "./exchange.ts";
 import { fetchBytes, type Refusal } from "./fetch-bytes.ts";
 import { httpError } from "./http-error.ts";
 import { startPace } from "./pace.ts";
+import { pause } from "./pause.ts";
 import type { Permit } from "./permit.ts";
 import { ensureSize, totalMsOf, type StreamSettings } from "./stream-options.ts";
 import type { Supply } from "./supply.ts";
@@ -38,9 +39,10 @@ export interface Receiver {
    * Gives every byte to the sink, up to `until()` where that is given, which may shrink meanwhile.
    * Rejects with what cannot be mended: `precondition_failed` when the resource changed and the
    * sink cannot start again, `interrupted`, `timeout`, `too_large`, `protocol` and so on. A second
-   * call is a `TypeError`.
+   * call is a `TypeError`. While `mayGiveWay()` is true, a server that says 429 or 503 is not waited
+   * for: the refusal rejects at once.
    */
-  receive(sink: ByteSink, until?: () => number): Promise<void>;
+  receive(sink: ByteSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
   /** The answer that the bytes come from by now; before the first of them, the one that waits. */
   latest(): CheckedAnswer | undefined;
   /** Gives up an answer that nobody will read. */
@@ -62,6 +64,7 @@ export function createReceiver(
   /** What the sink was given comes from this one, also while a newer one waits for a restart. */
   let source: CheckedAnswer | undefined;
   let begun = false;
+  let givesWay: (() => boolean) | undefined;
   let written = transfer.receivedBytes;
   let writtenTag = kept?.etag;
   let spentMs = 0;
@@ -80,22 +83,27 @@ export function createReceiver(
     try {
       permit = await supply.permit();
     } catch (error) {
-      if (!supply.mayRetry(error)) throw error;
-      const { code, retryAfterMs } = error as SluiceError;
-      const status = code === "throttled" ? 429 : 503;
-      interrupt(
-        { kind: "status", status, ...(retryAfterMs !== undefined && { retryAfterMs }) },
-        error,
-      );
-      return;
+      return waitForPermit(error);
     }
     advance({ type: "authorized", reusable: permit.target !== undefined });
+  }
+
+  function waitForPermit(error: unknown): void {
+    if (!supply.mayRetry(error)) throw error;
+    const { code, retryAfterMs } = error as SluiceError;
+    const status = code === "throttled" ? 429 : 503;
+    const wait = retryAfterMs !== undefined && { retryAfterMs };
+    interrupt({ kind: "status", status, ...wait }, error);
   }
 
   async function request(end: number | undefined): Promise<void> {
     let next: CheckedAnswer | Refusal;
     try {
       permit = await supply.permit();
+    } catch (error) {
+      return waitForPermit(error);
+    }
+    try {
       next = await ask(permit, end);
     } catch (error) {
       if (!isPassing(error)) throw error;
@@ -103,10 +111,9 @@ export function createReceiver(
     }
     if (!("answer" in next)) {
       const what = `GET of ${JSON.stringify(uri)}`;
-      return interrupt(
-        { kind: "status", ...next },
-        httpError(what, next.status, next.retryAfterMs),
-      );
+      const refusal = httpError(what, next.status, next.retryAfterMs);
+      if (busyCodes.has(next.status) && givesWay?.()) throw refusal;
+      return interrupt({ kind: "status", ...next }, refusal);
     }
     const { start, size, etag } = next;
     try {
@@ -219,6 +226,13 @@ export function createReceiver(
     );
   }
 
+  /** The pauses together became longer than the transfer may take. */
+  function tired(): SluiceError {
+    if (SluiceError.is(fault)) return fault;
+    const why = "the pauses between tries take too long; try again later, or raise totalMs";
+    return new SluiceError("timeout", `client: ${JSON.stringify(uri)}: ${why}`, { cause: fault });
+  }
+
   async function step(end: number | undefined): Promise<void> {
     signal.throwIfAborted();
     if (transfer.state === "requested") return authorize();
@@ -227,7 +241,9 @@ export function createReceiver(
     if (transfer.state !== "interrupted")
       throw new TypeError(`client: ${transfer.state} needs no step`);
     const { action, delayMs } = transfer.recovery;
-    await pause(delayMs * timeouts.pauseScale, signal);
+    const pauseMs = delayMs * timeouts.pauseScale;
+    if (!supply.mayPause(pauseMs, transfer.size)) throw tired();
+    await pause(pauseMs, signal);
     advance({ type: "resumed" });
     // an SDK renews access when a call of its own is refused, so a refresh is another call
     const again = action === "refresh" || (transfer as Transfer).state === "requested";
@@ -246,12 +262,13 @@ export function createReceiver(
         await step(undefined);
       }
     },
-    async receive(sink, until) {
+    async receive(sink, until, mayGiveWay) {
       if (begun)
         throw new TypeError(
           "client: the bytes are read or saved once; call streamResource again for another copy",
         );
       begun = true;
+      givesWay = mayGiveWay;
       try {
         for (;;) {
           const { state, receivedBytes, size } = transfer;
@@ -285,6 +302,9 @@ function isPassing(error: unknown): boolean {
   return SluiceError.is(error) && passing.has(error.code);
 }
 
+// the server has enough to do: fewer connections may be all that it wants
+const busyCodes: ReadonlySet<number> = new Set([429, 503]);
+
 const passing: ReadonlySet<SluiceErrorCode> = new Set(["interrupted", "unavailable", "timeout"]);
 
 const reasons: Partial<Record<SluiceErrorCode, string>> = {
@@ -292,17 +312,3 @@ const reasons: Partial<Record<SluiceErrorCode, string>> = {
   precondition_failed: "it keeps changing while it is read; try again later",
   protocol: "the server sent more bytes than it promised",
 };
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(done, ms);
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      if (signal.aborted) reject(signal.reason);
-      else resolve();
-    }
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
-}

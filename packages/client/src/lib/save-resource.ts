@@ -23,7 +23,10 @@ export interface SaveOptions {
   readonly overwrite?: boolean;
   /** A name for the file in a folder, instead of the server's suggestion. It is made safe, too. */
   readonly name?: string;
-  /** Connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. */
+  /**
+   * Connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. Fewer
+   * from the moment on that the server refuses one (429, 503) or one breaks for good.
+   */
   readonly connections?: number;
   /**
    * Keep the bytes of a transfer that broke off, also on a full disk, in a hidden file beside the

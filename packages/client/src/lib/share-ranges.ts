@@ -5,6 +5,8 @@ interface Share {
   readonly end: () => number;
   /** Tells how far it is. */
   readonly note: (at: number) => void;
+  /** Leaves what is not fetched yet to the next one that asks. Nothing more is fetched under it. */
+  readonly giveBack: () => void;
 }
 
 /** Divides an object among connections; who is done early takes half of what the slowest has left. */
@@ -43,6 +45,10 @@ export function shareRanges(
     return taken;
   }
 
+  function close(range: { at: number; end: number }): void {
+    if (open.includes(range)) open.splice(open.indexOf(range), 1);
+  }
+
   return {
     next() {
       const range = take();
@@ -53,7 +59,14 @@ export function shareRanges(
         end: () => range.end,
         note(at) {
           range.at = at;
-          if (at >= range.end && open.includes(range)) open.splice(open.indexOf(range), 1);
+          if (at >= range.end) close(range);
+        },
+        giveBack() {
+          close(range);
+          if (range.at >= range.end) return;
+          const behind = waiting.findIndex(({ at }) => at > range.at);
+          // from the front on, so that the finished part of the file stays together
+          waiting.splice(behind < 0 ? waiting.length : behind, 0, { at: range.at, end: range.end });
         },
       };
     },

@@ -54,7 +54,11 @@ export interface TransferTimeouts {
   readonly minBytesPerSecond: number;
   /** 30 s. */
   readonly rateWindowMs: number;
-  /** For the whole transfer. Default 60 s and 1 s for every 64 KiB, at most 6 h. */
+  /**
+   * For the whole transfer. Default 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between
+   * tries have as much again, by default 5 min at least; a server that still says no after them
+   * ends the transfer as `throttled`, `unavailable` or `interrupted`.
+   */
   readonly totalMs?: number;
   /** Shortens or lengthens the pauses between tries; 1. */
   readonly pauseScale: number;
@@ -101,6 +105,11 @@ export function totalMsOf(timeouts: TransferTimeouts, size: number | undefined):
   const most = 6 * 3_600_000;
   const fair = size === undefined ? most : Math.min(60_000 + (size / 65_536) * 1_000, most);
   return timeouts.totalMs ?? fair;
+}
+
+/** How long all pauses between tries may take together: as long as the bytes, without `totalMs` 5 min at least. */
+export function pausesMsOf(timeouts: TransferTimeouts, size: number | undefined): number {
+  return timeouts.totalMs ?? Math.max(300_000, totalMsOf(timeouts, size));
 }
 
 /** Throws `too_large` when `size` is over the limit. */

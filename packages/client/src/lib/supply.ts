@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { Exchange, HopAnswer } from "./exchange.ts";
 import { requestPermit, type Permit, type StreamingClient } from "./permit.ts";
-import type { StreamSettings } from "./stream-options.ts";
+import { pausesMsOf, type StreamSettings } from "./stream-options.ts";
 
 /** The permission to fetch one resource, renewed when it is spent, for any number of receivers. */
 export interface Supply {
@@ -13,6 +13,8 @@ export interface Supply {
   takeDirect(permit: Permit): HopAnswer | undefined;
   /** True for an error of `permit()` after which another call may succeed. */
   mayRetry(error: unknown): boolean;
+  /** Takes a pause out of the time that all receivers may wait together; false when that is over. */
+  mayPause(ms: number, size: number | undefined): boolean;
 }
 
 /** A supply through an SDK client. `fallback` fetches where the client's transport has no middleware. */
@@ -26,6 +28,7 @@ export function createSupply(
   let granted = false;
   const taken = new WeakSet<Permit>();
   let spent: Permit | undefined;
+  let pausedMs = 0;
 
   async function ask(): Promise<Permit> {
     const permit = await requestPermit(client, uri, settings, fallback);
@@ -53,6 +56,10 @@ export function createSupply(
       if (taken.has(permit)) return undefined;
       taken.add(permit);
       return permit.direct;
+    },
+    mayPause(ms, size) {
+      pausedMs += ms;
+      return pausedMs <= pausesMsOf(settings.timeouts, size);
     },
     mayRetry(error) {
       if (!SluiceError.is(error)) return false;

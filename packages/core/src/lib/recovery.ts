@@ -49,7 +49,8 @@ const progressBytes = 65_536;
  * Decides what follows an interruption. Pure; `random` from [0, 1) spreads waiting times.
  * Access is refreshed once, `resources/stream` called again twice, everything else tried five
  * times with growing pauses, each without progress in between; the object fetched again from 0
- * three times in all. A `Retry-After` over 60 s is a failure that says so.
+ * three times in all. A `Retry-After` is waited for, and up to the growing pause longer; one over
+ * 60 s is a failure that says so.
  */
 export function planRecovery(
   transfer: TransferProgress,
@@ -85,7 +86,11 @@ export function planRecovery(
       if (tries.attempts >= maxAttempts || (retryAfterMs ?? 0) > maxRetryAfterMs)
         return { failure };
       const pauseMs = 500 * 2 ** tries.attempts;
-      const delayMs = retryAfterMs ?? Math.round(pauseMs * (0.5 + random / 2));
+      // never earlier than the server says, and not all of its clients in the same moment
+      const delayMs =
+        retryAfterMs === undefined
+          ? Math.round(pauseMs * (0.5 + random / 2))
+          : retryAfterMs + Math.round(pauseMs * random);
       const attempts = tries.attempts + 1;
       // without a strong tag nobody can tell whether the rest would still fit what is kept
       if (transfer.receivedBytes > 0 && transfer.etag === undefined)
