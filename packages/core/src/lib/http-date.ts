@@ -1,3 +1,5 @@
+import { fieldText } from "./field-text.ts";
+
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const clock = String.raw`(?<clock>\d\d:\d\d:\d\d)`;
 const dateForms = [
@@ -17,7 +19,7 @@ const dateForms = [
  * it is absent or malformed. `now` is unix milliseconds, and tells the century of two digits.
  */
 export function parseHttpDate(header: string | null | undefined, now: number): number | undefined {
-  const text = (header ?? "").trim();
+  const text = fieldText(header).trim();
   for (const form of dateForms) {
     const found = form.exec(text)?.groups;
     if (!found) continue;
