@@ -75,14 +75,12 @@ test.each([
     const isSlow = (text: string): boolean => {
       try {
         // it would not come back by itself
-        runInNewContext(`${expression}.exec(text)`, { text }, { timeout: 50 });
+        runInNewContext(`${expression}.exec(text)`, { text }, { timeout: 250 });
         return false;
       } catch {
         return true;
       }
     };
     expect([...hostileTexts(parsers[name]!, 0, 1)].some(isSlow)).toBe(true);
-    const harmless = parsers["core parseRange"]!;
-    expect([...hostileTexts(harmless, 0, 1)].some(isSlow)).toBe(false);
   },
 );

@@ -62,11 +62,14 @@ export async function startBinarySite(
   const plain = withSluice(
     sessions ? createSessionfulHandler(factory) : createMcpHandler(factory),
     sluice,
+    // clients that know nothing of bytes send them as base64
+    { maxRequestBodySize: 2 ** 22 },
   );
   http.on("request", toNodeHandler(binary ? withBinary(plain, limits) : plain));
   const sockets = createWebSocketHandler(factory, {
     url: `ws://127.0.0.1:${port}/mcp`,
     ...(binary && { binary: limits }),
+    maxMessageBytes: 2 ** 22,
     messageRate: { perSecond: 10_000, burst: 10_000 },
   });
   http.on("upgrade", (request, socket, head) => {
