@@ -8,6 +8,7 @@ import {
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
+  parseHttpDate,
   parseJson,
   parseKey,
   parseMediaType,
@@ -142,6 +143,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: parseResourceUri,
     starts: ["", "=?base64?"],
     symbols: [...url, "=", "?=", "A"],
+  },
+  "core parseHttpDate": {
+    read: (text) => parseHttpDate(text, 0),
+    starts: ["", "Sun, 06 Nov 1994 ", "Sunday, ", "Sun Nov "],
+    symbols: [...digits, "Sun", "Z", ":", "GMT"],
   },
   "core parseRetryAfter": {
     read: (text) => parseRetryAfter(text, 0),
