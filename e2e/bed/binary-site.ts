@@ -3,12 +3,11 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
-import { withBinary, withSluice } from "@sluice/transport-http";
+import { createSessions, withBinary, withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 import { z } from "zod";
 import { listen } from "./listen.ts";
-import { createSessionfulHandler } from "../../apps/demo-server/src/lib/sessions.ts";
 
 /** What a test wants to be different. */
 export interface BinarySiteOptions {
@@ -59,12 +58,9 @@ export async function startBinarySite(
     return sluice.attach(mcp, { binary: binaryReads });
   };
   const limits = { maxBinarySize: 2 ** 34 };
-  const plain = withSluice(
-    sessions ? createSessionfulHandler(factory) : createMcpHandler(factory),
-    sluice,
-    // clients that know nothing of bytes send them as base64
-    { maxRequestBodySize: 2 ** 22 },
-  );
+  const mcp = sessions ? createSessions(factory, sluice) : createMcpHandler(factory);
+  // clients that know nothing of bytes send them as base64
+  const plain = withSluice(mcp, sluice, { maxRequestBodySize: 2 ** 22 });
   http.on("request", toNodeHandler(binary ? withBinary(plain, limits) : plain));
   const sockets = createWebSocketHandler(factory, {
     url: `ws://127.0.0.1:${port}/mcp`,
@@ -79,6 +75,7 @@ export async function startBinarySite(
     url,
     async [Symbol.asyncDispose]() {
       await sockets.close({ deadlineMs: 0 });
+      await mcp.close();
       await listening.close();
     },
   };

@@ -14,12 +14,11 @@ import {
 } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
-import { createSessionfulHandler } from "../../apps/demo-server/src/lib/sessions.ts";
 
 /** Who a bearer token stands for. */
 export interface Account {
@@ -122,7 +121,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     if (uploads) options.asking?.(mcp, uploads, sluice);
     return sluice.attach(mcp, options.attach);
   };
-  const mcp = options.sessions ? createSessionfulHandler(factory) : createMcpHandler(factory);
+  const mcp = options.sessions ? createSessions(factory, sluice) : createMcpHandler(factory);
   const handler = withSluice(mcp, sluice);
   const handle = toNodeHandler(
     uploads ? withUploads(handler, uploads) : handler,
@@ -153,6 +152,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     sluice,
     async [Symbol.asyncDispose]() {
       await uploads?.close();
+      await mcp.close();
       await listening.close();
       await front?.close();
       await rm(folder, { recursive: true, force: true });

@@ -8,7 +8,7 @@ import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createAuditFile } from "@sluice/server/node";
-import { withSluice } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -16,7 +16,6 @@ import { createUploads, withUploads } from "@sluice/uploads";
 import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
 import { registerPictureTool } from "./lib/picture-tool.ts";
-import { createSessionfulHandler } from "./lib/sessions.ts";
 
 /** What the app serves, and where it puts the files that users send. */
 export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys"> {
@@ -32,11 +31,11 @@ export function createApp({ received, ...options }: AppOptions): Express {
     ...options,
   });
   const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
-  const mcp = createSessionfulHandler(() => {
+  const mcp = createSessions(() => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });
     registerPictureTool(server, uploads);
     return sluice.attach(server);
-  });
+  }, sluice);
   const handler = withUploads(withSluice(mcp, sluice), uploads);
   return createMcpExpressApp().use(toNodeHandler(handler));
 }

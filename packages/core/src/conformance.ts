@@ -1,4 +1,8 @@
-export { stateStoreCases, type StateStoreCase } from "./lib/state-store-cases.ts";
+export {
+  stateStoreCases,
+  type MakeStateStore,
+  type StateStoreCase,
+} from "./lib/state-store-cases.ts";
 export {
   eventStoreCases,
   type EventStoreCase,

@@ -81,7 +81,14 @@ export {
   type GrantTerms,
   type GrantUse,
 } from "./lib/grant.ts";
-export type { Claim, GrantSelector, StateStore } from "./lib/state-store.ts";
+export type {
+  Claim,
+  GrantSelector,
+  RecordTerms,
+  SessionBinding,
+  StateStore,
+  StateStoreLimits,
+} from "./lib/state-store.ts";
 export { createMemoryStateStore, type MemoryStateStoreOptions } from "./lib/memory-state-store.ts";
 export {
   eventStoreDefaults,

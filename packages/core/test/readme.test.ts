@@ -70,7 +70,7 @@ const opened = await tokens.open("download", link.token);
 import { stateStoreCases } from "@sluice/core/conformance";
 
 for (const { id, run } of stateStoreCases)
-  await run(() => createMemoryStateStore()).catch((error: Error) => {
+  await run((limits) => createMemoryStateStore(limits)).catch((error: Error) => {
     throw new Error(`${id}: ${error.message}`);
   });
 // #endregion

@@ -5,6 +5,7 @@ import { brokenStateStores } from "./broken-state-stores.ts";
 
 const now = 1_800_000_000_000;
 const ttlMs = 60_000;
+const owner = "ann";
 
 function terms(id: string, use: GrantUse = "once"): GrantTerms {
   return { id, principal: "alice", resource: "a.bin", use, issuedAt: now, expiresAt: now + ttlMs };
@@ -12,7 +13,7 @@ function terms(id: string, use: GrantUse = "once"): GrantTerms {
 
 describe("the rules of a state store", () => {
   test.each(stateStoreCases)("$id: $sentence", async ({ run }) => {
-    await expect(run(() => createMemoryStateStore())).resolves.toBeUndefined();
+    await expect(run(createMemoryStateStore)).resolves.toBeUndefined();
   });
 
   test("every rule has a broken store of its own", () => {
@@ -33,7 +34,7 @@ describe("the rules of a state store", () => {
 
   test("a store is closed also after a rule it broke", async () => {
     const close = vi.fn<() => Promise<void>>().mockResolvedValue();
-    const broken = { ...brokenStateStores["settle-lease"]!(), close };
+    const broken = { ...brokenStateStores["settle-lease"]!({}), close };
     const rule = stateStoreCases.find(({ id }) => id === "settle-lease")!;
     await expect(rule.run(() => broken)).rejects.toThrow("state store");
     expect(close).toHaveBeenCalledTimes(1);
@@ -44,7 +45,7 @@ describe("a store in memory", () => {
   afterEach(() => vi.restoreAllMocks());
 
   test("a full store refuses new grants and keeps the live ones", async () => {
-    const store = createMemoryStateStore({ maxRecords: 10 });
+    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 10 });
     for (let n = 0; n < 10; n++) await store.claim(terms(`g${n}`), now);
     await expect(store.claim(terms("g10"), now)).rejects.toMatchObject({
       name: "SluiceError",
@@ -59,7 +60,7 @@ describe("a store in memory", () => {
   });
 
   test("a full store has room again once something is over", async () => {
-    const store = createMemoryStateStore({ maxRecords: 10 });
+    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 10 });
     for (let n = 0; n < 10; n++) await store.claim(terms(`g${n}`), now);
     const later = now + ttlMs + 60_000;
     for (let n = 10; n < 20; n++) {
@@ -69,10 +70,10 @@ describe("a store in memory", () => {
   });
 
   test("making room drops what is over and nothing else", async () => {
-    const store = createMemoryStateStore({ maxRecords: 3 });
+    const store = createMemoryStateStore({ maxRecords: 3, maxRecordsPerOwner: 3 });
     for (const [n, id] of ["a", "b", "c"].entries())
-      await store.put(id, new Uint8Array(1), { now, expiresAt: now + 1_000 * (n + 1) });
-    const later = { now: now + 1_000, expiresAt: now + 9_000 };
+      await store.put(id, new Uint8Array(1), { now, expiresAt: now + 1_000 * (n + 1), owner });
+    const later = { now: now + 1_000, expiresAt: now + 9_000, owner };
     await store.put("d", new Uint8Array(1), later);
     await expect(store.put("e", new Uint8Array(1), later)).rejects.toMatchObject({
       code: "unavailable",
@@ -81,9 +82,9 @@ describe("a store in memory", () => {
   });
 
   test("a full store is searched for room once a second at most", async () => {
-    const store = createMemoryStateStore({ maxRecords: 2 });
+    const store = createMemoryStateStore({ maxRecords: 2, maxRecordsPerOwner: 2 });
     const put = (id: string, at: number, expiresAt: number) =>
-      store.put(id, new Uint8Array(1), { now: at, expiresAt });
+      store.put(id, new Uint8Array(1), { now: at, expiresAt, owner });
     await put("a", now, now + 1_000);
     await put("b", now, now + 1_500);
     await put("c", now + 1_000, now + 9_000);
@@ -93,8 +94,8 @@ describe("a store in memory", () => {
   });
 
   test("a full store refuses new records and revocations, also while others are replaced", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1 });
-    const times = { now, expiresAt: now + 1_000 };
+    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
+    const times = { now, expiresAt: now + 1_000, owner };
     await store.put("a", new Uint8Array(1), times);
     await expect(store.put("b", new Uint8Array(1), times)).rejects.toMatchObject({
       code: "unavailable",
@@ -108,15 +109,49 @@ describe("a store in memory", () => {
   });
 
   test("grants do not take the room of records or revocations", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1 });
+    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
     await store.claim(terms("a"), now);
-    await store.put("a", new Uint8Array(1), { now, expiresAt: now + 1 });
+    await store.put("a", new Uint8Array(1), { now, expiresAt: now + 1, owner });
     await store.revoke({ resource: "a.bin" }, { now, ttlMs });
     expect(await store.claim(terms("a"), now)).toEqual({ outcome: "revoked" });
   });
 
+  test("one owner has a tenth of the room at most, and the others have the rest", async () => {
+    const store = createMemoryStateStore({ maxRecords: 100 });
+    const put = (id: string, by: string) =>
+      store.put(id, new Uint8Array(1), { now, expiresAt: now + 60_000, owner: by });
+    for (let n = 0; n < 10; n++) await put(`r${n}`, "mallory");
+    await expect(put("r10", "mallory")).rejects.toMatchObject({
+      code: "throttled",
+      retryAfterMs: 60_000,
+    });
+    for (let n = 0; n < 90; n++) await put(`of ${n}`, `user ${n}`);
+    await expect(put("last", "another")).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("redeemed grants count in the share of their principal", async () => {
+    const store = createMemoryStateStore({ maxRecords: 20 });
+    for (const id of ["a", "b"]) await store.claim(terms(id), now);
+    await expect(store.claim(terms("c"), now)).rejects.toMatchObject({ code: "throttled" });
+    await store.settle("a", now);
+    const other = { ...terms("d"), principal: "bob" };
+    expect(await store.claim(other, now)).toMatchObject({ outcome: "granted" });
+    expect(await store.claim(terms("a"), now)).toEqual({ outcome: "spent" });
+  });
+
+  test("sessions of many owners that fill the store are kept, and new ones wait", async () => {
+    const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 5 });
+    const bind = (n: number, at = now) =>
+      store.bindSession(`s${n}`, { now: at, expiresAt: at + 60_000, owner: `user ${n}` });
+    for (let n = 0; n < 10; n++) await bind(n);
+    await expect(bind(10)).rejects.toMatchObject({ code: "unavailable" });
+    await store.endSession("s0", now);
+    expect(await store.isSessionOver("s0", now + 1)).toBe(true);
+    await bind(10, now + 60_000);
+  });
+
   test("window grants take no room", async () => {
-    const store = createMemoryStateStore({ maxRecords: 1 });
+    const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
     for (let n = 0; n < 100; n++)
       expect(await store.claim(terms(`g${n}`, "window"), now)).toMatchObject({
         outcome: "granted",

@@ -27,6 +27,9 @@ export function createFailingStore(): FailingStore {
       put: (...args) => ask(() => store.put(...args)),
       get: (...args) => ask(() => store.get(...args)),
       take: (...args) => ask(() => store.take(...args)),
+      bindSession: (...args) => ask(() => store.bindSession(...args)),
+      endSession: (...args) => ask(() => store.endSession(...args)),
+      isSessionOver: (...args) => ask(() => store.isSessionOver(...args)),
     },
   };
   return failing;

@@ -30,8 +30,21 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["revoke-principal", "for n = 2, 4", "for n = 4, 4"],
   ["revoke-later", "tonumber(revokedAt) >= issuedAt", "true"],
   ["revoke-lasts", "math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))", "now"],
-  ["put-exists", "then return 0 end\nredis.call('SET'", "then end\nredis.call('SET'"],
-  ["put-expires", "> tonumber(ARGV[1])", "> 0"],
+  ["put-exists", "> now then return 0 end", "> now then end"],
+  ["put-expires", "> now then return 0 end", "> 0 then return 0 end"],
+  ["share-bound", "if redis.call('ZCARD', KEYS[2]) >= most then", "if false then"],
+  ["share-together", "redis.call('ZADD', KEYS[2], till, id)", ""],
+  ["share-lapses", "redis.call('ZREM', KEYS[2] .. owner, ARGV[3])", ""],
+  ["share-lapses", "redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)", ""],
+  ["session-ends", "if endsAt and tonumber(endsAt) > now then", "if false then"],
+  [
+    "session-unbound",
+    "if endsAt then redis.call('SET'",
+    "endsAt, owner = '1900000000000', '-'\nif true then redis.call('SET'",
+  ],
+  ["session-lapses", "if tonumber(endsAt) >= tonumber(till) then return 1 end", ""],
+  ["session-lapses", "tonumber(endsAt) > now then", "tonumber(endsAt) > 0 then"],
+  ["session-share", "redis.call('DEL', KEYS[3] .. oldest)", ""],
   ["open-exists", "if isLive() then return 'already_exists' end", "forget(id)"],
   ["open-expires", "and tonumber(expiresAt) > now", ""],
   ["events-repeated", "if known > 0 and", "if false and"],
@@ -104,7 +117,9 @@ describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
     const events = eventStoreCases.find((rule) => rule.id === id);
     const uploads = uploadStoreCases.find((rule) => rule.id === id);
     const outcome =
-      state?.run(() => createRedisStateStore({ redis: broken, prefix, durable: true })) ??
+      state?.run((limits) =>
+        createRedisStateStore({ redis: broken, prefix, durable: true, ...limits }),
+      ) ??
       events?.run((limits) => createRedisEventStore({ redis: broken, prefix, ...limits })) ??
       uploads!.run(() => createRedisUploadStore({ redis: broken, prefix }));
     await expect(outcome).rejects.toThrow(/(state|event|upload) store: /);

@@ -26,8 +26,11 @@ describe.runIf(hasRedis)("the example of the README", () => {
     });
     // #endregion
     await new Promise((resolve) => redis.once("ready", resolve));
-    await sluice.endSession("a session");
-    expect(await redis.keys("{sluice}:record:*")).toHaveLength(1);
+    const sessionId = "a session";
+    const ann = { issuer: "https://id.example.com", subject: "ann", clientId: "app", sessionId };
+    await sluice.host.bindSession({ principal: ann });
+    await sluice.endSession(sessionId);
+    expect(await redis.keys("{sluice}:session:*")).toHaveLength(1);
     redis.disconnect();
   });
 });

@@ -37,7 +37,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     const state = createRedisStateStore({ redis, prefix, durable: true });
     await state.claim(onceGrant("a"), now);
     await state.claim({ ...onceGrant("b"), use: "lease" }, now);
-    await state.put("r", new Uint8Array(3), { now, expiresAt: now + 1_000 });
+    await state.put("r", new Uint8Array(3), { now, expiresAt: now + 1_000, owner: "ann" });
     await state.revoke({ principal: "bob" }, { now, ttlMs: 1_000 });
     const events = createRedisEventStore({ redis, prefix });
     const stream = { record: "r", now, expiresAt: now + 1_000, heldUntil: now };
@@ -125,7 +125,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       },
     };
     const state = createRedisStateStore({ redis: twice, prefix: "{twice}:", durable: true });
-    const times = { now, expiresAt: now + 1_000 };
+    const times = { now, expiresAt: now + 1_000, owner: "ann" };
     await state.put("r", Uint8Array.of(7), times);
     expect(await state.get("r", now)).toEqual(Uint8Array.of(7));
     for (const [byte, at] of [[8, now] as const, [7, now + 1] as const])

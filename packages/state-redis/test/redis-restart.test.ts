@@ -54,7 +54,11 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
         });
     },
     async "no record is taken that may have been taken before"(store) {
-      await store.put("r", new Uint8Array(1), { now: now - 1_001, expiresAt: now + 9_000 });
+      await store.put("r", new Uint8Array(1), {
+        now: now - 1_001,
+        expiresAt: now + 9_000,
+        owner: "ann",
+      });
       expect(await store.take("r", now)).toBeUndefined();
     },
   };
@@ -85,7 +89,11 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     const late = grant("late", { issuedAt: now - 1_000 });
     expect(await store.claim(late, now)).toMatchObject({ outcome: "granted" });
     expect(await store.claim(late, now)).toEqual({ outcome: "spent" });
-    await store.put("r", Uint8Array.of(7), { now: now - 1_000, expiresAt: now + 9_000 });
+    await store.put("r", Uint8Array.of(7), {
+      now: now - 1_000,
+      expiresAt: now + 9_000,
+      owner: "ann",
+    });
     expect(await store.take("r", now)).toEqual(Uint8Array.of(7));
     expect(await store.take("r", now)).toBeUndefined();
   });
@@ -93,7 +101,11 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   test("nothing is redeemed until clocks that differ agree that it was before, and nothing is used up", async () => {
     let uptime = 2;
     const store = storeIn(() => uptime);
-    await store.put("r", Uint8Array.of(7), { now: now + 6_000, expiresAt: now + 9_000 });
+    await store.put("r", Uint8Array.of(7), {
+      now: now + 6_000,
+      expiresAt: now + 9_000,
+      owner: "ann",
+    });
     const early = { code: "unavailable", retryAfterMs: clockSkewMs + 2_000 + 1_000 - 2_000 };
     await expect(store.claim(grant("a"), now)).rejects.toMatchObject(early);
     await expect(store.take("r", now)).rejects.toMatchObject(early);
@@ -111,7 +123,11 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     const startedAt = now - 6_000;
     const before = grant("before", { issuedAt: startedAt - 1_000 });
     expect(await store.claim(before, now)).toEqual({ outcome: "spent" });
-    await store.put("r", new Uint8Array(1), { now: startedAt - 1_000, expiresAt: now + 9_000 });
+    await store.put("r", new Uint8Array(1), {
+      now: startedAt - 1_000,
+      expiresAt: now + 9_000,
+      owner: "ann",
+    });
     expect(await store.take("r", now)).toBeUndefined();
   });
 

@@ -38,8 +38,11 @@ describe.runIf(hasRedis)("stores in a real Redis", () => {
 
   describe.each(Object.entries(clients))("through %s", (_name, client) => {
     test.each(stateStoreCases)("state: $id: $sentence", async ({ run }) => {
-      const make = () => createRedisStateStore({ redis: client(), prefix: space(), durable: true });
-      await expect(run(make)).resolves.toBeUndefined();
+      await expect(
+        run((limits) =>
+          createRedisStateStore({ redis: client(), prefix: space(), durable: true, ...limits }),
+        ),
+      ).resolves.toBeUndefined();
     });
 
     test.each(eventStoreCases)("events: $id: $sentence", async ({ run }) => {

@@ -153,7 +153,10 @@ async function dumpOf(redis: Redis, prefix: string): Promise<string[]> {
   const lines: string[] = [];
   for (const key of await redis.keys(`${prefix}*`)) {
     const kind = await redis.type(key);
-    const value = kind === "hash" ? JSON.stringify(await redis.hgetall(key)) : await redis.get(key);
+    let value: string | null;
+    if (kind === "hash") value = JSON.stringify(await redis.hgetall(key));
+    else if (kind === "zset") value = JSON.stringify(await redis.zrange(key, "0", "-1"));
+    else value = await redis.get(key);
     const encoded = / ([\w+/=]+)$/.exec(value ?? "")?.[1] ?? "";
     lines.push(`${key} ${value} ${Buffer.from(encoded, "base64").toString("latin1")}`);
   }

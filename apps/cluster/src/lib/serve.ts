@@ -9,14 +9,13 @@ import { createAuditFile, openKeyFile } from "@sluice/server/node";
 import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
-import { withSluice } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { withResume } from "@sluice/transport-http/resume";
 import express from "express";
 import { RateLimiterRedis } from "rate-limiter-flexible";
 import { connectRedis } from "./connect-redis.ts";
 import type { Settings } from "./settings.ts";
-import { createSharedSessions } from "./shared-sessions.ts";
 import { registerTools } from "./tools.ts";
 
 /** A process that serves. */
@@ -68,7 +67,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     });
     return sluice.attach(mcp);
   };
-  const sessions = createSharedSessions(createMcp, { state });
+  const sessions = createSessions(createMcp, sluice);
   const resumable = withResume(sessions, sluice, { store: createRedisEventStore({ redis }) });
   const handler = toNodeHandler(withSluice(resumable, sluice));
   // #endregion

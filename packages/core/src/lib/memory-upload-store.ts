@@ -63,7 +63,7 @@ export function createMemoryUploadStore(): UploadStore {
   }
 
   function keep(fileId: string, found: Writers, lease: UploadLease): void {
-    if (writers.set(fileId, found, expiryOf(found, lease))) return void released.delete(fileId);
+    if (!writers.set(fileId, found, expiryOf(found, lease))) return void released.delete(fileId);
     throw new SluiceError("unavailable", "upload store: full of live writers; try again later", {
       retryAfterMs: 1_000,
     });

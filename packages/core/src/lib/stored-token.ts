@@ -29,9 +29,14 @@ export interface TokenStoreOptions extends SealerOptions {
 export interface TokenStore {
   /**
    * Keeps a permission in the store until it ends, and gives the token that names it. Rejects with what
-   * the store throws, and as `seal` of a sealer throws.
+   * the store throws, and as `seal` of a sealer throws. It counts in the share of `owner` in the store; by default
+   * in that of callers that nothing vouches for.
    */
-  issue(purpose: TokenPurpose, terms: SealTerms): Promise<SealedToken>;
+  issue(
+    purpose: TokenPurpose,
+    terms: SealTerms,
+    options?: { readonly owner?: string },
+  ): Promise<SealedToken>;
   /**
    * Opens a token. Rejects with `expired` when its time is just over, with `not_found` for everything else that is
    * wrong with it, and with what the store throws. `now` is unix milliseconds, default `Date.now()`.
@@ -61,7 +66,7 @@ export function createTokenStore(options: TokenStoreOptions): TokenStore {
   }
 
   return {
-    async issue(purpose, terms) {
+    async issue(purpose, terms, { owner = "" } = {}) {
       ensurePurpose(purpose);
       const random = crypto.getRandomValues(new Uint8Array(secretLength + idLength));
       const secret = random.subarray(0, secretLength);
@@ -71,7 +76,7 @@ export function createTokenStore(options: TokenStoreOptions): TokenStore {
       const record = formatRecord(kid, cipherOf(secret, kid, purpose)!.encrypt(bytes));
       // as long as any process could still take it for live
       const expiresAt = times.expiresAt + 2 * clockSkewMs;
-      await state.put(recordOf(secret), record, { now, expiresAt });
+      await state.put(recordOf(secret), record, { now, expiresAt, owner });
       return { token: encodeBase64Url(secret), id: encodeBase64Url(id), ...times };
     },
 

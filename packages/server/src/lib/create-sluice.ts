@@ -1,7 +1,8 @@
 import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { attach, type AttachOptions } from "./attach.ts";
 import { listen, type Listening, type ListenRequest } from "./listen.ts";
-import { endSession, isSessionOver, redeem, type RedeemRequest } from "./redeem.ts";
+import { endSession, isSessionOver } from "./bound-sessions.ts";
+import { redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
 import { revoke, type Revocation } from "./revoke.ts";
@@ -22,6 +23,7 @@ export type Host = Pick<
   | "mapper"
   | "reach"
   | "mint"
+  | "bindSession"
 >;
 
 /** Resources of a storage backend for any number of MCP servers and transports. */
@@ -55,9 +57,14 @@ export interface Sluice {
    * while the store is down, and `unsupported` where `grant.revocable` is false.
    */
   revoke(revocation: Revocation): Promise<void>;
-  /** Ends the life of every download URL that is bound to a session of the legacy era. */
+  /**
+   * Ends a session of the legacy era, in every process that shares the state store: download URLs and links that are
+   * bound to it are dead. An end is kept only of sessions that something is bound to, so an invented id costs
+   * nothing. One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its
+   * own oldest may be forgotten, whose URLs then live until they expire, at most an hour.
+   */
   endSession(sessionId: string): Promise<void>;
-  /** Whether a session was ended so, within the last hour. For transports. */
+  /** Whether a session was ended so, since something was bound to it. For transports. */
   isSessionOver(sessionId: string): Promise<boolean>;
 }
 
@@ -79,7 +86,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     listen: (request) => listen(parts, request),
     redeem: (request) => redeem(parts, request),
     revoke: (revocation) => revoke(parts, revocation),
-    endSession: (sessionId) => endSession(parts, sessionId),
-    isSessionOver: (sessionId) => isSessionOver(parts, sessionId),
+    endSession: (sessionId) => endSession(parts.state, sessionId),
+    isSessionOver: (sessionId) => isSessionOver(parts.state, sessionId),
   };
 }

@@ -7,6 +7,7 @@ import {
   type SealedToken,
   type StateStore,
 } from "@sluice/core";
+import type { BindSession } from "./bound-sessions.ts";
 import type { Identity } from "./principal.ts";
 import { createGrantOpener, toOpenGrant, type OpenGrant } from "./recent-grants.ts";
 import type { GrantOptions } from "./sluice-options.ts";
@@ -29,13 +30,14 @@ interface MintedGrant extends SealedToken {
 interface GrantParts {
   readonly keys: KeyRing;
   readonly state: StateStore;
+  readonly bindSession: BindSession;
   /** URL of the endpoint. */
   readonly endpoint: string;
   readonly grant: GrantOptions;
 }
 
 /** Puts sealed or stored tokens behind one face; a `TypeError` or `RangeError` for options that cannot work. */
-export function createGrants({ keys, state, endpoint, grant }: GrantParts): Grants {
+export function createGrants({ keys, state, bindSession, endpoint, grant }: GrantParts): Grants {
   ensureGrant(grant);
   const { tokens = "sealed", revocable = true, use } = grant;
   const sealer = createSealer({ keys, audience: endpoint });
@@ -50,7 +52,8 @@ export function createGrants({ keys, state, endpoint, grant }: GrantParts): Gran
         : unseal(token, now),
     // nothing but the store ends a URL that works for whoever has it
     asksStore: ({ auth, use: made }) => revocable || auth === "self" || made !== "window",
-    async mint({ principal, mayMint, maxTtlMs }, key, etag) {
+    async mint(identity, key, etag) {
+      const { principal, mayMint, maxTtlMs, owner = "" } = identity;
       const auth = principal ? "bound" : "self";
       const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
       const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
@@ -62,8 +65,9 @@ export function createGrants({ keys, state, endpoint, grant }: GrantParts): Gran
         ...(principal && { principal }),
         ...(etag !== undefined && { revision: etag }),
       } as const;
+      if (revocable) await bindSession(identity);
       const minted = opensStored
-        ? await stored.issue("download", terms)
+        ? await stored.issue("download", terms, { owner })
         : sealer.seal("download", terms);
       return { ...minted, url: `${endpoint}/streams/${minted.token}` };
     },

@@ -1,5 +1,11 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import { SluiceError, createSha256, tokenLifetimes, type Principal } from "@sluice/core";
+import {
+  SluiceError,
+  createSha256,
+  principalTag,
+  tokenLifetimes,
+  type Principal,
+} from "@sluice/core";
 
 /** Who asks, as the transport saw it. Nothing in it is verified but `authInfo`. */
 export interface Caller {
@@ -27,6 +33,11 @@ export interface Identity {
   readonly mayMint: boolean;
   /** Longest life of a download URL in milliseconds. */
   readonly maxTtlMs: number;
+  /**
+   * Opaque tag of the principal, in whose share of the state store count what is kept for it; without its session.
+   * Absent for the anonymous, and for a bearer token or session that nothing has verified: every caller can invent those.
+   */
+  readonly owner?: string;
 }
 
 interface IdentifyOptions {
@@ -49,7 +60,8 @@ export function createIdentify(
   let warned = false;
 
   function resolved(principal: Principal | undefined, caller: Caller): Identity {
-    if (principal) return known(principal, caller, tokenLifetimes.download.bound.maxTtlMs);
+    if (principal)
+      return vouched(known(principal, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
     if (anonymous) return nobody;
     throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
   }
@@ -71,7 +83,9 @@ export function createIdentify(
         );
       }
       // the same whether middleware verified the token or only the header is there
-      return known({ issuer: "", subject: digestOf(token), clientId: "" }, caller, 300_000);
+      const principal = { issuer: "", subject: digestOf(token), clientId: "" };
+      const identity = known(principal, caller, 300_000);
+      return caller.authInfo ? vouched(identity, principal) : identity;
     }
     // a session id is a routing fact, no authentication: good enough on one's own machine only
     if (caller.sessionId !== undefined && isLoopback)
@@ -87,6 +101,12 @@ function known(principal: Principal, caller: Caller, maxTtlMs: number): Identity
     mayMint: true,
     maxTtlMs: Math.min(maxTtlMs, accessTokenLeftMs(caller)),
   };
+}
+
+/** The same with a share of its own. */
+function vouched(identity: Identity, principal: Principal): Identity {
+  const { sessionId: _session, ...user } = principal;
+  return user.subject === "" ? identity : { ...identity, owner: principalTag(user) };
 }
 
 function digestOf(text: string): string {

@@ -5,14 +5,13 @@ import {
   matchesIfNoneMatch,
   matchesIfRange,
   parseRange,
-  resourceTag,
   SluiceError,
-  tokenLifetimes,
   type ByteRange,
   type Principal,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { reasonOf } from "./access.ts";
+import { isSessionOver } from "./bound-sessions.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
 import type { Caller } from "./principal.ts";
@@ -96,29 +95,9 @@ async function holderOf(
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
-  if (parts.grants.asksStore(grant) && (await isSessionOver(parts, principal.sessionId!)))
+  if (parts.grants.asksStore(grant) && (await isSessionOver(parts.state, principal.sessionId!)))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
   return principal;
-}
-
-/** Remembers the end of a session for as long as a grant of it could still be live. */
-export async function endSession({ state }: SluiceParts, sessionId: string): Promise<void> {
-  const now = Date.now();
-  const expiresAt = now + tokenLifetimes.download.bound.maxTtlMs + 60_000;
-  try {
-    await state.put(endOf(sessionId), new Uint8Array(1), { now, expiresAt });
-  } catch (error) {
-    if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
-  }
-}
-
-/** Whether a session was ended, by whichever process. */
-export async function isSessionOver({ state }: SluiceParts, sessionId: string): Promise<boolean> {
-  return (await state.get(endOf(sessionId), Date.now())) !== undefined;
-}
-
-function endOf(sessionId: string): string {
-  return `ended ${resourceTag(sessionId)}`;
 }
 
 interface Chosen {

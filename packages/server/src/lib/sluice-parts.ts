@@ -13,6 +13,7 @@ import {
   type TextSealer,
 } from "@sluice/core";
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
+import { bindTo, type BindSession } from "./bound-sessions.ts";
 import { createAccess, ensureAllowed, type Access, type AccessAction } from "./access.ts";
 import { createAuditTrail, type BeginAudit } from "./audit.ts";
 import { createChangeHub, type ChangeHub } from "./change-hub.ts";
@@ -57,6 +58,8 @@ export interface SluiceParts {
   /** Runs work that outlives the call it begins in, outside of the call's trace. */
   runApart<Result>(work: () => Result): Result;
   readonly mint: Grants["mint"];
+  /** Notes that something is bound to the session of this identity. */
+  readonly bindSession: BindSession;
 }
 
 /** Puts the parts together; throws a `TypeError` or `RangeError` for options that cannot work. */
@@ -80,9 +83,11 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const mapper = createUriMapper(options.baseUri);
   const storageOf = createStorageOf(storage);
   const state = options.state ?? createMemoryStateStore();
+  const bindSession = bindTo(state);
   const grants = createGrants({
     keys,
     state,
+    bindSession,
     endpoint: endpoint.url,
     grant: options.grant ?? {},
   });
@@ -124,6 +129,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     reach: (request) => reachOf({ access, mapper }, storageOf(request.principal), request),
     beginAudit: createAuditTrail({ audit: options.audit, telemetry, onError }),
     mint: (identity, key, etag) => grants.mint(identity, key, etag),
+    bindSession,
   };
 }
 

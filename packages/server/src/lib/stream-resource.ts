@@ -228,8 +228,9 @@ async function mintLink(
   try {
     return await grants.mint(identity, key, etag);
   } catch (error) {
-    if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
-    onError(error);
+    if (!SluiceError.is(error)) throw error;
+    if (error.code === "unavailable") onError(error);
+    else if (error.code !== "throttled") throw error;
     return undefined;
   }
 }

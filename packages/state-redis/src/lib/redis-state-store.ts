@@ -6,6 +6,7 @@ import {
   type Claim,
   type GrantSelector,
   type StateStore,
+  type StateStoreLimits,
 } from "@sluice/core";
 import {
   createCommander,
@@ -14,10 +15,20 @@ import {
   graceMs,
   type RedisOptions,
 } from "./redis-client.ts";
-import { claimScript, putScript, revokeScript, settleScript, takeScript } from "./state-scripts.ts";
+import {
+  bindSessionScript,
+  claimScript,
+  endSessionScript,
+  putScript,
+  revokeScript,
+  settleScript,
+  takeScript,
+} from "./state-scripts.ts";
 
 /** Options of {@link createRedisStateStore}. */
-export interface RedisStateStoreOptions extends RedisOptions {
+export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
+  /** Most live records of one owner, and most sessions of one that something is bound to. Default: 10,000. */
+  readonly maxRecordsPerOwner?: number;
   /**
    * Whether Redis remembers through a restart whatever it answered, as it does with `appendonly yes`
    * and `appendfsync always`. Default false: grants and records from before a restart are not
@@ -33,12 +44,18 @@ export interface RedisStateStoreOptions extends RedisOptions {
  */
 export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
   const { prefix = defaultPrefix, timeoutMs = defaultTimeoutMs, durable = false } = options;
+  const { maxRecordsPerOwner = 10_000 } = options;
+  if (!Number.isSafeInteger(maxRecordsPerOwner) || maxRecordsPerOwner < 1)
+    throw new RangeError("redis state store: maxRecordsPerOwner must be an integer from 1");
   // Redis counts whole seconds, and what it is told is the time may be as old as a wait is long
   const margin = durable ? "" : clockSkewMs + timeoutMs + 1_000;
   const redis = createCommander("redis state store", options);
   const keyOf = {
     grant: (id: string) => `${prefix}grant:${id}`,
     record: (id: string) => `${prefix}record:${id}`,
+    records: (owner: string) => `${prefix}records:${owner}`,
+    session: (session: string) => `${prefix}session:${session}`,
+    sessions: (owner: string) => `${prefix}sessions:${owner}`,
     revoked: (kind: string, value: string) => `${prefix}revoked:${kind}:${value}`,
   };
 
@@ -75,10 +92,19 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
         [now, ttlMs + 2 * clockSkewMs + graceMs],
       );
     },
-    async put(id, record, { now, expiresAt }) {
-      const text = `${expiresAt} ${now} ${Buffer.from(record).toString("base64")}`;
-      const life = Math.max(1, expiresAt - now + graceMs);
-      const kept = await redis.run(putScript, [keyOf.record(id)], [now, life, text]);
+    async put(id, record, { now, expiresAt, owner }) {
+      const text = `${expiresAt} ${now} -${owner} ${Buffer.from(record).toString("base64")}`;
+      const kept = await redis.run(
+        putScript,
+        [keyOf.record(id), keyOf.records(owner)],
+        [now, expiresAt, lifeOf(now, expiresAt), text, id, maxRecordsPerOwner],
+      );
+      if (Array.isArray(kept))
+        throw new SluiceError(
+          "throttled",
+          "redis state store: put: the caller has as many live records as one may have; use or wait for what was issued",
+          { retryAfterMs: Math.max(1_000, Number(kept[0]) - now) },
+        );
       // clients can be told to give numbers as text
       if (String(kept) !== "1")
         throw new SluiceError(
@@ -90,10 +116,38 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       return recordIn(await redis.send("GET", keyOf.record(id)), now);
     },
     async take(id, now) {
-      const record = await redis.run(takeScript, [keyOf.record(id)], [now, margin]);
+      const record = await redis.run(
+        takeScript,
+        [keyOf.record(id), keyOf.records("")],
+        [now, margin, id],
+      );
       return recordIn(known("take", record), now);
     },
+    async bindSession(session, { now, expiresAt, owner }) {
+      await redis.run(
+        bindSessionScript,
+        [keyOf.session(session), keyOf.sessions(owner), keyOf.session("")],
+        [now, expiresAt, lifeOf(now, expiresAt), session, maxRecordsPerOwner, owner],
+      );
+    },
+    async endSession(session) {
+      await redis.run(endSessionScript, [keyOf.session(session)], []);
+    },
+    async isSessionOver(session, now) {
+      const answer = await redis.send("GET", keyOf.session(session));
+      if (answer === null || answer === undefined) return false;
+      const [, expiresAt, over] =
+        (typeof answer === "string" && /^(\d+) ([01]) -/.exec(answer)) || [];
+      // what cannot be read may say that it is over
+      if (over === undefined) throw noAnswer("a session");
+      return over === "1" && Number(expiresAt) > now;
+    },
   };
+}
+
+/** For how long Redis keeps a key, in milliseconds. */
+function lifeOf(now: number, expiresAt: number): number {
+  return Math.max(1, expiresAt - now + graceMs);
 }
 
 /** What a script gave, unless that is how long it cannot know. */
@@ -127,7 +181,7 @@ function readSelector(selector: GrantSelector): [kind: string, value: string] {
 function recordIn(answer: unknown, now: number): Uint8Array | undefined {
   if (answer === null || answer === undefined) return undefined;
   const [, expiresAt, record] =
-    (typeof answer === "string" && /^(\d+) \d+ (.*)$/.exec(answer)) || [];
+    (typeof answer === "string" && /^(\d+) \d+ -\S* (.*)$/.exec(answer)) || [];
   // a record may say that something is over: what cannot be read is not absent
   if (record === undefined) throw noAnswer("a record");
   if (Number(expiresAt) <= now) return undefined;

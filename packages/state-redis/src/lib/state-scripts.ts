@@ -59,19 +59,33 @@ redis.call('SET', KEYS[1], string.format('%.0f', now), 'PX', string.format('%.0f
 return 1
 `);
 
+// A record is its end, its beginning, its owner (`-` before the tag) and its bytes. An owner has a set of its
+// records, and one of its sessions, by the time at which each ends: that is what counts in its share.
+
 /**
- * Key: record, which begins with its end and its beginning. 1 when it was kept, 0 when there is another one already.
- * A client that lost its connection may send what was carried out again: that is no other one.
+ * Keys: record, records of its owner. Gives 1 when it was kept, 0 when there is another one already, and when the share
+ * of the owner is full, in a list, when the first of its records ends. A client that lost its connection may send what
+ * was carried out again: that is no other one.
  */
 export const putScript: Script = createScript(`
+local now, till, life, record, id, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
 local kept = redis.call('GET', KEYS[1])
-if kept == ARGV[3] then return 1 end
-if kept and tonumber(string.match(kept, '^%d+')) > tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2])
+if kept == record then return 1 end
+if kept and tonumber(string.match(kept, '^%d+')) > now then return 0 end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+if redis.call('ZCARD', KEYS[2]) >= most then
+  return {redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]}
+end
+redis.call('SET', KEYS[1], record, 'PX', life)
+redis.call('ZADD', KEYS[2], till, id)
+if redis.call('PTTL', KEYS[2]) < life then redis.call('PEXPIRE', KEYS[2], life) end
 return 1
 `);
 
-/** Key: record. Gives and removes it; one that an earlier Redis gave before may be back, and is none. */
+/**
+ * Keys: record, and what those of owners begin with. Gives and removes it; one that an earlier Redis gave before may
+ * be back, and is none.
+ */
 export const takeScript: Script = createScript(`${memory}
 local now = tonumber(ARGV[1])
 local since = knowsSince(now, ARGV[2])
@@ -79,6 +93,41 @@ if since > now then return since - now end
 local record = redis.call('GET', KEYS[1])
 if not record then return false end
 redis.call('DEL', KEYS[1])
-if tonumber(string.match(record, '^%d+ (%d+)')) < since then return false end
+local begun, owner = string.match(record, '^%d+ (%d+) %-(%S*)')
+redis.call('ZREM', KEYS[2] .. owner, ARGV[3])
+if tonumber(begun) < since then return false end
 return record
+`);
+
+/**
+ * Keys: session, sessions of its owner, and what those of sessions begin with. A session is its end, 1 when it is over,
+ * and the owner that it was bound to first, in whose share it counts.
+ */
+export const bindSessionScript: Script = createScript(`
+local now, till, life = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local session, most, owner = ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local endsAt, over, first = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d) %-(.*)$')
+if endsAt and tonumber(endsAt) > now then
+  if tonumber(endsAt) >= tonumber(till) then return 1 end
+else
+  over, first = '0', owner
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+  while redis.call('ZCARD', KEYS[2]) >= most do
+    local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+    redis.call('ZREM', KEYS[2], oldest)
+    redis.call('DEL', KEYS[3] .. oldest)
+  end
+end
+redis.call('SET', KEYS[1], till .. ' ' .. over .. ' -' .. first, 'PX', life)
+if first ~= owner then return 1 end
+redis.call('ZADD', KEYS[2], till, session)
+if redis.call('PTTL', KEYS[2]) < life then redis.call('PEXPIRE', KEYS[2], life) end
+return 1
+`);
+
+/** Key: session. Marks it where it is known, and keeps nothing of others. */
+export const endSessionScript: Script = createScript(`
+local endsAt, owner = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) %d (.*)$')
+if endsAt then redis.call('SET', KEYS[1], endsAt .. ' 1 ' .. owner, 'PX', redis.call('PTTL', KEYS[1])) end
+return 1
 `);

@@ -52,6 +52,7 @@ export function createLinks(
         throw new SluiceError("not_found", "resume: the link is somebody else's");
       if (await isSessionOver(principal.sessionId!))
         throw new SluiceError("not_found", "resume: the session is over");
+      await host.bindSession(member);
       const [streamId = "", seq] = grant.handle.split(" ");
       return { place: { streamId, seq: Number(seq) }, member };
     },

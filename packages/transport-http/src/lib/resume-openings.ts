@@ -2,7 +2,7 @@ import { resourceTag, type StateStore } from "@sluice/core";
 
 /** How sessions were opened, for requests that may run again in a new one. Never rejects. */
 export interface SessionOpenings {
-  remember(sessionId: string, params: Opening): Promise<void>;
+  remember(sessionId: string, params: Opening, owner: string | undefined): Promise<void>;
   of(sessionId: string): Promise<Opening | undefined>;
   forget(sessionId: string): Promise<void>;
 }
@@ -23,7 +23,7 @@ const keepMs = 24 * 3_600_000;
 /**
  * Remembers the `params` of `initialize`: here, and for a day in a state store that processes share. The oldest
  * of 10,000 sessions is forgotten here first, and one whose params are longer than 4 KiB of JSON is not
- * remembered. What is not known, also because the store is away, costs no more than this: requests do not
+ * remembered. What is not known, also because the store is away or its caller's share of it is full, costs no more than this: requests do not
  * run again.
  */
 export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
@@ -35,14 +35,15 @@ export function createSessionOpenings({ state, onError }: SessionOpeningsOptions
   }
 
   return {
-    async remember(sessionId, params) {
+    async remember(sessionId, params, owner = "") {
       const text = JSON.stringify(params);
       if (text.length > maxLength) return;
       keep(sessionId, params);
       if (!state.shared) return;
       const now = Date.now();
       const record = new TextEncoder().encode(text);
-      await state.put(nameOf(sessionId), record, { now, expiresAt: now + keepMs }).catch(onError);
+      const terms = { now, expiresAt: now + keepMs, owner };
+      await state.put(nameOf(sessionId), record, terms).catch(onError);
     },
     async of(sessionId) {
       const known = sessions.get(sessionId);

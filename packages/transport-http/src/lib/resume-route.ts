@@ -5,7 +5,7 @@ import { problem, problemOf, tagOf } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
 import { answerText, askName, isResponse, noAnswer } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";
-import { callerOf, eventAnswer, knowsPriming } from "./resume-start.ts";
+import { callerOf, eventAnswer, knowsPriming, ownerOf } from "./resume-start.ts";
 import { readRecord, takeOver } from "./resume-takeover.ts";
 import { toResponse } from "./web-response.ts";
 
@@ -113,18 +113,16 @@ function startOf(request: Request, linked: Place, page: StreamPage): Place | und
 export async function answerEventId(
   parts: ResumeParts,
   asked: Asked,
-  {
-    place,
-    member,
-  }: { readonly place: Place; readonly member: Member & { readonly owner: string } },
+  { place, member }: { readonly place: Place; readonly member: Member },
 ): Promise<Response | undefined> {
   const { store, links, sluice } = parts;
   const { sessionId } = asked;
   const { streamId, seq } = place;
   await sluice.host.usage.admit(tagOf(member.principal), "request");
   const page = await store.read(streamId, { after: seq, now: Date.now(), maxEvents: 1 });
-  if (!page || readRecord(page).owner !== member.owner || seq > page.lastSeq) return undefined;
+  if (!page || readRecord(page).owner !== ownerOf(member) || seq > page.lastSeq) return undefined;
   if (await sluice.isSessionOver(sessionId)) return undefined;
+  await sluice.host.bindSession(member);
   await takeOver(parts, { streamId, page, asked });
   const link = links.linkTo(member, place);
   // SDKs forget the id that they came with: they come back from here only with one that they got here

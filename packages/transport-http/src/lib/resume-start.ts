@@ -46,7 +46,8 @@ export async function startStream(
   const place = { streamId: newStreamId(), seq: 0 };
   const link = member && links.linkTo(member, place);
   const told = { ...mcpOptions, parsedBody: call };
-  if (!member || link === undefined) return handler.fetch(request, told);
+  if (!member || link === undefined || !(await binds(parts, member)))
+    return handler.fetch(request, told);
 
   // a copy without the signal: who goes away has not cancelled the request
   const copy = new Request(request.url, { method: "POST", headers: request.headers });
@@ -84,6 +85,17 @@ export async function startStream(
     primed,
     leaves: primed ? "asking" : "never",
   });
+}
+
+/** Has the end of the session remembered; where that cannot be, no link is given that would outlive it. */
+async function binds({ sluice, onError }: ResumeParts, member: Member): Promise<boolean> {
+  try {
+    await sluice.host.bindSession(member);
+    return true;
+  } catch (error) {
+    onError(error);
+    return false;
+  }
 }
 
 /** The journal of a stream that this process holds. */

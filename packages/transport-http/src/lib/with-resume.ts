@@ -11,7 +11,7 @@ import { createSessionOpenings } from "./resume-openings.ts";
 import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./resume-options.ts";
 import { answerEventId, answerLink, inModernEra, isModernVersion } from "./resume-route.ts";
 import { createRuns } from "./resume-runs.ts";
-import { memberOf, ownerOf, startStream } from "./resume-start.ts";
+import { memberOf, startStream } from "./resume-start.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
 import { toResponse } from "./web-response.ts";
 import type { McpFetchHandler } from "./sluice-handler.ts";
@@ -114,8 +114,7 @@ async function reopen(parts: ResumeParts, asked: Asked): Promise<Response> {
   if (!place) return parts.handler.fetch(request, mcpOptions);
   try {
     const member = await memberOf(parts, asked);
-    const known = member && { ...member, owner: ownerOf(member) };
-    const answer = known && (await answerEventId(parts, asked, { place, member: known }));
+    const answer = member && (await answerEventId(parts, asked, { place, member }));
     // 404 would tell the client that its session is over
     return answer ?? toResponse(problem(400));
   } catch (error) {
@@ -150,9 +149,9 @@ async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
     const response = await handler.fetch(request, told);
     const opened = response.headers.get("mcp-session-id");
     // nobody else's requests are kept, and the store is not for everybody to fill
-    const isKept =
-      parts.rerun && opened !== null && (await memberOf(parts, { ...asked, sessionId: opened }));
-    if (isKept && body.params) await openings.remember(opened, body.params);
+    if (!parts.rerun || opened === null || !body.params) return response;
+    const member = await memberOf(parts, { ...asked, sessionId: opened });
+    if (member) await openings.remember(opened, body.params, member.owner);
     return response;
   }
   // its answer may be bytes: withSluice, on either side, must see the request itself

@@ -13,6 +13,7 @@ import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
+import { admitSessionRequest } from "./session-requests.ts";
 import { mergeEvents } from "./merge-events.ts";
 import { readBase } from "./request-target.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
@@ -125,6 +126,11 @@ export function withSluice(
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
     if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
+    // an `initialize` or the end of a session
+    if (call || request.method === "DELETE") {
+      const refused = await admitSessionRequest(sluice, request, mcpOptions?.authInfo);
+      if (refused) return refused;
+    }
     const response = await handler.fetch(request, mcpOptions);
     if (call) sessions.remember(call, response.headers.get("mcp-session-id"));
     const sessionId = request.headers.get("mcp-session-id");

@@ -1,4 +1,10 @@
-import { createKeyRing, createSealer, createTextSealer, SluiceError } from "@sluice/core";
+import {
+  createKeyRing,
+  createSealer,
+  createSha256,
+  createTextSealer,
+  SluiceError,
+} from "@sluice/core";
 import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 
@@ -18,7 +24,8 @@ export interface TicketsOptions {
 export interface Tickets {
   /**
    * A ticket for whoever holds this access token, verified by you on an ordinary HTTP request. Send it in
-   * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws.
+   * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws: `throttled` for an
+   * access token with as many live tickets as one owner may have records.
    */
   issue(authInfo: AuthInfo): Promise<{ readonly ticket: string; readonly expiresAt: number }>;
   /** Takes a ticket, once. Rejects with `unauthenticated` for one that is forged, over, or taken. */
@@ -44,7 +51,8 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
         ...(ttlMs !== undefined && { ttlMs }),
       });
       const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
-      await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000 });
+      const owner = ownerOf(authInfo);
+      await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000, owner });
       return { ticket: token, expiresAt };
     },
 
@@ -73,6 +81,13 @@ const decoder = new TextDecoder();
 
 function recordOf(id: string): string {
   return `ticket ${id}`;
+}
+
+/** In whose share tickets count: you verified the token; only your resolver knows its subject. */
+function ownerOf({ token }: AuthInfo): string {
+  const hash = createSha256();
+  hash.update(encoder.encode(token));
+  return hash.digest();
 }
 
 function refusal(cause?: unknown): SluiceError {

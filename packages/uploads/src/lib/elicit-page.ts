@@ -9,11 +9,13 @@ export interface PageQuestion {
   readonly question: BinaryQuestion;
   /** Unix milliseconds. */
   readonly expiresAt: number;
+  /** In whose share of the state store it counts, as `Identity` says. */
+  readonly owner?: string | undefined;
 }
 
 /** The page: it shows the question, sends the files to their slots, and keeps what the user did. */
 export interface UploadPages {
-  /** Keeps the question until it expires, and gives the URL of its page. A secret. */
+  /** Keeps the question until it expires, and gives the URL of its page. A secret. Rejects with what the store throws. */
   pageUrl(question: PageQuestion): Promise<string>;
   /**
    * What the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer.

@@ -27,6 +27,8 @@ export type FilesOutcome<F extends Fields = Fields> =
 export interface Settling<F extends Fields = Fields> {
   readonly ctx: ServerContext;
   readonly principal: Principal | undefined;
+  /** In whose share of the state store its records count. */
+  readonly owner: string | undefined;
   readonly message: string;
   readonly fields: F;
 }

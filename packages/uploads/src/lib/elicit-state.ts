@@ -24,6 +24,8 @@ export interface QuestionContext {
   readonly principal: Principal | undefined;
   readonly message: string;
   readonly fields: Fields;
+  /** In whose share of the state store it counts that the state was used, as `Identity` says. */
+  readonly owner?: string | undefined;
 }
 
 /** Seals and opens the states of questions. */
@@ -61,7 +63,11 @@ export function createQuestionStates(host: Host): QuestionStates {
           "uploads: the question's time is over; call the tool again",
         );
       await host.state
-        .put(`elicitation-${id}`, new Uint8Array(), { now, expiresAt: state.expiresAt })
+        .put(`elicitation-${id}`, new Uint8Array(), {
+          now,
+          expiresAt: state.expiresAt,
+          owner: context.owner ?? "",
+        })
         .catch((error: unknown) => {
           if (SluiceError.is(error) && error.code === "already_exists") throw foreign();
           throw error;

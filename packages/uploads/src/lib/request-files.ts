@@ -55,13 +55,16 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
   const settlement = createSettlement(slots, host.onError);
 
   /** Who the files will belong to: a session is no part of it, since an upload is another request. */
-  async function principalOf(mcp: McpServer, ctx: ServerContext): Promise<Principal | undefined> {
-    const { principal, mayMint } = await host.identify(callerOf(ctx, mcp));
+  async function asker(
+    mcp: McpServer,
+    ctx: ServerContext,
+  ): Promise<Pick<Settling, "principal" | "owner">> {
+    const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
     if (!mayMint)
       throw new SluiceError("unauthenticated", "uploads: nobody vouches for the caller");
-    if (!principal || principal.subject === "") return undefined;
+    if (!principal || principal.subject === "") return { principal: undefined, owner };
     const { sessionId: _session, ...user } = principal;
-    return user;
+    return { principal: user, owner };
   }
 
   function reserveAll(principal: Principal | undefined, way: Way, request: FileRequest): Asked {
@@ -88,29 +91,29 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     way: Way,
     request: FileRequest,
   ): Promise<FilesOutcome<F>> {
-    const { ctx, principal } = settling;
+    const { principal } = settling;
     const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
     let raw: unknown;
     try {
       raw =
         way.kind === "page"
-          ? await askOnPage(ctx, question, expiresAt)
-          : await send(ctx, question, expiresAt, request.onProgress);
+          ? await askOnPage(settling, question, expiresAt)
+          : await send(settling.ctx, question, expiresAt, request.onProgress);
     } catch (error) {
       await settlement.discard(reserved);
-      ctx.mcpReq.signal.throwIfAborted();
+      settling.ctx.mcpReq.signal.throwIfAborted();
       throw error;
     }
     return settlement.settle(settling, reserved, raw);
   }
 
   async function askOnPage(
-    ctx: ServerContext,
+    { ctx, owner }: Pick<Settling, "ctx" | "owner">,
     question: BinaryQuestion,
     expiresAt: number,
   ): Promise<unknown> {
     const pageId = newId();
-    const url = await pages!.pageUrl({ pageId, question, expiresAt });
+    const url = await pages!.pageUrl({ pageId, question, expiresAt, owner });
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
     // "accept" only says that the user agreed to open the page
     const consent = await send(ctx, params, expiresAt);
@@ -126,7 +129,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
 
   /** Modern: the call ends with the question, and is repeated with the answer and our sealed state. */
   async function askLater(
-    { ctx, principal, message, fields }: Settling,
+    { ctx, principal, owner, message, fields }: Settling,
     way: Way,
     request: FileRequest,
   ): Promise<{ action: "ask"; result: InputRequiredResult }> {
@@ -141,7 +144,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
       return ask({ method: ELICIT_METHOD, params: question }, state);
     }
     const pageId = newId();
-    const url = await pages!.pageUrl({ pageId, question, expiresAt });
+    const url = await pages!.pageUrl({ pageId, question, expiresAt, owner });
     const state = states.seal({ expiresAt, uploadIds, pageId }, context);
     return ask(inputRequired.elicitUrl({ message, url }), state);
   }
@@ -179,8 +182,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     const isModern = eraOf(mcp) === "modern";
     try {
       const way = wayTo(mcp, ctx, pages !== undefined);
-      const principal = await principalOf(mcp, ctx);
-      const settling = { ctx, principal, message, fields };
+      const settling = { ctx, ...(await asker(mcp, ctx)), message, fields };
       if (!isModern) return await askNow(settling, way, request);
       const sealed = ctx.mcpReq.requestState();
       if (sealed === undefined) return await askLater(settling, way, request);

@@ -12,6 +12,8 @@ export interface OpenPage {
   readonly expiresAt: number;
   /** Somebody answered it. */
   readonly isAnswered: boolean;
+  /** In whose share of the state store it counts. */
+  readonly owner: string;
 }
 
 /** Pages, for the one who asks and for the one who answers. */
@@ -48,9 +50,10 @@ export function createUploadPages({
   }
 
   return {
-    async pageUrl({ pageId, question, expiresAt }: PageQuestion) {
+    async pageUrl({ pageId, question, expiresAt, owner = "" }: PageQuestion) {
       const now = Date.now();
-      await state.put(questionId(pageId), encode(question), { now, expiresAt });
+      const kept: KeptQuestion = { question, owner };
+      await state.put(questionId(pageId), encode(kept), { now, expiresAt, owner });
       const token = sealer.seal(`${expiresAt} ${pageId}`, context);
       return `${endpoint.url}${pagesPath}${token}`;
     },
@@ -65,25 +68,24 @@ export function createUploadPages({
     async open(token) {
       const now = Date.now();
       const { pageId, expiresAt } = pageIn(token);
-      const [question, answer] = await Promise.all([
+      const [record, answer] = await Promise.all([
         state.get(questionId(pageId), now),
         state.get(answerId(pageId), now),
       ]);
-      if (now >= expiresAt || !question)
+      if (now >= expiresAt || !record)
         throw new SluiceError("expired", "upload page: its time is over");
-      return {
-        pageId,
-        question: decode(question) as BinaryQuestion,
-        expiresAt,
-        isAnswered: answer !== undefined,
-      };
+      const { question, owner } = decode(record) as KeptQuestion;
+      return { pageId, question, expiresAt, isAnswered: answer !== undefined, owner };
     },
 
-    async answer({ pageId, expiresAt }, answer) {
-      await state.put(answerId(pageId), encode(answer), { now: Date.now(), expiresAt });
+    async answer({ pageId, expiresAt, owner }, answer) {
+      await state.put(answerId(pageId), encode(answer), { now: Date.now(), expiresAt, owner });
     },
   };
 }
+
+/** What is kept of a question. */
+type KeptQuestion = Pick<OpenPage, "question" | "owner">;
 
 function questionId(pageId: string): string {
   return `upload-page-${pageId}`;

@@ -1,22 +1,34 @@
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, SluiceError, type StateStore } from "@sluice/core";
+import { createMemoryStateStore, generateKey, SluiceError, type StateStore } from "@sluice/core";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { createSessions } from "@sluice/transport-http";
 import { expect, onTestFinished, test } from "vitest";
-import { createSharedSessions } from "../src/lib/shared-sessions.ts";
+
+const createSharedStore = (): StateStore => ({ ...createMemoryStateStore(), shared: true });
 
 /** A process that says who its clients said they are. */
 function process(state: StateStore) {
   let started = 0;
-  const sessions = createSharedSessions(
-    () => {
-      started += 1;
-      const mcp = new McpServer({ name: "test", version: "1.0.0" });
-      mcp.registerTool("who", {}, () => ({
-        content: [{ type: "text", text: mcp.server.getClientVersion()?.name ?? "nobody" }],
-      }));
-      return mcp;
-    },
-    { state },
-  );
+  const sluice = createSluice({
+    storage: createMemoryBackend({}),
+    baseUri: "files://demo/",
+    endpoint: "http://localhost/mcp",
+    keys: [generateKey()],
+    principal: ({ authInfo }) =>
+      authInfo && { issuer: "test", subject: authInfo.clientId, clientId: "app" },
+    state,
+    onError: () => {},
+    onWarning: () => {},
+  });
+  const sessions = createSessions(() => {
+    started += 1;
+    const mcp = new McpServer({ name: "test", version: "1.0.0" });
+    mcp.registerTool("who", {}, () => ({
+      content: [{ type: "text", text: mcp.server.getClientVersion()?.name ?? "nobody" }],
+    }));
+    return mcp;
+  }, sluice);
   onTestFinished(() => sessions.close());
   const ask = async (
     message: object | undefined,
@@ -55,7 +67,7 @@ const initialize = {
 const who = { id: 2, method: "tools/call", params: { name: "who" } };
 
 test("a process that takes a session over knows what its client said when it opened it, once", async () => {
-  const state = createMemoryStateStore();
+  const state = createSharedStore();
   const [a, b] = [process(state), process(state)];
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
   const answers = await Promise.all([2, 3, 4].map((id) => b.ask({ ...who, id }, { session })));
@@ -63,8 +75,8 @@ test("a process that takes a session over knows what its client said when it ope
   expect([a.started(), b.started()]).toEqual([1, 1]);
 });
 
-test("a session is for who opened it, in the process that knows it as well", async () => {
-  const state = createMemoryStateStore();
+test("a session is for the principal that opened it, in the process that knows it as well", async () => {
+  const state = createSharedStore();
   const [a, b] = [process(state), process(state)];
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
   for (const each of [a, b])
@@ -73,7 +85,7 @@ test("a session is for who opened it, in the process that knows it as well", asy
 });
 
 test("a session that was ended is over in every process", async () => {
-  const state = createMemoryStateStore();
+  const state = createSharedStore();
   const [a, b] = [process(state), process(state)];
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
   await b.ask(who, { session });
@@ -82,7 +94,7 @@ test("a session that was ended is over in every process", async () => {
 });
 
 test("while the store is down no session is opened or gone on with: 503, with a time to come back", async () => {
-  const state = createMemoryStateStore();
+  const state = createSharedStore();
   const a = process(state);
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
   const down = () => Promise.reject(new SluiceError("unavailable", "test: down"));
@@ -93,10 +105,10 @@ test("while the store is down no session is opened or gone on with: 503, with a 
 
 /** A store that tells what is kept in it. */
 function watched() {
-  const state = createMemoryStateStore();
+  const state = createSharedStore();
   const kept = new Map<string, Uint8Array>();
-  const put: StateStore["put"] = async (id, record, times) => {
-    await state.put(id, record, times);
+  const put: StateStore["put"] = async (id, record, terms) => {
+    await state.put(id, record, terms);
     kept.set(id, record);
   };
   const take: StateStore["take"] = (id, now) => {
@@ -118,7 +130,7 @@ test("nothing is kept of an opening that is too large, or that was refused", asy
   expect(kept.size).toBe(1);
 });
 
-test("who reads the store learns no session id, and an id may be of any length", async () => {
+test("a dump of the store has no session id, and an id may be of any length", async () => {
   const { kept, state } = watched();
   const a = process(state);
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;
@@ -135,7 +147,7 @@ test("who reads the store learns no session id, and an id may be of any length",
 });
 
 test("a session whose end could not be kept goes on until it is ended again", async () => {
-  const state = createMemoryStateStore();
+  const state = createSharedStore();
   const session = (await process(state).ask(initialize)).headers.get("mcp-session-id")!;
   const down = () => Promise.reject(new SluiceError("unavailable", "test: down"));
   const b = process({ ...state, take: down });

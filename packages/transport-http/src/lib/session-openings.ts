@@ -1,0 +1,75 @@
+import type {
+  McpHandlerRequestOptions,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { resourceTag, SluiceError, type StateStore } from "@sluice/core";
+
+/** What is kept of a session for other processes. */
+export interface SessionOpening {
+  /** The `initialize` of its client. */
+  readonly message: unknown;
+  /** Tag of the principal that may use it. */
+  readonly holder: string;
+}
+
+/** The openings of sessions in a store that processes share. */
+export interface SharedOpenings {
+  /** Rejects with `too_large` above 16 KiB, and with what the store says. */
+  keep(id: string, opening: SessionOpening, owner: string): Promise<void>;
+  find(id: string): Promise<SessionOpening | undefined>;
+  forget(id: string): Promise<void>;
+  /** Says an opening to the server of another process, as its client did. */
+  replay(transport: WebStandardStreamableHTTPServerTransport, replay: Replay): Promise<void>;
+}
+
+interface Replay {
+  readonly id: string;
+  readonly opening: SessionOpening;
+  readonly authInfo: McpHandlerRequestOptions["authInfo"];
+}
+
+const lifeMs = 24 * 3_600_000;
+/** An opening lies in the store as long as its session lasts. */
+const maxBytes = 16_384;
+
+/** Keeps openings in a store. */
+export function createSharedOpenings(state: StateStore): SharedOpenings {
+  return {
+    async keep(id, opening, owner) {
+      const record = new TextEncoder().encode(JSON.stringify(opening));
+      if (record.byteLength > maxBytes)
+        throw new SluiceError("too_large", "sessions: initialize is too large");
+      const now = Date.now();
+      await state.put(nameOf(id), record, { now, expiresAt: now + lifeMs, owner });
+    },
+    async find(id) {
+      const record = await state.get(nameOf(id), Date.now());
+      return record && (JSON.parse(new TextDecoder().decode(record)) as SessionOpening);
+    },
+    async forget(id) {
+      await state.take(nameOf(id), Date.now());
+    },
+    async replay(transport, { id, opening, authInfo }) {
+      const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
+      for (const parsedBody of [opening.message, initialized]) {
+        const told = { parsedBody, ...(authInfo && { authInfo }) };
+        const answer = await transport.handleRequest(asRequest(id), told);
+        await answer.text();
+      }
+    },
+  };
+}
+
+function asRequest(id: string): Request {
+  const headers = {
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-session-id": id,
+  };
+  return new Request("http://localhost/", { method: "POST", headers });
+}
+
+/** A session's id is half of a credential, and clients may send ids of any length: the store has its tag. */
+function nameOf(id: string): string {
+  return `session ${resourceTag(id)}`;
+}

@@ -1,0 +1,142 @@
+/** A session of this process. */
+export interface SessionEntry<Live> {
+  readonly id: string;
+  /** Tag of the principal that opened it and that alone may use it; empty for the anonymous. */
+  readonly holder: string;
+  /** In whose share it counts; empty for callers that nothing but themselves vouches for. */
+  readonly owner: string;
+  readonly live: Live;
+}
+
+/** Bounds of a session table. */
+export interface SessionBounds {
+  readonly idleMs: number;
+  readonly maxSessions: number;
+  readonly maxPerPrincipal: number;
+}
+
+/** The sessions of one process: bounded in number, for the process and for each owner, and in idle time. */
+export interface SessionTable<Live> {
+  /**
+   * Adds a session. Where there is no room, the longest idle session of the same owner
+   * ends for it, and in a full process else the longest idle one without an owner. False when none is idle.
+   */
+  add(entry: SessionEntry<Live>): boolean;
+  /** The session, unless its idle time is over. */
+  find(id: string): SessionEntry<Live> | undefined;
+  /** Marks a request or stream as under way: its session is not idle until the function given back was called. */
+  hold(entry: SessionEntry<Live>): () => void;
+  remove(id: string): void;
+  /** Removes all of them, and stops the timer. */
+  clear(): SessionEntry<Live>[];
+}
+
+/** Makes an empty table. `onEnd` hears of each session that ends by itself or for another one. */
+export function createSessionTable<Live>(
+  { idleMs, maxSessions, maxPerPrincipal }: SessionBounds,
+  onEnd: (entry: SessionEntry<Live>) => void,
+): SessionTable<Live> {
+  // in the order of their last use
+  const places = new Map<string, Place<Live>>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  function isIdle({ requests, usedAt }: Place<Live>, now: number): boolean {
+    return requests === 0 && now - usedAt >= idleMs;
+  }
+
+  function remove(id: string): void {
+    places.delete(id);
+    if (places.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  function end({ entry }: Place<Live>): void {
+    remove(entry.id);
+    onEnd(entry);
+  }
+
+  function endIdle(): void {
+    const now = Date.now();
+    for (const place of places.values()) if (isIdle(place, now)) end(place);
+  }
+
+  function startTimer(): void {
+    if (timer !== undefined) return;
+    timer = setInterval(endIdle, Math.min(idleMs, checkMs));
+    // idle sessions do not keep a process alive
+    (timer as { unref?: () => void }).unref?.();
+  }
+
+  function endLongestIdleOf(owner: string): boolean {
+    for (const place of places.values())
+      if (place.entry.owner === owner && place.requests === 0) {
+        end(place);
+        return true;
+      }
+    return false;
+  }
+
+  function isShareFull(owner: string): boolean {
+    if (owner === "") return false;
+    let own = 0;
+    for (const { entry } of places.values()) if (entry.owner === owner) own += 1;
+    return own >= maxPerPrincipal;
+  }
+
+  function use(place: Place<Live>): void {
+    place.usedAt = Date.now();
+    if (!places.delete(place.entry.id)) return;
+    places.set(place.entry.id, place);
+  }
+
+  return {
+    add(entry) {
+      const { id, owner } = entry;
+      endIdle();
+      if (isShareFull(owner) && !endLongestIdleOf(owner)) return false;
+      if (places.size >= maxSessions && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
+        return false;
+      places.set(id, { entry, requests: 0, usedAt: Date.now() });
+      startTimer();
+      return true;
+    },
+    find(id) {
+      const place = places.get(id);
+      if (!place) return undefined;
+      if (!isIdle(place, Date.now())) return place.entry;
+      end(place);
+      return undefined;
+    },
+    hold(entry) {
+      const place = places.get(entry.id);
+      if (!place) return () => {};
+      place.requests += 1;
+      use(place);
+      let isHeld = true;
+      return () => {
+        if (!isHeld) return;
+        isHeld = false;
+        place.requests -= 1;
+        use(place);
+      };
+    },
+    remove,
+    clear() {
+      const entries = [...places.values()].map(({ entry }) => entry);
+      for (const { id } of entries) remove(id);
+      return entries;
+    },
+  };
+}
+
+interface Place<Live> {
+  readonly entry: SessionEntry<Live>;
+  /** Requests and streams under way. */
+  requests: number;
+  /** When the last of them began or ended, in unix milliseconds. */
+  usedAt: number;
+}
+
+/** Idle sessions are looked for at least that often. */
+const checkMs = 30_000;

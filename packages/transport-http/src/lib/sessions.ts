@@ -1,0 +1,262 @@
+import {
+  createMcpHandler,
+  isInitializeRequest,
+  isLegacyRequest,
+  WebStandardStreamableHTTPServerTransport as Transport,
+  type McpHandlerRequestOptions,
+  type McpServer,
+} from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
+import { createSharedOpenings } from "./session-openings.ts";
+import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
+import { watchEnd } from "./watch-end.ts";
+import { headerReader } from "./web-request.ts";
+import { toResponse } from "./web-response.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
+
+/** Options of {@link createSessions}. */
+export interface SessionsOptions {
+  /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
+  readonly idleMs?: number;
+  /** Most sessions in this process. Default: 1,000. */
+  readonly maxSessions?: number;
+  /** Most sessions of one principal in this process. Default: 32. */
+  readonly maxPerPrincipal?: number;
+}
+
+/** A handler of both protocol revisions, with sessions in the older one. */
+export interface SessionsHandler extends McpFetchHandler {
+  /** Ends what this process has of its sessions, their servers and streams. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves both protocol revisions with one server of `create` for each request of MCP 2026-07-28 and for each
+ * session of MCP 2025-11-25 and older.
+ *
+ * A session belongs to the principal that opened it, as `identify` of the Sluice names it at each request: towards
+ * every other caller, and towards none, it does not exist (404 for POST, GET and DELETE). It ends by DELETE,
+ * after `idleMs`, and at a bound in favour of a new one, the longest idle of the same principal first. In a full process
+ * the anonymous, and callers whose bearer token nothing verified, give way to others; when no session is idle, an
+ * `initialize` is answered with 503 and `Retry-After`. An `initialize` that is refused leaves nothing. What is bound to a session that ends
+ * here ends with it.
+ *
+ * Where the state store of the Sluice is shared, sessions are known to every process that shares it: the `initialize`
+ * (at most 16 KiB) is kept there for 24 h, the longest life of such a session, and a process that does not
+ * know it says it once more to a server of its own. What only the other server knew, such as its subscriptions,
+ * stays there. Idle time and bounds are then those of a process, which opens the session anew when it is asked for.
+ *
+ * Throws a `RangeError` for a bound that is no whole number from 1.
+ */
+export function createSessions(
+  create: () => McpServer | Promise<McpServer>,
+  sluice: Sluice,
+  options: SessionsOptions = {},
+): SessionsHandler {
+  const { host } = sluice;
+  const stateless = createMcpHandler(create, { legacy: "reject" });
+  const shared = host.state.shared ? createSharedOpenings(host.state) : undefined;
+  const table = createSessionTable<Promise<Live>>(readBounds(options), (entry) => {
+    void close(entry);
+    // elsewhere it may go on
+    if (!shared) sluice.endSession(entry.id).catch(host.onError);
+  });
+  let isClosed = false;
+
+  async function connect(id: string): Promise<Live> {
+    const transport = new Transport({ sessionIdGenerator: () => id });
+    const mcp = await create();
+    await mcp.connect(transport);
+    return { mcp, transport };
+  }
+
+  /** A server that could not be made needs no end. */
+  function close({ live }: SessionEntry<Promise<Live>>): Promise<void> {
+    return live.then(
+      ({ mcp }) => mcp.close().catch(host.onError),
+      () => {},
+    );
+  }
+
+  /** Adds a session that is there as soon as its server is; undefined when there is no room. */
+  function add(caller: SessionCaller, id: string, start: () => Promise<Live>) {
+    let begin: (() => void) | undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const entry = { ...caller, id, live: begun.then(start) };
+    if (isClosed || !table.add(entry)) return undefined;
+    const release = table.hold(entry);
+    begin?.();
+    return { entry, release };
+  }
+
+  async function open(
+    caller: SessionCaller,
+    request: Request,
+    { message, ...told }: McpHandlerRequestOptions & { readonly message: unknown },
+  ): Promise<Response> {
+    const id = crypto.randomUUID();
+    const added = add(caller, id, async () => {
+      await shared?.keep(id, { message, holder: caller.holder }, caller.owner);
+      return connect(id);
+    });
+    if (!added) return full();
+    const { entry, release } = added;
+    let isOpen = false;
+    try {
+      const { transport } = await entry.live;
+      const response = await transport.handleRequest(request, { ...told, parsedBody: message });
+      isOpen = response.ok;
+      return watchEnd(response, release);
+    } finally {
+      if (!isOpen) {
+        drop(entry);
+        await shared?.forget(id).catch(host.onError);
+      }
+    }
+  }
+
+  function drop(entry: SessionEntry<Promise<Live>>): void {
+    table.remove(entry.id);
+    void close(entry);
+  }
+
+  /** The session with a request under way, if it is the caller's; opened anew where another process opened it. */
+  async function take(caller: SessionCaller, id: string, { authInfo }: McpHandlerRequestOptions) {
+    const known = table.find(id);
+    if (!shared)
+      return known?.holder === caller.holder
+        ? { entry: known, release: table.hold(known) }
+        : notFound();
+    const opening = await shared.find(id);
+    if (!opening && known) drop(known);
+    if (opening?.holder !== caller.holder) return notFound();
+    // another request may have adopted it meanwhile
+    const here = table.find(id);
+    if (here) return { entry: here, release: table.hold(here) };
+    const added = add(caller, id, async () => {
+      const live = await connect(id);
+      await shared.replay(live.transport, { id, opening, authInfo });
+      return live;
+    });
+    return added ?? full();
+  }
+
+  async function answer(request: Request, told: McpHandlerRequestOptions): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    const caller = await callerOf(sluice, request, told.authInfo);
+    if (id === null) {
+      const { parsedBody: message } = told;
+      if (!isInitializeRequest(message)) return refuse(400, -32_000, noSession);
+      return open(caller, request, { ...told, message });
+    }
+    const taken = await take(caller, id, told);
+    if (taken instanceof Response) return taken;
+    const { entry, release } = taken;
+    try {
+      const { transport } = await entry.live.catch((error: unknown) => {
+        table.remove(id);
+        throw error;
+      });
+      const response = await transport.handleRequest(request, told);
+      if (request.method === "DELETE" && response.ok) {
+        drop(entry);
+        await shared?.forget(id);
+      }
+      return watchEnd(response, release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  return {
+    async fetch(request, given) {
+      const { mcpOptions: told = {}, refusal } = await readJsonBody(
+        request,
+        given,
+        defaultMaxBodySize,
+      );
+      if (refusal) return refusal;
+      const { method } = request;
+      const isSession =
+        method === "GET" ||
+        method === "DELETE" ||
+        (method === "POST" && (await isLegacyRequest(request, told.parsedBody)));
+      if (!isSession) return stateless.fetch(request, told);
+      return answer(request, told).catch((error: unknown) => {
+        if (SluiceError.is(error)) {
+          if (error.code === "too_large") return toResponse(problem(413, { reason: "too_large" }));
+          if (error.code === "throttled" || error.code === "unavailable")
+            return toResponse(problemOf(error));
+        }
+        throw error;
+      });
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all(table.clear().map(close));
+      await stateless.close();
+    },
+  };
+}
+
+/** A server and its transport. */
+interface Live {
+  readonly mcp: McpServer;
+  readonly transport: Transport;
+}
+
+/** Who asks: as whom a session is used, and in whose share it counts. */
+type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
+
+/** The session is no part of it: a client can send any id. */
+async function callerOf(
+  { host }: Sluice,
+  request: Request,
+  authInfo: McpHandlerRequestOptions["authInfo"],
+): Promise<SessionCaller> {
+  try {
+    const identity = await host.identify({ authInfo, header: headerReader(request) });
+    return { holder: tagOf(identity.principal) ?? "", owner: identity.owner ?? "" };
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };
+    throw error;
+  }
+}
+
+function readBounds(options: SessionsOptions): SessionBounds {
+  const { idleMs = 30 * 60_000, maxSessions = 1_000, maxPerPrincipal = 32 } = options;
+  const bounds = { idleMs, maxSessions, maxPerPrincipal };
+  for (const [name, bound] of Object.entries(bounds))
+    if (!Number.isSafeInteger(bound) || bound < 1)
+      throw new RangeError(`createSessions: ${name} must be a whole number from 1`);
+  return bounds;
+}
+
+const noSession = "Bad Request: open a session with initialize, and send its Mcp-Session-Id";
+
+/** The same for a session that never was, is over, or is another principal's. */
+function notFound(): Response {
+  return refuse(404, -32_001, "Session not found");
+}
+
+function full(): Response {
+  return refuse(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
+}
+
+/** Words and codes are those of the SDK's transport. */
+function refuse(
+  status: number,
+  code: number,
+  message: string,
+  headers: Record<string, string> = {},
+): Response {
+  return Response.json(
+    { jsonrpc: "2.0", error: { code, message }, id: null },
+    { status, headers: { "cache-control": "no-store", ...headers } },
+  );
+}

@@ -1,0 +1,30 @@
+/** A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events. */
+export function watchEnd(response: Response, onEnd: () => void): Response {
+  const { body, headers, status, statusText } = response;
+  if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) {
+    onEnd();
+    return response;
+  }
+  const reader = body.getReader();
+  const watched = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          onEnd();
+          controller.close();
+        } catch (error) {
+          onEnd();
+          controller.error(error);
+        }
+      },
+      cancel(reason) {
+        onEnd();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(watched, { status, statusText, headers });
+}
