@@ -16,6 +16,7 @@ export async function startProgram<Hello>(
     | "serve"
     | "serve-binary"
     | "serve-draining"
+    | "serve-flooded"
     | "serve-shared"
     | "serve-storage"
     | "serve-surveys"
