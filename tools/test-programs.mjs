@@ -19,6 +19,7 @@ const sources = [
   "e2e/bed/programs/serve-binary.ts",
   "e2e/bed/programs/serve-shared.ts",
   "e2e/bed/programs/serve-draining.ts",
+  "e2e/bed/programs/serve-flooded.ts",
   "e2e/bed/programs/serve-storage.ts",
   "e2e/bed/programs/serve-surveys.ts",
   "e2e/bed/programs/serve-uploads.ts",

@@ -1,4 +1,4 @@
-/** A server without sessions, over the SDK's transport, whose parent floods it. Tells where it serves. */
+/** A server without sessions, over the SDK's transport, whose parent floods it. Tells its URL, and a download URL. */
 import { createServer } from "node:http";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
@@ -11,11 +11,11 @@ const http = createServer();
 const { port } = await listen(http);
 const url = `http://127.0.0.1:${port}/mcp`;
 const sluice = createSluice({
-  storage: createMemoryBackend({}),
+  storage: createMemoryBackend({ "a.bin": "0123456789" }),
   baseUri: "files://demo/",
   endpoint: url,
   keys: "ephemeral",
-  grant: { tokens: "stored" },
+  grant: { tokens: "stored", use: "window", ttlMs: 900_000 },
   onWarning: () => {},
 });
 const mcp: McpFetchHandler = {
@@ -27,4 +27,5 @@ const mcp: McpFetchHandler = {
 };
 http.on("request", toNodeHandler(withSluice(mcp, sluice)));
 process.on("disconnect", () => process.exit());
-process.send?.({ url });
+const grant = await sluice.host.mint({ mayMint: true, maxTtlMs: 900_000 }, "a.bin", undefined);
+process.send?.({ url, downloadUrl: grant!.url });

@@ -32,6 +32,17 @@ test("the examples of the README run", async () => {
   const server = hardenServer(createServer(toNodeHandler(handler)));
   // #endregion
 
+  // #region sessions
+  const { createSessions } = await import("@sluice/transport-http");
+
+  const sessions = createSessions(
+    () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+    sluice,
+    { idleMs: 30 * 60_000, maxSessions: 1_000, maxPerPrincipal: 32 },
+  );
+  const withSessions = withSluice(sessions, sluice);
+  // #endregion
+
   // #region express
   const { default: express } = await import("express");
 
@@ -89,6 +100,9 @@ test("the examples of the README run", async () => {
   listener = app;
   expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
+  listener = toNodeHandler(withSessions);
+  expect(await (await fetch(await download())).text()).toBe("hello");
+  await sessions.close();
   listener = besideNginx;
   expect(await (await fetch(await download())).text()).toBe("hello");
   listener = besideJson;

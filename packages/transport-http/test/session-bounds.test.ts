@@ -61,7 +61,7 @@ function createHost(
   const create = (): McpServer => {
     servers.made += 1;
     const mcp = new McpServer({ name: "s", version: "1" });
-    mcp.server.onclose = () => void (servers.closed += 1);
+    Object.assign(mcp.server, { onclose: () => void (servers.closed += 1) });
     mcp.registerTool("ask", {}, async (ctx) => {
       const requestedSchema = { type: "object" as const, properties: {} };
       const question = { message: "well?", requestedSchema };
@@ -74,7 +74,9 @@ function createHost(
     return sluice.attach(mcp);
   };
   const mcp = make(create, sluice, sessions);
-  onTestFinished(async () => void (await (mcp as { close?(): Promise<void> }).close?.()));
+  onTestFinished(async () => {
+    await (mcp as { close?(): Promise<void> }).close?.();
+  });
   const handler = withSluice(mcp, sluice);
 
   /** A request of `who`; of no principal when that is undefined. */
@@ -219,10 +221,12 @@ const rules: Record<string, (make: Make) => Promise<void>> = {
 };
 
 describe("sessions", () => {
-  test.each(Object.entries(rules))("%s", (_name, rule) => rule(createSessions));
+  test.each(Object.entries(rules))("%s", async (_name, rule) => {
+    await expect(rule(createSessions)).resolves.toBeUndefined();
+  });
 
   test.each(Object.entries(rules))("the recipe by hand breaks: %s", async (_name, rule) => {
-    await expect(rule(byHand)).rejects.toThrow();
+    await expect(rule(byHand)).rejects.toThrow(/expected|was answered/);
   });
 
   test("an open stream keeps its session, and its end lets it go", async () => {
