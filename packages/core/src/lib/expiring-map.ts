@@ -10,7 +10,7 @@ export interface ExpiringMap<Value> {
 }
 
 /** What an entry is kept with. */
-export interface EntryTerms {
+interface EntryTerms {
   readonly now: number;
   readonly expiresAt: number;
   /** Whose share it counts in. Default: that of all without an owner. */

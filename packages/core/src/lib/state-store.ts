@@ -80,8 +80,9 @@ export interface StateStore {
   take(id: string, now: number): Promise<Uint8Array | undefined>;
   /**
    * Notes that something is bound to a session until `expiresAt`, at least. Binding again prolongs that
-   * and revives nothing. At the share of its owner the session of that owner that was noted first is forgotten: its
-   * end is not remembered then, and what is bound to it ends by its time. Sessions share no room with records.
+   * and revives nothing. At the share of its owner one of that owner's oldest sessions is forgotten, never another
+   * owner's: its end is not remembered then, and what is bound to it ends by its time. Sessions share no room with records.
+   * A session counts in the share of the owner that it was bound to first.
    */
   bindSession(session: string, binding: SessionBinding): Promise<void>;
   /** Ends a session that something is bound to. Of others nothing is kept: their ends cost no room. */

@@ -23,7 +23,10 @@ export interface RateLimits {
 
 /** What is counted beside open streams. */
 export interface WindowLimits {
-  /** Calls of list, read, subscribe and stream, and redemptions by whoever holds a genuine URL: one point each. */
+  /**
+   * Calls of list, read, subscribe and stream, redemptions of a genuine URL, and over HTTP openings and ends of
+   * sessions, of invented ones too: one point each.
+   */
   readonly requests?: RateLimits;
   /**
    * Bytes of resources: each transfer is let in while the window has anything left, and counted

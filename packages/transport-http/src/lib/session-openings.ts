@@ -5,7 +5,7 @@ import type {
 import { resourceTag, SluiceError, type StateStore } from "@sluice/core";
 
 /** What is kept of a session for other processes. */
-export interface SessionOpening {
+interface SessionOpening {
   /** The `initialize` of its client. */
   readonly message: unknown;
   /** Tag of the principal that may use it. */
