@@ -147,7 +147,7 @@ describe("a flood of invented DELETEs", () => {
 });
 
 describe("a principal with its full share of the store", () => {
-  test("is throttled for every kind of record, and nobody else is", async () => {
+  test("is throttled for every kind of record, and other principals are not", async () => {
     const house = createHouse(createMemoryStateStore({ maxRecords: 100 }));
     const mallory = await identify(house.sluice, "mallory");
     const fill = async () => {
