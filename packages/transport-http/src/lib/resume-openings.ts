@@ -1,4 +1,5 @@
 import { resourceTag, type StateStore } from "@sluice/core";
+import { createSessionMemory } from "./session-memory.ts";
 
 /** How sessions were opened, for requests that may run again in a new one. Never rejects. */
 export interface SessionOpenings {
@@ -16,7 +17,6 @@ export interface SessionOpeningsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-const maxSessions = 10_000;
 const maxLength = 4_096;
 const keepMs = 24 * 3_600_000;
 
@@ -27,18 +27,13 @@ const keepMs = 24 * 3_600_000;
  * run again.
  */
 export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
-  const sessions = new Map<string, Opening>();
-
-  function keep(sessionId: string, params: Opening): void {
-    if (sessions.size >= maxSessions) sessions.delete(sessions.keys().next().value!);
-    sessions.set(sessionId, params);
-  }
+  const sessions = createSessionMemory<Opening>();
 
   return {
     async remember(sessionId, params, owner = "") {
       const text = JSON.stringify(params);
       if (text.length > maxLength) return;
-      keep(sessionId, params);
+      sessions.set(sessionId, params, owner);
       if (!state.shared) return;
       const now = Date.now();
       const record = new TextEncoder().encode(text);
@@ -52,7 +47,7 @@ export function createSessionOpenings({ state, onError }: SessionOpeningsOptions
         const record = await state.get(nameOf(sessionId), Date.now());
         if (!record) return undefined;
         const params = JSON.parse(new TextDecoder().decode(record)) as Opening;
-        keep(sessionId, params);
+        sessions.set(sessionId, params, "");
         return params;
       } catch (error) {
         onError(error);

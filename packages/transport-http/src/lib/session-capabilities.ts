@@ -1,16 +1,16 @@
+import { createSessionMemory } from "./session-memory.ts";
 import type { RpcCall } from "./stream-call.ts";
 
-const maxSessions = 10_000;
 const maxLength = 1_024;
 
 /**
  * Remembers what legacy clients declared in fields that the SDK drops, when they opened their
- * session. The oldest of 10,000 sessions is forgotten first; its client then
+ * session. The oldest of 10,000 sessions is forgotten first, of 1,000 sessions of one owner that owner's; its client then
  * counts as one that declared nothing, as does one whose declaration is longer than 1 KiB of JSON.
  */
 export interface SessionCapabilities {
   /** Notes the declaration of an `initialize` that opened `sessionId`. */
-  remember(call: Pick<RpcCall, "params">, sessionId: string | null): void;
+  remember(call: Pick<RpcCall, "params">, sessionId: string | null, owner?: string): void;
   /** The declaration of a session, as client capabilities. */
   of(sessionId: string | null): unknown;
   forget(sessionId: string): void;
@@ -20,17 +20,16 @@ export interface SessionCapabilities {
 export function createSessionCapabilities(
   pick: (capabilities: Readonly<Record<string, unknown>>) => object | undefined,
 ): SessionCapabilities {
-  const sessions = new Map<string, unknown>();
+  const sessions = createSessionMemory<unknown>();
   return {
-    remember({ params }, sessionId) {
+    remember({ params }, sessionId, owner = "") {
       const { capabilities } = (params ?? {}) as { capabilities?: unknown };
       if (sessionId === null || typeof capabilities !== "object" || capabilities === null) return;
       const declared = pick(capabilities as Readonly<Record<string, unknown>>);
       if (declared === undefined || JSON.stringify(declared).length > maxLength) return;
-      if (sessions.size >= maxSessions) sessions.delete(sessions.keys().next().value!);
-      sessions.set(sessionId, declared);
+      sessions.set(sessionId, declared, owner);
     },
     of: (sessionId) => (sessionId === null ? undefined : sessions.get(sessionId)),
-    forget: (sessionId) => void sessions.delete(sessionId),
+    forget: (sessionId) => sessions.delete(sessionId),
   };
 }

@@ -4,34 +4,43 @@ import { problemOf, tagOf, type Sluice } from "@sluice/server";
 import { headerReader } from "./web-request.ts";
 import { toResponse } from "./web-response.ts";
 
+/** What becomes of the opening or the end of a session. */
+interface Admission {
+  /** The answer where there were too many. */
+  readonly refused?: Response;
+  /** In whose share it counts what is remembered of the session; empty for callers that nothing vouches for. */
+  readonly owner: string;
+}
+
 /**
- * Counts the opening or the end of a session in `limits.requests`; gives the refusal where there were too many.
+ * Counts the opening or the end of a session in `limits.requests`.
  * A caller that cannot be identified counts as anonymous: the handler decides what it may do.
  */
 export async function admitSessionRequest(
   { host }: Sluice,
   request: Request,
   authInfo: McpHandlerRequestOptions["authInfo"],
-): Promise<Response | undefined> {
+): Promise<Admission> {
+  const { tag, owner } = await identified(host, request, authInfo);
   try {
-    await host.usage.admit(await tagOfCaller(host, request, authInfo), "request");
-    return undefined;
+    await host.usage.admit(tag, "request");
+    return { owner };
   } catch (error) {
-    if (SluiceError.is(error)) return toResponse(problemOf(error));
+    if (SluiceError.is(error)) return { owner, refused: toResponse(problemOf(error)) };
     throw error;
   }
 }
 
 /** The session is no part of it: each invented id would have limits of its own. */
-async function tagOfCaller(
+async function identified(
   host: Sluice["host"],
   request: Request,
   authInfo: McpHandlerRequestOptions["authInfo"],
-): Promise<string | undefined> {
+): Promise<{ readonly tag: string | undefined; readonly owner: string }> {
   try {
-    const { principal } = await host.identify({ authInfo, header: headerReader(request) });
-    return tagOf(principal);
+    const identity = await host.identify({ authInfo, header: headerReader(request) });
+    return { tag: tagOf(identity.principal), owner: identity.owner ?? "" };
   } catch {
-    return undefined;
+    return { tag: undefined, owner: "" };
   }
 }

@@ -127,12 +127,13 @@ export function withSluice(
     if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
     // an `initialize` or the end of a session
-    if (call || request.method === "DELETE") {
-      const refused = await admitSessionRequest(sluice, request, mcpOptions?.authInfo);
-      if (refused) return refused;
-    }
+    const admission =
+      call || request.method === "DELETE"
+        ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
+        : undefined;
+    if (admission?.refused) return admission.refused;
     const response = await handler.fetch(request, mcpOptions);
-    if (call) sessions.remember(call, response.headers.get("mcp-session-id"));
+    if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok) {
       sessions.forget(sessionId);
