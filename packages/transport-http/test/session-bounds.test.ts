@@ -217,7 +217,7 @@ describe("sessions, which the recipe by hand does not keep", () => {
       for (let n = 0; n < 33; n++) {
         sessions.push(await open("ann"));
         // the first is used again before the bound is reached
-      if (n === 31) await ping("ann", sessions[0]!);
+        if (n === 31) await ping("ann", sessions[0]!);
       }
       expect(await ping("ann", sessions[1]!)).toBe(404);
       for (const session of [sessions[0]!, sessions[2]!, sessions[32]!])
