@@ -30,6 +30,7 @@ export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.
 export { problemOf } from "./lib/redeem.ts";
 export { shieldHeaders } from "./lib/byte-headers.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
+export { noteRequest, notesOf, type RequestNotes } from "./lib/request-notes.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";
 export { isLoopbackHost } from "./lib/sluice-options.ts";
 export { refuseFields } from "./lib/header-fields.ts";

@@ -11,6 +11,11 @@ import {
 export interface Caller {
   /** Access token that the host's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
+  /**
+   * Address of the client as the transport knows it: IPv4 in dotted form, or IPv6 in its canonical form without a zone. Behind
+   * proxies it is theirs unless the transport was told how many they are. Absent where there is none to know.
+   */
+  readonly address?: string | undefined;
   /** `Mcp-Session-Id`, in the legacy era only. */
   readonly sessionId?: string | undefined;
   /** A request header by its lower-case name; `undefined` where there is no HTTP request. */

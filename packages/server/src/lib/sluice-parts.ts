@@ -22,6 +22,7 @@ import { createGrants, type Grants } from "./grants.ts";
 import { createIdentify, type Caller, type Identity } from "./principal.ts";
 import { createUsageMeter, type UsageMeter } from "./rate-limits.ts";
 import { reachOf, type Reach, type ReachRequest } from "./reach.ts";
+import { notesOf } from "./request-notes.ts";
 import { readEndpoint, type Endpoint, type SluiceOptions } from "./sluice-options.ts";
 import { createStreamSlots, type StreamSlots } from "./stream-limits.ts";
 import type { CarrierReader } from "./telemetry.ts";
@@ -148,6 +149,7 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
   const request = ctx.http?.req;
   return {
     authInfo: ctx.http?.authInfo,
+    address: notesOf(request).address,
     // the modern era has no sessions, whatever the header says
     sessionId: eraOf(mcp) === "modern" ? undefined : ctx.sessionId,
     header: (name) => request?.headers.get(name) ?? undefined,

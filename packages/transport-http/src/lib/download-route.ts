@@ -14,6 +14,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
       method,
       token,
       header: (name) => request.header(name),
+      address: request.address,
       authInfo: request.authInfo,
       sessionId: request.header("mcp-session-id"),
       signal: request.signal,

@@ -4,7 +4,8 @@ import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { parseJson } from "@sluice/core";
-import { problem, refuseFields, type Reply } from "@sluice/server";
+import { noteRequest, problem, refuseFields, type Reply } from "@sluice/server";
+import { createClientAddress } from "@sluice/server/node";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
 import { releaseContinue } from "./body-deadline.ts";
@@ -46,6 +47,12 @@ export interface NodeHandlerOptions extends OutflowOptions {
   readonly authenticate?: Authenticate;
   /** Leave files to the nginx in front. Default: every byte goes through this process. */
   readonly offload?: OffloadOptions;
+  /**
+   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
+   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket. A request that by-passes
+   * them can make its address up.
+   */
+  readonly proxyHops?: number;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -65,8 +72,10 @@ export function toNodeHandler(
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
     offload: offloadOptions,
+    proxyHops = 0,
     ...outflowOptions
   } = options;
+  const addressOf = createClientAddress(proxyHops);
   const offload = offloadOptions && createOffload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
@@ -75,6 +84,7 @@ export function toNodeHandler(
       method: req.method ?? "GET",
       target: req.originalUrl ?? req.url ?? "/",
       header: (name) => headerOf(req, name),
+      address: addressOf(req),
       // what authenticates may still put it there
       get authInfo() {
         return req.auth;
@@ -108,6 +118,7 @@ export function toNodeHandler(
     const request = isMultipart(req)
       ? await toStreamingRequest(req, res, { like, signal })
       : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
+    noteRequest(request, { address: addressOf(req) });
     if (handler.door) passOn(request, route);
     const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),

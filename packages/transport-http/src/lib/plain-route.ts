@@ -7,6 +7,11 @@ export interface PlainRequest {
   readonly target: string;
   /** A header by its lower-case name. */
   header(name: string): string | undefined;
+  /**
+   * Address of the client: IPv4 in dotted form, or IPv6 in its canonical form without a zone. Absent where the adapter does
+   * not know it.
+   */
+  readonly address?: string | undefined;
   /** Access token that the host's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
   /** Aborts when the connection closes. */

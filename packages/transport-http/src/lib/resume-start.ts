@@ -1,5 +1,5 @@
 import { principalTag, type StreamPage } from "@sluice/core";
-import type { Caller } from "@sluice/server";
+import { noteRequest, notesOf, type Caller } from "@sluice/server";
 import { createFeed } from "./resume-feed.ts";
 import { Journal } from "./resume-journal.ts";
 import { newStreamId, type Member, type Place } from "./resume-link.ts";
@@ -20,6 +20,7 @@ export async function memberOf(parts: ResumeParts, asked: Asked): Promise<Member
 /** The caller of a request, for `identify`. */
 export function callerOf({ request, sessionId, mcpOptions }: Asked): Caller {
   return {
+    address: notesOf(request).address,
     authInfo: mcpOptions?.authInfo,
     sessionId,
     header: (name: string) => request.headers.get(name) ?? undefined,
@@ -51,6 +52,7 @@ export async function startStream(
 
   // a copy without the signal: who goes away has not cancelled the request
   const copy = new Request(request.url, { method: "POST", headers: request.headers });
+  noteRequest(copy, notesOf(request));
   const { url, headers } = copy;
   const answer = await handler.fetch(copy, told);
   const type = answer.headers.get("content-type") ?? "";

@@ -1,4 +1,5 @@
 import type { AuthInfo, McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { notesOf } from "@sluice/server";
 import { admit, withHeaders, type Admission, type Door, type Route, type Routes } from "./door.ts";
 import type { PlainRequest } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";
@@ -86,6 +87,7 @@ function factsOf(request: Request): Pick<PlainRequest, "method" | "target" | "he
 function plainOf(request: Request, authInfo: AuthInfo | undefined): PlainRequest {
   return {
     ...factsOf(request),
+    address: notesOf(request).address,
     authInfo,
     signal: request.signal,
     body: webBody(request),

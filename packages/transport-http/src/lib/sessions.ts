@@ -7,7 +7,7 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { notesOf, problem, problemOf, tagOf, type Sluice } from "@sluice/server";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { createSharedOpenings } from "./session-openings.ts";
 import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
@@ -220,7 +220,11 @@ async function callerOf(
   authInfo: McpHandlerRequestOptions["authInfo"],
 ): Promise<SessionCaller> {
   try {
-    const identity = await host.identify({ authInfo, header: headerReader(request) });
+    const identity = await host.identify({
+      authInfo,
+      address: notesOf(request).address,
+      header: headerReader(request),
+    });
     return { holder: tagOf(identity.principal) ?? "", owner: identity.owner ?? "" };
   } catch (error) {
     if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };

@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
 import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
-import { problem } from "@sluice/server";
+import { noteRequest, notesOf, problem } from "@sluice/server";
 import { endpointRoute } from "./door.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
@@ -115,6 +115,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     headers.set("content-type", "application/json");
     headers.delete("content-length");
     const plain = new Request(url, { method, headers, signal, body: JSON.stringify(call) });
+    noteRequest(plain, notesOf(request));
     return exchange({ request: plain, call, mcpOptions, parts });
   }
 

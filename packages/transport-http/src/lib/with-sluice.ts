@@ -2,6 +2,7 @@ import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import {
   closeStreamSlot,
   createOriginGate,
+  notesOf,
   openStreamSlot,
   type OriginGateOptions,
   type RpcFault,
@@ -96,7 +97,11 @@ export function withSluice(
     const listening = await sluice.listen({
       id: call.id,
       params: call.params,
-      caller: { authInfo: mcpOptions?.authInfo, header: headerReader(request) },
+      caller: {
+        address: notesOf(request).address,
+        authInfo: mcpOptions?.authInfo,
+        header: headerReader(request),
+      },
       signal: request.signal,
     });
     if ("fault" in listening) return faultResponse(listening.fault, call, {});

@@ -175,6 +175,7 @@ async function ensureHolder(
   } else {
     const { principal } = await host.identify({
       header: (name) => request.header(name),
+      address: request.address,
       authInfo: request.authInfo,
       sessionId: request.header("mcp-session-id"),
     });

@@ -1,0 +1,27 @@
+/** What a transport knows of a web request beside what is in it. */
+export interface RequestNotes {
+  /** Address of the client, as in `Caller`. */
+  readonly address?: string | undefined;
+}
+
+const notes = new WeakMap<Request, RequestNotes>();
+
+/**
+ * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
+ * another way call it again with {@link notesOf} the original.
+ */
+export function noteRequest(request: Request, known: RequestNotes): void {
+  notes.set(request, known);
+  // the SDK gives handlers of the legacy era a clone
+  const clone = (): Request => {
+    const copy = Request.prototype.clone.call(request);
+    noteRequest(copy, known);
+    return copy;
+  };
+  Object.defineProperty(request, "clone", { configurable: true, value: clone });
+}
+
+/** What was noted of a request; nothing where no transport did. */
+export function notesOf(request: Request | undefined): RequestNotes {
+  return (request && notes.get(request)) ?? {};
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from "node:http";
+import { createClientAddress } from "@sluice/server/node";
+import { expect, test } from "vitest";
+import { addressShare } from "../src/lib/address-share.ts";
+
+const request = (remoteAddress: string | undefined, forwarded?: string) =>
+  ({
+    socket: { remoteAddress },
+    headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded },
+  }) as unknown as IncomingMessage;
+
+test("without proxies the address is that of the socket, whatever headers say", () => {
+  const addressOf = createClientAddress(0);
+  expect(addressOf(request("192.0.2.7", "203.0.113.1"))).toBe("192.0.2.7");
+  expect(addressOf(request(undefined, "203.0.113.1"))).toBeUndefined();
+});
+
+test("the address is believed for as many hops as there are proxies, from the right", () => {
+  const made = "203.0.113.9, 198.51.100.2, 10.0.0.1";
+  expect(createClientAddress(1)(request("127.0.0.1", made))).toBe("10.0.0.1");
+  expect(createClientAddress(2)(request("127.0.0.1", made))).toBe("198.51.100.2");
+  expect(createClientAddress(9)(request("127.0.0.1", made))).toBe("203.0.113.9");
+  // a UNIX socket has no address of its own
+  expect(createClientAddress(1)(request(undefined, made))).toBe("10.0.0.1");
+});
+
+test("an entry that is no address is not believed, nor is what is left of it", () => {
+  const addressOf = createClientAddress(3);
+  expect(addressOf(request("10.0.0.1", "203.0.113.9, unknown, 198.51.100.2"))).toBe("198.51.100.2");
+  expect(addressOf(request("10.0.0.1", "999.1.1.1"))).toBe("10.0.0.1");
+  expect(addressOf(request("10.0.0.1", ",,"))).toBe("10.0.0.1");
+  expect(addressOf(request("10.0.0.1", "1".repeat(16_384)))).toBe("10.0.0.1");
+});
+
+test("one address has one form", () => {
+  const addressOf = createClientAddress(1);
+  for (const [entry, address] of [
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::FFFF:c000:0201", "192.0.2.1"],
+    ["192.0.2.1:4711", "192.0.2.1"],
+    ["2001:DB8:0:0:0:0:0:1", "2001:db8::1"],
+    ["[2001:db8::1]:443", "2001:db8::1"],
+    ["fe80::1%eth0", "fe80::1"],
+    ["::1", "::1"],
+  ] as const)
+    expect(addressOf(request("10.0.0.1", entry))).toBe(address);
+});
+
+test("a number of proxies is a whole number from 0", () => {
+  for (const hops of [-1, 1.5, Number.NaN])
+    expect(() => createClientAddress(hops)).toThrow(RangeError);
+});
+
+test("a share is that of an IPv4 address or of the /64 of an IPv6 address", () => {
+  expect(addressShare("192.0.2.1")).toBe("192.0.2.1");
+  expect(addressShare("2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");
+  expect(addressShare("2001:db8:1:2::9")).toBe("2001:db8:1:2::/64");
+  expect(addressShare("2001:db8::1")).toBe("2001:db8:0:0::/64");
+  expect(addressShare("::1")).toBe("0:0:0:0::/64");
+  expect(addressShare(undefined)).toBeUndefined();
+});
