@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -91,6 +91,28 @@ test("verify says what was changed and where, and fails", async () => {
   expect(stdout).toContain(`${path}:2: altered: `);
   expect(stdout).toContain(`${path}:${lines.length - 1}: truncated: `);
   expect(stderr).toMatch(/^sluice: the audit trail was changed: 2 findings; .+\n$/);
+});
+
+test("verify fails where the end was not checked, says why, and is content with a head noted elsewhere", async () => {
+  const path = join(root, "headless.log");
+  await writeFile(path, whole);
+  const head = (await verify(trail)).stdout.trim();
+  const lines = whole.trimEnd().split("\n").length;
+  for (const spoil of [
+    () => Promise.resolve(),
+    () => writeFile(`${path}.head`, ""),
+    () => rm(`${path}.head`).then(() => symlink(`${trail}.head`, `${path}.head`)),
+  ]) {
+    await spoil();
+    const { status, stdout, stderr } = await verify(path);
+    expect(status).toBe(exitCodes.integrity.status);
+    expect(stdout).toMatch(
+      new RegExp(`^.+:${lines}: unchecked: the end was not checked: .+\\.head (?:is|holds) .+\n$`),
+    );
+    expect(stderr).toMatch(/^sluice: no line was changed, but the end was not checked: .+\n$/);
+    const vouched = await verify(path, "--head", head);
+    expect([vouched.status, vouched.stdout]).toEqual([0, `${head}\n`]);
+  }
 });
 
 test.each([

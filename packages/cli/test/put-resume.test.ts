@@ -1,7 +1,17 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -171,6 +181,13 @@ test("what is kept of an upload is for its owner, and for that server and versio
   expect(mode & 0o777).toBe(0o600);
   expect((await openPutRecord("http://a/mcp", file)).begun).toEqual(begun);
   expect((await openPutRecord("http://b/mcp", file)).begun).toBeUndefined();
+  // a link in its place says nothing of it
+  const kept = join(root, "records", "sluice", "uploads", name);
+  await rename(kept, join(root, "record.json"));
+  await symlink(join(root, "record.json"), kept);
+  expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
+  await rename(join(root, "record.json"), kept);
+  expect((await openPutRecord("http://a/mcp", file)).begun).toEqual(begun);
   await writeFile(file, "version 2");
   expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
 });

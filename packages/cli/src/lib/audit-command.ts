@@ -12,7 +12,8 @@ export interface AuditVerifyOptions {
 
 /**
  * `sluice audit verify`: checks audit files, oldest first, as one chain. Prints the head of a whole one, to be
- * kept where the server cannot write; a changed one is what is wrong with it, line by line, and an error.
+ * kept where the server cannot write; a changed one, or one whose end was not checked, is what is wrong with it, line by
+ * line, and an error.
  */
 export async function auditVerifyCommand(
   files: readonly string[],
@@ -25,6 +26,12 @@ export async function auditVerifyCommand(
   const { findings, lines, continues } = verdict;
   for (const { path, line, problem, message } of findings)
     await print(`${printable(path)}:${line}: ${problem}: ${message}`);
+  if (findings.length > 0 && findings.every(({ problem }) => problem === "unchecked"))
+    throw fault(
+      "corrupt",
+      "no line was changed, but the end was not checked: lines may be missing there",
+      "pass --head with a head that was noted since, and name the newer files, too",
+    );
   if (findings.length > 0)
     throw fault(
       "corrupt",

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
 import type { BegunFile } from "@sluice/uploads/client";
@@ -78,9 +79,12 @@ async function identify(server: string, file: string): Promise<string> {
   ]);
 }
 
+// another file at its place says nothing of this upload
+const options = { encoding: "utf8", flag: constants.O_RDONLY | constants.O_NOFOLLOW } as const;
+
 async function read(path: string): Promise<BegunFile | undefined> {
   try {
-    const { uri, location, auth } = JSON.parse(await readFile(path, "utf8")) as BegunFile;
+    const { uri, location, auth } = JSON.parse(await readFile(path, options)) as BegunFile;
     return typeof uri === "string" && typeof location === "string"
       ? { uri, location, auth: auth === "self" ? "self" : "bound" }
       : undefined;
@@ -93,7 +97,7 @@ async function removeOld(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names) {
     const path = join(folder, name);
-    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }));
+    const { mtimeMs } = await lstat(path).catch(() => ({ mtimeMs: Infinity }));
     if (Date.now() - mtimeMs > longestMs) await rm(path, { force: true });
   }
 }

@@ -17,9 +17,10 @@ interface TrailPlace {
 export async function openTrail({ audit, host, port }: TrailPlace): Promise<AuditFile | undefined> {
   if (audit === false) return undefined;
   try {
-    return await createAuditFile(
-      audit === undefined ? { name: `${host}_${port}` } : { path: audit },
-    );
+    return await createAuditFile({
+      ...(audit === undefined ? { name: `${host}_${port}` } : { path: audit }),
+      onWarning: (message) => note(`sluice: ${printable(message)}`),
+    });
   } catch (error) {
     const { code = "", path = "" } = error as NodeJS.ErrnoException;
     const file = audit ?? path;
@@ -28,7 +29,7 @@ export async function openTrail({ audit, host, port }: TrailPlace): Promise<Audi
         "invalid_argument",
         audit === undefined
           ? (error as Error).message
-          : `${audit} is no audit file, or its end was changed`,
+          : `${audit} is no audit file, a link, or its end was changed`,
         "check it with `sluice audit verify`, or name another file",
       );
     if (!/^E[A-Z]+$/.test(code)) throw error;

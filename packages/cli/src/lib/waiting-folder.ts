@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, stat, utimes } from "node:fs/promises";
+import { lstat, mkdtemp, readdir, rm, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
 
 /** Where uploads of one process wait. */
@@ -50,7 +50,7 @@ export function createLookout(path: string): () => Promise<void> {
     seen = new Map();
     for (const name of await readdir(folder)) {
       if (!name.startsWith(prefix) || name === ours) continue;
-      const found = await stat(join(folder, name)).catch(() => undefined);
+      const found = await lstat(join(folder, name)).catch(() => undefined);
       if (!found?.isDirectory()) continue;
       const { mtimeMs } = found;
       const last = before.get(name);

@@ -35,6 +35,8 @@ export interface ReadLine {
   readonly isGenuine: boolean;
   /** True for the first line of a file. */
   readonly opensFile: boolean;
+  /** True for a line that says that no head was noted of what stands before it. */
+  readonly isUnnoted: boolean;
   /** In the first line of a file: what was there for certain, when a crash left more in doubt. */
   readonly kept?: ChainHead;
 }
@@ -56,6 +58,7 @@ export function readChainLine(text: string): ReadLine | undefined {
     hash,
     isGenuine: hashOf(body) === hash,
     opensFile,
+    isUnnoted: event === unnotedEvent.event,
     ...(certain && { kept: certain }),
   };
 }
@@ -63,7 +66,10 @@ export function readChainLine(text: string): ReadLine | undefined {
 /** Content of the first line of each file. */
 export const openedEvent = { event: "opened" } as const;
 
-/** A head as text: `12:ab…`, for a place where nobody who can write the file can write. */
+/** Content of a line before which lines may have been cut off: the head of the last one was not noted. */
+export const unnotedEvent = { event: "unnoted" } as const;
+
+/** A head as text: `12:ab…`, for a place where who writes the file cannot write. */
 export function formatHead({ seq, hash }: ChainHead): string {
   return `${seq}:${hash}`;
 }

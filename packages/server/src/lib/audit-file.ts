@@ -1,24 +1,18 @@
-import { createReadStream } from "node:fs";
-import { mkdir, open, stat, type FileHandle } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { createInterface } from "node:readline";
 import { SluiceError } from "@sluice/core";
 import type { AuditOptions, AuditRecord, AuditSink } from "./audit.ts";
-import {
-  chainLine,
-  chainStart,
-  formatHead,
-  openedEvent,
-  readChainLine,
-  type ChainHead,
-} from "./audit-chain.ts";
+import { chainLine } from "./audit-chain.ts";
+import { noteHead } from "./audit-head.ts";
 import { auditPathOf } from "./audit-place.ts";
-import { noteHead, readHead, type NotedHead } from "./audit-head.ts";
+import { createAuditRoom } from "./audit-room.ts";
+import { isFull } from "./disk-reserve.ts";
+import { followRotation, openChain } from "./open-chain.ts";
 
 /** Options of {@link createAuditFile}: the file by its path, or a server by its name. */
 export type AuditFileOptions = (
   | {
-      /** The file; made when it is not there, mode 0600. Beside it lies `<path>.head`. */
+      /** The file; made when it is not there, mode 0600. Beside it lie `<path>.head` and `<path>.reserve`. */
       readonly path: string;
       readonly name?: never;
     }
@@ -39,6 +33,13 @@ interface AuditFileSettings {
    * `fdatasync`. `never`: when the system has it, which a power cut can lose. Default `always`.
    */
   readonly sync?: "always" | "never";
+  /**
+   * Bytes that `<path>.reserve` holds on the disk for the time when it is full: then refusals are only counted, and the
+   * records without which nothing is sent take this room. 0 holds none. Default 1 MiB, which is some 3,000 records.
+   */
+  readonly reserveBytes?: number;
+  /** Gets a sentence when the disk is full, and when it has room again. Default: `console.warn`. */
+  readonly onWarning?: (message: string) => void;
 }
 
 /** A chained file that records go to: what `audit` of `createSluice` takes. */
@@ -46,7 +47,10 @@ export interface AuditFile extends AuditOptions {
   readonly path: string;
   /** Nothing is sent, shown or issued without its record. To keep what can be kept, pass the `sink` alone. */
   readonly required: true;
-  /** Resolves when the record is kept, rejects when it is not. Records are kept in the order of the calls. */
+  /**
+   * Resolves when the record is kept, rejects with `unavailable` when it is not. Records are kept in the order of the calls.
+   * While the disk is full, a refusal resolves without being kept: a later line says how many there were.
+   */
   readonly sink: AuditSink;
   /** Waits for what is under way and closes the file. Idempotent. */
   readonly close: () => Promise<void>;
@@ -58,11 +62,26 @@ export interface AuditFile extends AuditOptions {
  * is renamed or emptied, the next record begins a new one that continues the chain. One process at a time writes a file.
  *
  * Rejects with `corrupt` when what is there is no such file, or not the one whose head was kept: check it with `sluice audit verify` and move it away.
+ * Also for a link in place of one of the files, and with a `RangeError` for `reserveBytes` that is no whole number from 0.
  */
 export async function createAuditFile(options: AuditFileOptions): Promise<AuditFile> {
-  const { sync = "always" } = options;
+  const {
+    sync = "always",
+    reserveBytes = 2 ** 20,
+    // oxlint-disable-next-line no-console -- the documented default
+    onWarning = (message) => console.warn(`sluice: ${message}`),
+  } = options;
+  if (!Number.isSafeInteger(reserveBytes) || reserveBytes < 0)
+    throw new RangeError("createAuditFile: reserveBytes must be a whole number from 0");
   const path = options.path ?? (await makePlace(options.name));
+  const noting = { sync: sync === "always" };
   let chain = await openChain(path);
+  const room = await createAuditRoom({ path, bytes: reserveBytes, onWarning }).catch(
+    async (error: unknown) => {
+      await chain.file.close();
+      throw error;
+    },
+  );
   let queue: Waiting[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
@@ -71,14 +90,15 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     chain = await followRotation(path, chain);
     let { head } = chain;
     let text = "";
-    for (const content of [...chain.notes, ...batch.map(({ record }) => record)]) {
+    const notes = [...chain.notes, ...room.notes()];
+    for (const content of [...notes, ...batch.map(({ record }) => record)]) {
       const line = chainLine(head, content);
       text += `${line.text}\n`;
       head = line.head;
     }
     const bytes = Buffer.from(text);
     // when this process dies before the next note, a new file goes on behind these lines, not beside them
-    await noteHead(path, { kept: chain.head, announced: head });
+    await noteHead(path, { kept: chain.head, announced: head }, noting);
     try {
       await chain.file.appendFile(bytes);
       if (sync === "always") await chain.file.datasync();
@@ -88,7 +108,19 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       throw error;
     }
     chain = { ...chain, head, size: chain.size + bytes.length, notes: [] };
-    await noteHead(path, { kept: head });
+    room.noted();
+  }
+
+  /** Writes what is left of a batch when the disk is full, with the room that is held for that. */
+  async function writeWithin(batch: readonly Waiting[]): Promise<void> {
+    const needed = room.needed(batch, ({ record }) => record);
+    if (needed.length === 0) return;
+    try {
+      await write(needed);
+    } catch (error) {
+      if (!isFull(error) || !(await room.release())) throw error;
+      await writeWithin(needed);
+    }
   }
 
   async function drain(): Promise<void> {
@@ -96,8 +128,11 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       const batch = queue;
       queue = [];
       try {
-        await write(batch);
+        await writeWithin(batch);
         for (const { resolve } of batch) resolve();
+        await room.refill();
+        // the next batch notes it with its own announcement
+        if (queue.length === 0) await noteHead(path, { kept: chain.head }, noting);
       } catch (cause) {
         const error = new SluiceError("unavailable", `audit: ${path} takes no records`, { cause });
         for (const { reject } of batch) reject(error);
@@ -121,7 +156,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       if (closed) return running;
       closed = true;
       await running;
-      await chain.file.close();
+      await Promise.all([chain.file.close(), room.close()]);
     },
   };
 }
@@ -139,151 +174,3 @@ interface Waiting {
 }
 
 const maxWaiting = 10_000;
-
-interface OpenChain {
-  readonly file: FileHandle;
-  readonly head: ChainHead;
-  /** Bytes that are in the file. */
-  readonly size: number;
-  /** Lines to write before the next record. */
-  readonly notes: readonly object[];
-}
-
-async function openChain(path: string): Promise<OpenChain> {
-  const file = await open(path, "a+", 0o600);
-  try {
-    const noted = await readHead(path);
-    const known = noted?.kept;
-    const { size } = await file.stat();
-    if (size === 0) {
-      await syncFolder(path);
-      return { file, size, ...beginning(noted) };
-    }
-    const { text, end, isTorn } = await lastLine(file, size);
-    if (isTorn) {
-      await file.truncate(0);
-      const { head, notes } = beginning(noted);
-      const recovered = { event: "recovered", droppedBytes: size };
-      return { file, size: 0, head, notes: [...notes, recovered] };
-    }
-    const line = text === undefined ? undefined : readChainLine(text);
-    if (!line?.isGenuine)
-      throw new SluiceError(
-        "corrupt",
-        `audit: the last line of ${path} is not one of a chain; check it with "sluice audit verify" and move it away`,
-      );
-    // going on would replace the noted head, the only trace of what was there
-    if (known && known.seq <= line.seq && !(await leadsThrough(path, known, line)))
-      throw new SluiceError(
-        "corrupt",
-        `audit: ${path} is not the file whose head was noted; check it with "sluice audit verify" and move it away`,
-      );
-    const notes: object[] = [];
-    if (end < size) {
-      await file.truncate(end);
-      notes.push({ event: "recovered", droppedBytes: size - end });
-    }
-    // the chain goes on from what is known to have been written: what was cut off is then seen to be missing
-    const isShort = known !== undefined && known.seq > line.seq;
-    return { file, size: end, head: isShort ? known : line, notes };
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-}
-
-/**
- * What a new file goes on from: the lines that were announced last, for they may be there. Its first
- * line names what is there for certain; the verifier takes either.
- */
-function beginning(noted: NotedHead | undefined): Pick<OpenChain, "head" | "notes"> {
-  const { kept = chainStart, announced = kept } = noted ?? {};
-  if (announced === kept) return { head: kept, notes: [openedEvent] };
-  return { head: announced, notes: [{ ...openedEvent, kept: formatHead(kept) }] };
-}
-
-/** True when a file that ends with `last` has the line that was noted, or goes on from it. */
-async function leadsThrough(path: string, noted: ChainHead, last: ChainHead): Promise<boolean> {
-  if (noted.seq === last.seq) return noted.hash === last.hash;
-  // a crash came before the head of the last lines was kept: seldom, so all of the file may be read
-  const input = createReadStream(path);
-  try {
-    for await (const text of createInterface({ input })) {
-      const line = readChainLine(text);
-      if (line?.seq === noted.seq) return line.hash === noted.hash;
-      if (line?.seq === noted.seq + 1) return line.prev === noted.hash;
-    }
-    return false;
-  } finally {
-    input.destroy();
-  }
-}
-
-/** The chain as it is, or in a new file when the one that is open is no longer the one of that name. */
-async function followRotation(path: string, chain: OpenChain): Promise<OpenChain> {
-  const { file, size, head } = chain;
-  const [named, opened] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
-  if (named?.ino !== opened.ino || named.dev !== opened.dev) {
-    const fresh = await open(path, "a+", 0o600);
-    const { size: there } = await fresh.stat();
-    if (there > 0) {
-      await fresh.close();
-      throw foreign(path);
-    }
-    await file.close();
-    await syncFolder(path);
-    return { file: fresh, size: 0, head, notes: [openedEvent] };
-  }
-  if (opened.size > size) throw foreign(path);
-  if (opened.size === 0 && size > 0) return { ...chain, size: 0, notes: [openedEvent] };
-  return { ...chain, size: opened.size };
-}
-
-function foreign(path: string): Error {
-  return new Error(`${path} has lines that this process did not write; give each process its own`);
-}
-
-const maxLineBytes = 1024 * 1024;
-
-/**
- * How the first line of a chained file begins, as far as it got; some file systems leave zeros for
- * what did not get to the disk. Nothing else is ever cut off.
- */
-function isTornStart(bytes: Buffer): boolean {
-  let end = bytes.length;
-  while (end > 0 && bytes[end - 1] === 0) end -= 1;
-  const text = bytes.toString("latin1", 0, end);
-  const alike = text.replace(/^(\{"seq":)\d+/, "$11");
-  return '{"seq":1,"prev":"'.startsWith(alike) || /^\{"seq":1,"prev":"[0-9a-f]*(?:"|$)/.test(alike);
-}
-
-interface LastLine {
-  readonly text?: string;
-  /** Where it ends. */
-  readonly end: number;
-  /** A crash left the beginning of the first line, and nothing else. */
-  readonly isTorn?: boolean;
-}
-
-/** The last whole line. */
-async function lastLine(file: FileHandle, size: number): Promise<LastLine> {
-  const start = Math.max(0, size - maxLineBytes);
-  const bytes = Buffer.alloc(size - start);
-  await file.read(bytes, 0, bytes.length, start);
-  const end = bytes.lastIndexOf("\n");
-  if (end < 0) return { end: 0, isTorn: start === 0 && isTornStart(bytes) };
-  const begin = end === 0 ? 0 : bytes.lastIndexOf("\n", end - 1) + 1;
-  return { text: bytes.toString("utf8", begin, end), end: start + end + 1 };
-}
-
-/** Makes the name of a new file durable, where folders can be synchronised. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(dirname(path), "r").catch(() => undefined);
-  try {
-    await folder?.sync();
-  } catch {
-    // not every platform can
-  } finally {
-    await folder?.close();
-  }
-}

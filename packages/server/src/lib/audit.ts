@@ -76,6 +76,16 @@ export interface AuditRecord {
   readonly shown?: number;
   /** With `list`: resources of the page that access rules kept back. */
   readonly withheld?: number;
+  /**
+   * The record stands for so many refusals of callers that were not identified, all alike in what else it says: the first
+   * was at `time`, the last `durationMs` later. Absent for one by itself.
+   */
+  readonly count?: number;
+  /**
+   * Address of the client, where `addresses` of {@link AuditOptions} asks for it and it is known. With `count` also `many`:
+   * there were too many to count each.
+   */
+  readonly address?: string;
 }
 
 /**

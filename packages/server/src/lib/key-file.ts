@@ -1,5 +1,7 @@
-import { lstat, readFile } from "node:fs/promises";
+import { constants, type BigIntStats } from "node:fs";
+import { lstat } from "node:fs/promises";
 import { createKeyRing, parseKey, SluiceError, type KeyRing, type SealingKey } from "@sluice/core";
+import { openPlain } from "./plain-file.ts";
 
 /** Options of {@link openKeyFile}. */
 export interface KeyFileOptions {
@@ -75,13 +77,13 @@ async function look(
   known?: string,
 ): Promise<{ keys: SealingKey[]; version: string } | undefined> {
   try {
-    const version = await versionOf(path);
+    const version = versionOf(path, await lstat(path, { bigint: true }));
     if (version === known) return undefined;
-    const keys = parseKeyFile(await readFile(path, "utf8"));
-    createKeyRing(keys);
-    return { keys, version };
+    const found = await read(path);
+    createKeyRing(found.keys);
+    return found;
   } catch (error) {
-    if (SluiceError.is(error)) throw error;
+    if (SluiceError.is(error) && error.code === "invalid_argument") throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     // the call that missed it is named otherwise, and would be complained about again
     const why = code === "ENOENT" ? "it is not there" : message;
@@ -89,9 +91,19 @@ async function look(
   }
 }
 
-/** Changes whenever the file does. Also sees to it that nobody else may read it. */
-async function versionOf(path: string): Promise<string> {
-  const stats = await lstat(path, { bigint: true });
+/** Reads the very file that was checked: what takes its name meanwhile counts at the next look. */
+async function read(path: string): Promise<{ keys: SealingKey[]; version: string }> {
+  const file = await openPlain(path, constants.O_RDONLY);
+  try {
+    const version = versionOf(path, await file.stat({ bigint: true }));
+    return { keys: parseKeyFile(await file.readFile("utf8")), version };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Changes whenever the file does. Throws for a file that others may read, and for what is none. */
+function versionOf(path: string, stats: BigIntStats): string {
   if (!stats.isFile())
     throw new SluiceError(
       "invalid_argument",

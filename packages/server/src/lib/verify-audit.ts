@@ -1,14 +1,17 @@
 import { createReadStream } from "node:fs";
 import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
-import { readHead } from "./audit-head.ts";
+import { headPathOf, readHead } from "./audit-head.ts";
 
 /**
  * - `altered`: a line is not what was written, or the chain was written anew
  * - `removed`: lines are missing before this one
  * - `reordered`: a line stands after one that was written later, or stands there twice
  * - `truncated`: lines are missing at the end, or the last one is only half there
+ * - `unchecked`: the end was not checked: lines may be missing after this one, for its head is noted nowhere. So it is with
+ *   the last line when `<path>.head` is gone, empty, a link, or older than the file, and with the line before which a server
+ *   found it so; `expect` of that line or a later one settles it
  */
-export type AuditProblem = "altered" | "removed" | "reordered" | "truncated";
+export type AuditProblem = "altered" | "removed" | "reordered" | "truncated" | "unchecked";
 
 /** One thing that is wrong. */
 export interface AuditFinding {
@@ -27,7 +30,7 @@ export interface AuditVerdict {
   readonly continues: ChainHead;
   /** Where the chain stands at the end. */
   readonly head: ChainHead;
-  /** The first 100, in the order of the lines. Empty: nothing was changed. */
+  /** The first 100, in the order of the lines. Empty: nothing was changed, and the end was checked. */
   readonly findings: readonly AuditFinding[];
 }
 
@@ -40,8 +43,8 @@ export interface VerifyOptions {
 
 /**
  * Checks chained files, oldest first, as one chain. Takes constant memory. The end is held against
- * `<path>.head` of the last file, and against `expect`; who could write both files can cut the end
- * off or write everything anew, which only `expect` shows.
+ * `<path>.head` of the last file, and against `expect`; a process that can write both files can cut the end
+ * off or write everything anew, which only `expect` shows. Where neither names the end, that is a finding, too.
  */
 export async function verifyAuditFiles(
   paths: readonly string[],
@@ -50,7 +53,7 @@ export async function verifyAuditFiles(
   const findings: AuditFinding[] = [];
   const last = paths.at(-1);
   if (last === undefined) throw new TypeError("audit: name at least one file");
-  const noted = await readHead(last);
+  const { noted, trouble } = await readHead(last);
   const expected = [noted?.kept, expect].filter((head) => head !== undefined);
   let head: ChainHead | undefined;
   let continues = chainStart;
@@ -82,6 +85,8 @@ export async function verifyAuditFiles(
     }
     if (line.seq <= before.seq)
       return find("reordered", `record ${line.seq} stands after record ${before.seq}`);
+    if (line.isUnnoted && !(expect && expect.seq >= before.seq))
+      find("unchecked", `nothing noted how far the chain went before record ${line.seq}`);
     const missing = isInDoubt(before, line) ? 0 : line.seq - before.seq - 1;
     if (missing > 0) find("removed", `${missing} missing before record ${line.seq}`);
     else if (line.seq === before.seq + 1 && line.prev !== before.hash && before.hash !== unknown)
@@ -108,10 +113,23 @@ export async function verifyAuditFiles(
     else if (seq < continues.seq || (seq === continues.seq && hash !== continues.hash))
       find("removed", `record ${seq} lies before these files: name the older ones, too`);
   }
+  const vouched = Math.max(...[...expected, noted?.announced].map((each) => each?.seq ?? -1));
+  if (end.seq > vouched && !(await isNotedNow(last, end))) {
+    const why = trouble === undefined ? `names record ${noted!.kept.seq}` : trouble;
+    find("unchecked", `the end was not checked: ${headPathOf(last)} ${why}`);
+  }
   return { lines, continues, head: { seq: end.seq, hash: end.hash }, findings };
 }
 
-/** True when what is missing between two lines was being written when a crash came: nobody removed it. */
+/** True when a server went on writing while the file was read, and has noted the end since. */
+async function isNotedNow(path: string, end: ChainHead): Promise<boolean> {
+  const { noted } = await readHead(path);
+  if (!noted) return false;
+  const { kept, announced = kept } = noted;
+  return kept.seq === end.seq ? kept.hash === end.hash : announced.seq >= end.seq;
+}
+
+/** True when what is missing between two lines was being written when a crash came: it was not removed. */
 function isInDoubt(before: ChainHead, { seq, kept }: ReadLine): boolean {
   if (!kept || before.seq < kept.seq || before.seq >= seq - 1) return false;
   return before.seq > kept.seq || before.hash === kept.hash;
