@@ -50,21 +50,20 @@ async function fillDisk(): Promise<(bytes: number) => void> {
     if (bytes > left) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
     left -= bytes;
   };
-  const { appendFile, write, truncate } = handle;
+  const own = Object.getOwnPropertyDescriptors(handle);
+  const call = (name: keyof FileHandle, file: FileHandle, args: unknown[]): Promise<never> =>
+    Reflect.apply(own[name].value as () => Promise<never>, file, args);
   vi.spyOn(handle, "appendFile").mockImplementation(async function (this: FileHandle, data) {
     take((data as Buffer).length);
-    return appendFile.call(this, data);
+    return call("appendFile", this, [data]);
   });
-  vi.spyOn(handle, "write").mockImplementation(async function (
-    this: FileHandle,
-    ...args: [Uint8Array, number, number, number]
-  ) {
-    take(args[2]);
-    return write.apply(this, args as never);
-  } as FileHandle["write"]);
+  vi.spyOn(handle, "write").mockImplementation(async function (this: FileHandle, ...args) {
+    take(Number(args[2]));
+    return call("write", this, args);
+  });
   vi.spyOn(handle, "truncate").mockImplementation(async function (this: FileHandle, length = 0) {
     left += (await this.stat()).size - length;
-    return truncate.call(this, length);
+    return call("truncate", this, [length]);
   });
   return (bytes) => void (left += bytes);
 }
@@ -73,17 +72,22 @@ test("on a full disk refusals stop first, and records that answers wait for are 
   const path = newPath();
   const warnings: string[] = [];
   const onWarning = (message: string): void => void warnings.push(message);
-  const { sink, close } = await createAuditFile({ path, reserveBytes: 128 * 1024, onWarning });
+  const { sink, close } = await createAuditFile({
+    path,
+    reserveBytes: 128 * 1024,
+    sync: "never",
+    onWarning,
+  });
   await sink(recordOf(0));
   await fillDisk();
-  for (let n = 1; n <= 200; n++) {
+  for (let n = 1; n <= 100; n++) {
     await sink(recordOf(n));
     await sink(recordOf(n, "denied"));
     await sink({ ...recordOf(n, "aborted"), count: 10 });
   }
   await close();
   const kept = (await linesOf(path)).filter(({ id }) => id !== undefined);
-  expect(kept.filter(({ outcome }) => outcome === "begun")).toHaveLength(201);
+  expect(kept.filter(({ outcome }) => outcome === "begun")).toHaveLength(101);
   // the first refusal came when the disk was known to be full already
   expect(kept.filter(({ outcome }) => outcome !== "begun")).toEqual([]);
   expect(warnings).toEqual([expect.stringContaining("is full")]);
@@ -177,20 +181,19 @@ describe.runIf(canMount)("on a real disk of 2 MiB that another program fills", (
   });
   afterAll(() => void execFileSync("umount", ["--lazy", disk]));
 
-  test("a thousand records that answers wait for are kept, and refusals are not", async () => {
+  test("three hundred records that answers wait for are kept, and refusals are not", async () => {
     const path = join(disk, "audit.log");
     const { sink, close } = await createAuditFile({ path, onWarning() {} });
     await sink(recordOf(0));
-    const { bavail, bsize } = await statfs(disk);
-    await writeFile(join(disk, "ballast"), Buffer.alloc(bavail * bsize));
+    await expect(writeFile(join(disk, "ballast"), Buffer.alloc(2 ** 21))).rejects.toThrow("ENOSPC");
     expect((await statfs(disk)).bavail).toBe(0);
-    for (let n = 1; n <= 1_000; n++) {
+    for (let n = 1; n <= 300; n++) {
       await sink(recordOf(n));
       await sink(recordOf(n, "denied"));
     }
     await close();
     const kept = (await linesOf(path)).filter(({ outcome }) => outcome === "begun");
-    expect(kept).toHaveLength(1_001);
+    expect(kept).toHaveLength(301);
     expect((await verifyAuditFiles([path])).findings).toEqual([]);
     // a new process goes on there
     await rm(join(disk, "ballast"));

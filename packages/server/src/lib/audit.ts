@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode, Era } from "@sluice/core/wire";
 import { systemClock, within } from "@sluice/storage";
+import { createRefusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
 /**
@@ -94,7 +95,13 @@ export interface AuditRecord {
  */
 export type AuditSink = (record: AuditRecord) => void | Promise<void>;
 
-/** A sink and what depends on it. */
+/**
+ * A sink and what depends on it.
+ *
+ * Each operation is one record, and each refusal of a caller that was identified. Of a caller that was not, the
+ * first refusals of a kind (action, step, outcome, reason, grant, address) in a minute are a record each: 5, and 32 KiB of all kinds
+ * together. The others of that kind are counted in one record at the end of the minute, or when `close` of the Sluice is called.
+ */
 export interface AuditOptions {
   readonly sink: AuditSink;
   /**
@@ -102,6 +109,11 @@ export interface AuditOptions {
    * record that is not there after 5 s counts as missing. Default false.
    */
   readonly required?: boolean;
+  /**
+   * Whether records have the address of the client, where it is known. It is personal data in many places: keep it
+   * no longer than you may. Default false.
+   */
+  readonly addresses?: boolean;
 }
 
 /** What is known of an operation while it goes on. */
@@ -138,10 +150,32 @@ interface TrailOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** The records of one Sluice. */
+export interface AuditTrail {
+  readonly begin: BeginAudit;
+  /** Writes what was counted up to now. Resolves when the sink has it; what it rejects with goes to `onError`. */
+  flush(): Promise<void>;
+}
+
 /** Begins entries for one sink and one telemetry. */
-export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): BeginAudit {
-  const { sink, required = false } = typeof audit === "function" ? { sink: audit } : (audit ?? {});
+export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): AuditTrail {
+  const {
+    sink,
+    required = false,
+    addresses = false,
+  }: Partial<AuditOptions> = typeof audit === "function" ? { sink: audit } : (audit ?? {});
   const newId = createIds();
+  const flushing = new Set<Promise<void>>();
+  const refusals = createRefusals({
+    newId,
+    keep(record) {
+      telemetry?.begin(record, () => undefined).end(record);
+      const kept = keep(record)
+        ?.catch(onError)
+        .finally(() => flushing.delete(kept!));
+      if (kept) flushing.add(kept);
+    },
+  });
 
   function keep(record: AuditRecord): Promise<void> | undefined {
     if (!sink) return undefined;
@@ -159,14 +193,17 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
     }
   }
 
-  return (facts, carrier) => {
+  const begin: BeginAudit = (given, carrier) => {
     const id = newId();
     const time = Date.now();
     const startedAt = performance.now();
-    const { uri } = facts;
+    const { uri, address, ...others } = given;
+    const facts: AuditFacts = { ...others, uri };
+    if (addresses && address !== undefined) facts.address = onOneLine(address).slice(0, 64);
     const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
     const span = telemetry?.begin(safe, carrier ?? (() => undefined));
     let ended = false;
+    let admitted = false;
 
     function recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
       const record: Record<string, unknown> = { id, time };
@@ -182,6 +219,10 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
       if (ended || (!sink && !span)) return undefined;
       ended = true;
       const record = recordOf(outcome, ending);
+      if (!admitted && isAnonymousRefusal(record) && refusals.count(record)) {
+        span?.count(record);
+        return undefined;
+      }
       span?.end(record);
       return keep(record);
     }
@@ -189,7 +230,10 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
     return {
       facts,
       run: (work) => (span ? span.run(work) : work()),
-      admit: () => (required ? keep(recordOf("begun", {}))?.catch(refuse) : undefined),
+      admit() {
+        admitted = true;
+        return required ? keep(recordOf("begun", {}))?.catch(refuse) : undefined;
+      },
       end(outcome, ending) {
         finish(outcome, ending)?.catch(onError);
       },
@@ -201,6 +245,22 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): B
       },
     };
   };
+
+  return {
+    begin,
+    async flush() {
+      refusals.flush();
+      await Promise.all(flushing);
+    },
+  };
+}
+
+/** Whether a record is of a caller that was not identified, and got nothing. Faults are told apart by what they were about. */
+function isAnonymousRefusal({ outcome, principal, bytes, uri, grant }: AuditRecord): boolean {
+  if (principal !== undefined || bytes > 0) return false;
+  if (outcome === "denied") return true;
+  const isBroken = outcome === "aborted" || outcome === "failed";
+  return isBroken && uri === undefined && grant === undefined;
 }
 
 const sinkMs = 5_000;

@@ -30,11 +30,12 @@ export function answerCall<Result>(
   { mcp, ctx, action, uri, kind }: ResourceCall,
   work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
 ): Promise<Result> {
-  const facts = { action, era: eraOf(mcp), ...(uri !== undefined && { uri }) };
+  const caller = callerOf(ctx, mcp);
+  const facts = { action, era: eraOf(mcp), uri, address: parts.addressOf(caller) };
   const entry = parts.beginAudit(facts, carrierOf(ctx));
   return entry.run(async () => {
     try {
-      const { principal } = await parts.identify(callerOf(ctx, mcp));
+      const { principal } = await parts.identify(caller);
       const tag = tagOf(principal);
       entry.facts.principal = tag;
       await parts.usage.admit(tag, kind);

@@ -17,6 +17,8 @@ export type Host = Pick<
   | "keys"
   | "state"
   | "usage"
+  | "failures"
+  | "addressOf"
   | "identify"
   | "beginAudit"
   | "onError"
@@ -66,6 +68,11 @@ export interface Sluice {
   endSession(sessionId: string): Promise<void>;
   /** Whether a session was ended so, since something was bound to it. For transports. */
   isSessionOver(sessionId: string): Promise<boolean>;
+  /**
+   * Writes the records of refusals that were counted in the last minute. Call it when the last request is answered, before the
+   * sink is closed. Never rejects; the Sluice goes on working.
+   */
+  close(): Promise<void>;
 }
 
 /**
@@ -88,5 +95,6 @@ export function createSluice(options: SluiceOptions): Sluice {
     revoke: (revocation) => revoke(parts, revocation),
     endSession: (sessionId) => endSession(parts.state, sessionId),
     isSessionOver: (sessionId) => isSessionOver(parts.state, sessionId),
+    close: () => parts.flushAudit(),
   };
 }

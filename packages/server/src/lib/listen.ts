@@ -104,8 +104,10 @@ interface FollowRequest extends ListenRequest {
 
 /** Subscribes to one resource, with one record; false when it may not be. */
 async function followOne(parts: SluiceParts, request: FollowRequest): Promise<boolean> {
-  const { uri, principal } = request;
-  const facts = { action: "subscribe", era: "modern", uri, principal: tagOf(principal) } as const;
+  const { uri, caller } = request;
+  const principal = tagOf(request.principal);
+  const address = parts.addressOf(caller);
+  const facts = { action: "subscribe", era: "modern", uri, principal, address } as const;
   const entry = parts.beginAudit(facts, carrierIn(request.params?.["_meta"]));
   return entry.run(() => tryToFollow(parts, request, entry));
 }

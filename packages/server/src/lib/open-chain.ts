@@ -131,7 +131,9 @@ const maxLineBytes = 1024 * 1024;
  * what did not get to the disk. Nothing else is ever cut off.
  */
 function isTornStart(bytes: Buffer): boolean {
-  const text = bytes.toString("latin1").replace(/\0+$/, "");
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end -= 1;
+  const text = bytes.toString("latin1", 0, end);
   const alike = text.replace(/^(\{"seq":)\d+/, "$11");
   return '{"seq":1,"prev":"'.startsWith(alike) || /^\{"seq":1,"prev":"[0-9a-f]*(?:"|$)/.test(alike);
 }

@@ -83,18 +83,23 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
         { kind: SpanKind.SERVER, attributes, links },
         parent,
       );
+      const count = (record: AuditRecord): void => {
+        const { bytes, durationMs } = record;
+        const labels = labelsOf(record);
+        const seconds = durationMs / 1_000;
+        if (isCall) operations.record(seconds, { ...labels, "mcp.method.name": names[action] });
+        else (action === "download" ? downloads : uploads).record(seconds, labels);
+        if (bytes > 0 && action !== "upload") sent.add(bytes, labels);
+      };
       return {
         run: (work) => context.with(trace.setSpan(parent, span), work),
+        // a span that is not ended is not exported
+        count,
         end(record) {
-          const { outcome, bytes, durationMs } = record;
-          const labels = labelsOf(record);
-          span.setAttributes({ ...labels, ...detailsOf(record) });
-          if (outcome === "failed") span.setStatus({ code: SpanStatusCode.ERROR });
+          span.setAttributes({ ...labelsOf(record), ...detailsOf(record) });
+          if (record.outcome === "failed") span.setStatus({ code: SpanStatusCode.ERROR });
           span.end();
-          const seconds = durationMs / 1_000;
-          if (isCall) operations.record(seconds, { ...labels, "mcp.method.name": names[action] });
-          else (action === "download" ? downloads : uploads).record(seconds, labels);
-          if (bytes > 0 && action !== "upload") sent.add(bytes, labels);
+          if (record.count === undefined) count(record);
         },
       };
     },
@@ -113,7 +118,8 @@ function labelsOf({ outcome, reason, mode }: AuditRecord): Attributes {
   };
 }
 
-function detailsOf({ id, bytes, uri, principal, grant, shown, withheld }: AuditRecord): Attributes {
+function detailsOf(record: AuditRecord): Attributes {
+  const { id, bytes, uri, principal, grant, shown, withheld, count, address } = record;
   return {
     "sluice.audit.id": id,
     "sluice.bytes": bytes,
@@ -122,6 +128,8 @@ function detailsOf({ id, bytes, uri, principal, grant, shown, withheld }: AuditR
     ...(grant !== undefined && { "sluice.grant": grant }),
     ...(shown !== undefined && { "sluice.list.shown": shown }),
     ...(withheld !== undefined && { "sluice.list.withheld": withheld }),
+    ...(count !== undefined && { "sluice.refusals": count }),
+    ...(address !== undefined && { "client.address": address }),
   };
 }
 

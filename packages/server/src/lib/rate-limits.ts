@@ -35,6 +35,13 @@ export interface WindowLimits {
    * can so go over the limit; the next waits.
    */
   readonly bytes?: RateLimits;
+  /**
+   * Requests that are answered 404 at download URLs, and requests with slots or pages of uploads that are none of ours or
+   * another caller's: one point each, keyed by the address of the client (IPv6 by its /64). Beyond the limit they are 429 with
+   * `Retry-After`; a URL that works is never held back. Without an address nothing is counted, so behind proxies tell
+   * the transport how many they are. Default: 20 a minute, in this process; `false` for no limit.
+   */
+  readonly failedRedemptions?: RateLimiter | false;
 }
 
 /** Counts what principals use. */
@@ -86,13 +93,14 @@ async function consume(
   points: number,
 ): Promise<void> {
   if (limits?.perPrincipal && principal !== undefined)
-    await ask(limits.perPrincipal, principal, points);
-  if (limits?.global) await ask(limits.global, "all", points);
+    await consumeAt(limits.perPrincipal, principal, points);
+  if (limits?.global) await consumeAt(limits.global, "all", points);
 }
 
 const answerMs = 5_000;
 
-async function ask(limiter: RateLimiter, key: string, points: number): Promise<void> {
+/** Counts points at one limiter. Rejects with `throttled` beyond its limit, and `unavailable` when it does not answer. */
+export async function consumeAt(limiter: RateLimiter, key: string, points: number): Promise<void> {
   try {
     await within(limiter.consume(key, points), {
       clock: systemClock,

@@ -38,16 +38,20 @@ export interface RedeemRequest extends Caller {
  * Every cause of a 404 gives the same bytes. It never rejects.
  */
 export function redeem(parts: SluiceParts, request: RedeemRequest): Promise<Reply> {
-  const facts = { action: "download", mode: "downloadUrl" } as const;
+  const address = parts.addressOf(request);
+  const facts = { action: "download", mode: "downloadUrl", address } as const;
   const entry = parts.beginAudit(facts, (name) => request.header(name));
-  return entry.run(() => answerRedemption(parts, request, entry));
+  return entry.run(() => answerRedemption(parts, { request, entry, address }));
 }
 
-async function answerRedemption(
-  parts: SluiceParts,
-  request: RedeemRequest,
-  entry: AuditEntry,
-): Promise<Reply> {
+interface Asked {
+  readonly request: RedeemRequest;
+  readonly entry: AuditEntry;
+  readonly address: string | undefined;
+}
+
+async function answerRedemption(parts: SluiceParts, asked: Asked): Promise<Reply> {
+  const { request, entry } = asked;
   let release: (() => void) | undefined;
   try {
     const grant = await parts.grants.open(request.token, Date.now());
@@ -75,7 +79,7 @@ async function answerRedemption(
     }
   } catch (error) {
     release?.();
-    return refuse(parts, { error, entry, request });
+    return refuse(parts, asked, error);
   }
 }
 
@@ -205,10 +209,11 @@ async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Re
   return { status, headers, transfer: createTransfer(parts, { opened, entry, release, settle }) };
 }
 
-function refuse(
+async function refuse(
   parts: SluiceParts,
-  { error, entry, request }: { error: unknown; entry: AuditEntry; request: RedeemRequest },
-): Reply {
+  { entry, request, address }: Asked,
+  error: unknown,
+): Promise<Reply> {
   if (request.signal?.aborted) {
     entry.end("aborted");
     return problem(503);
@@ -216,7 +221,8 @@ function refuse(
   const outcome = outcomeOf(error);
   entry.end(outcome, { reason: reasonOf(error) });
   if (outcome === "failed") parts.onError(error);
-  return problemOf(error, parts.options.resourceMetadataUrl);
+  const told = await parts.failures.judge(error, address);
+  return problemOf(told, parts.options.resourceMetadataUrl);
 }
 
 /** The answer to a failed redemption. */

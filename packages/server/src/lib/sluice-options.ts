@@ -4,7 +4,7 @@ import type { StorageBackend } from "@sluice/storage";
 import type { AccessPageRule, AccessRule } from "./access.ts";
 import type { AuditOptions, AuditSink } from "./audit.ts";
 import type { DeliveryPolicy } from "./delivery.ts";
-import type { PrincipalResolver } from "./principal.ts";
+import type { Caller, PrincipalResolver } from "./principal.ts";
 import type { WindowLimits } from "./rate-limits.ts";
 import type { DescribeResource } from "./resource-entry.ts";
 import type { StreamLimits } from "./stream-limits.ts";
@@ -75,9 +75,18 @@ export interface SluiceOptions {
   readonly cacheTtlMs?: number;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
   readonly maxReadBytes?: number;
+  /**
+   * Address of the client of a request, for `limits.failedRedemptions` and for `addresses` of `audit`; `undefined` where it is
+   * not known. For servers whose transport does not know it, such as Workers: read the header that your CDN sets and clients
+   * cannot. Default: `address` of the caller, see `proxyHops` of `toNodeHandler`.
+   */
+  readonly address?: (caller: Caller) => string | undefined;
   /** Most streams at once, and most requests and bytes in a window. */
   readonly limits?: StreamLimits & WindowLimits;
-  /** Gets one record for each call and redemption; with `required`, nothing leaves without one. */
+  /**
+   * Gets one record for each call and redemption, but for refusals of callers that were not identified: of those it gets the first
+   * ones and counts. With `required`, nothing leaves without a record.
+   */
   readonly audit?: AuditSink | AuditOptions;
   /** Traces and metrics: `createTelemetry()` of `@sluice/server/telemetry`. */
   readonly telemetry?: Telemetry;

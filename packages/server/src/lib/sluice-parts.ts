@@ -15,9 +15,10 @@ import {
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { bindTo, type BindSession } from "./bound-sessions.ts";
 import { createAccess, ensureAllowed, type Access, type AccessAction } from "./access.ts";
-import { createAuditTrail, type BeginAudit } from "./audit.ts";
+import { createAuditTrail, type AuditTrail, type BeginAudit } from "./audit.ts";
 import { createChangeHub, type ChangeHub } from "./change-hub.ts";
 import { eraOf } from "./client-streaming.ts";
+import { createFailedRedemptions, type FailedRedemptions } from "./failed-redemptions.ts";
 import { createGrants, type Grants } from "./grants.ts";
 import { createIdentify, type Caller, type Identity } from "./principal.ts";
 import { createUsageMeter, type UsageMeter } from "./rate-limits.ts";
@@ -41,6 +42,7 @@ export interface SluiceParts {
   /** Streams of `subscriptions/listen`. */
   readonly listeners: StreamSlots;
   readonly usage: UsageMeter;
+  readonly failures: FailedRedemptions;
   readonly access: Access;
   readonly onError: (error: unknown) => void;
   storageOf(principal: Principal | undefined): StorageBackend;
@@ -55,7 +57,10 @@ export interface SluiceParts {
   ): void | Promise<void>;
   /** Storage as a principal may use it for one resource; throws what a client may learn. */
   reach(request: ReachRequest): Promise<Reach>;
+  /** Address of the client of a request, where it is known. Never throws. */
+  addressOf(caller: Caller): string | undefined;
   beginAudit: BeginAudit;
+  readonly flushAudit: AuditTrail["flush"];
   /** Runs work that outlives the call it begins in, outside of the call's trace. */
   runApart<Result>(work: () => Result): Result;
   readonly mint: Grants["mint"];
@@ -95,6 +100,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const runApart: SluiceParts["runApart"] = (work) =>
     telemetry ? telemetry.runApart(work) : work();
   const hubs = new WeakMap<StorageBackend, ChangeHub>();
+  const trail = createAuditTrail({ audit: options.audit, telemetry, onError });
 
   return {
     options,
@@ -109,6 +115,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
     listeners: createStreamSlots({ perPrincipal: 32, perProcess: 10_000, ...limits.listeners }),
     usage: createUsageMeter(limits, onError),
+    failures: createFailedRedemptions(limits.failedRedemptions, onError),
     runApart,
     storageOf,
     hubOf(backend) {
@@ -128,7 +135,16 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
       return ensureAllowed(decision);
     },
     reach: (request) => reachOf({ access, mapper }, storageOf(request.principal), request),
-    beginAudit: createAuditTrail({ audit: options.audit, telemetry, onError }),
+    addressOf(caller) {
+      try {
+        return options.address ? options.address(caller) : caller.address;
+      } catch (error) {
+        onError(error);
+        return undefined;
+      }
+    },
+    beginAudit: trail.begin,
+    flushAudit: () => trail.flush(),
     mint: (identity, key, etag) => grants.mint(identity, key, etag),
     bindSession,
   };

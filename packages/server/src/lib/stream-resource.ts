@@ -67,7 +67,8 @@ export function streamResource(parts: SluiceParts, call: StreamCall): Promise<St
   const { mcp, ctx, uri } = call;
   const era = eraOf(mcp);
   const slot = slotOf(ctx.http?.req);
-  const entry = parts.beginAudit({ action: "stream", era, uri }, carrierOf(ctx));
+  const address = parts.addressOf(callerOf(ctx, mcp));
+  const entry = parts.beginAudit({ action: "stream", era, uri, address }, carrierOf(ctx));
   return entry.run(() => answerCall(parts, { ...call, era, slot, entry }));
 }
 

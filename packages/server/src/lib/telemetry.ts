@@ -20,6 +20,8 @@ export interface Telemetry {
 export interface TelemetrySpan {
   /** Runs work within the operation, so that what is called there belongs to its trace. */
   run<Result>(work: () => Result): Result;
-  /** The operation is over. */
+  /** The operation is over. A record with `count` stands for many that were counted before. */
   end(record: AuditRecord): void;
+  /** The operation was a refusal like many others: it is counted, and nothing else is kept of it. */
+  count(record: AuditRecord): void;
 }

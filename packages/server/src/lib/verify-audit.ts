@@ -115,7 +115,7 @@ export async function verifyAuditFiles(
   }
   const vouched = Math.max(...[...expected, noted?.announced].map((each) => each?.seq ?? -1));
   if (end.seq > vouched && !(await isNotedNow(last, end))) {
-    const why = trouble === undefined ? `names record ${noted!.kept.seq}` : trouble;
+    const why = trouble === undefined ? `names record ${noted.kept.seq}` : trouble;
     find("unchecked", `the end was not checked: ${headPathOf(last)} ${why}`);
   }
   return { lines, continues, head: { seq: end.seq, hash: end.hash }, findings };

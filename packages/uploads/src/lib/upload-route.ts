@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
-import { problem, type AuditEntry, type Reply } from "@sluice/server";
+import { problem, type AuditEntry, type Caller, type Reply } from "@sluice/server";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import {
   jsonReply,
@@ -56,18 +56,21 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
     if (!allowed.includes(request.method))
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
     const step = stepOf(request);
+    const address = host.addressOf(callerOf(request));
     const entry =
-      step && host.beginAudit({ action: "upload", step }, (name) => request.header(name));
+      step && host.beginAudit({ action: "upload", step, address }, (name) => request.header(name));
     let received = 0;
     let slot: PresentedSlot | undefined;
+    let isHeld = false;
     const work = async (): Promise<Reply> => {
       try {
         slot = parts.sealer.open(token, Date.now());
-        if (entry) {
-          entry.facts.grant = slot.uploadId;
-          entry.facts.principal = tagOfOwner(slot.owner);
-        }
+        if (entry) entry.facts.grant = slot.uploadId;
         await ensureHolder(parts, slot, request);
+        isHeld = true;
+        const owner = tagOfOwner(slot.owner);
+        if (entry) entry.facts.principal = owner;
+        await host.usage.admit(owner, "request");
         if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
         const { signal } = request;
         const reply = await serve(
@@ -84,7 +87,8 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
         await entry?.conclude("complete", { bytes: received });
         return reply;
       } catch (error) {
-        return refuse(error, { entry, slot, received, request });
+        const told = isHeld ? error : await host.failures.judge(error, address);
+        return refuse(error, { told, entry, slot, isHeld, received, request });
       }
     };
     return entry ? entry.run(work) : work();
@@ -93,23 +97,33 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
   function refuse(
     error: unknown,
     about: {
+      /** What the client is told. */
+      readonly told: unknown;
       readonly entry: AuditEntry | undefined;
       readonly slot: PresentedSlot | undefined;
+      /** The request comes from the holder of the slot. */
+      readonly isHeld: boolean;
       readonly received: number;
       readonly request: PlainRequest;
     },
   ): Reply {
-    const { entry, slot, received, request } = about;
+    const { told, entry, slot, isHeld, received, request } = about;
     const code = SluiceError.is(error) ? error.code : "internal";
     const isOurs = !SluiceError.is(error) || faults.has(error.code);
     const isGone = code === "interrupted" || request.signal?.aborted === true;
     const outcome = isGone ? "aborted" : isOurs ? "failed" : "denied";
     entry?.end(outcome, { reason: code, bytes: received });
-    if (!entry && slot && outcome === "denied") recordInspection(parts, slot, code);
+    if (!entry && slot && outcome === "denied") {
+      const address = host.addressOf(callerOf(request));
+      const principal = isHeld ? tagOfOwner(slot.owner) : undefined;
+      host
+        .beginAudit({ action: "upload", step: "inspect", grant: slot.uploadId, address, principal })
+        .end("denied", { reason: code });
+    }
     if (outcome === "failed") host.onError(error);
     if (parts.leaving.aborted)
       return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
-    return refusalOf(error, slot);
+    return refusalOf(told, slot);
   }
 
   return (path) => {
@@ -153,13 +167,6 @@ function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
   return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
 }
 
-/** Records that a look at a slot, or at a file through it, was refused. */
-function recordInspection({ host }: UploadsParts, slot: PresentedSlot, reason: string): void {
-  const principal = tagOfOwner(slot.owner);
-  const facts = { action: "upload", step: "inspect", grant: slot.uploadId, principal } as const;
-  host.beginAudit(facts).end("denied", { reason });
-}
-
 /** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
 async function ensureHolder(
   { host }: UploadsParts,
@@ -173,17 +180,20 @@ async function ensureHolder(
     if (isForeign && request.header("origin") === undefined)
       throw new SluiceError("permission_denied", "uploads: another site may not send here");
   } else {
-    const { principal } = await host.identify({
-      header: (name) => request.header(name),
-      address: request.address,
-      authInfo: request.authInfo,
-      sessionId: request.header("mcp-session-id"),
-    });
+    const { principal } = await host.identify(callerOf(request));
     if (!principal)
       throw new SluiceError("unauthenticated", "uploads: the slot is bound and nobody came");
     if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner) throw unknown();
   }
-  await host.usage.admit(tagOfOwner(slot.owner), "request");
+}
+
+function callerOf(request: PlainRequest): Caller {
+  return {
+    header: (name) => request.header(name),
+    address: request.address,
+    authInfo: request.authInfo,
+    sessionId: request.header("mcp-session-id"),
+  };
 }
 
 async function serve(

@@ -11,11 +11,6 @@ export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHan
   const { host, pages } = uploads.parts;
   const { base } = handler.door;
   const slotAt = createUploadRoutes(uploads.parts, base);
-  const pageAt = createPageRoutes({
-    pages,
-    endpoint: host.endpoint.url,
-    base,
-    onError: host.onError,
-  });
+  const pageAt = createPageRoutes({ pages, endpoint: host.endpoint.url, base, host });
   return addRoutes(handler, (path) => slotAt(path) ?? pageAt(path));
 }

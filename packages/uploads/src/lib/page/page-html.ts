@@ -69,6 +69,11 @@ export function failurePage(error: unknown, assets: PageAssets): { status: numbe
 }
 
 const failures: Readonly<Record<string, readonly [number, string, string]>> = {
+  throttled: [
+    429,
+    "Too many tries",
+    "Links that do not work were opened too often. Please wait a minute and open yours again.",
+  ],
   not_found: [
     404,
     "This link does not work",

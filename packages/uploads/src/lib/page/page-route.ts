@@ -1,5 +1,5 @@
 import { parseJson, SluiceError } from "@sluice/core";
-import { problem, type Reply } from "@sluice/server";
+import { problem, type Host, type Reply } from "@sluice/server";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { readGuarded } from "../body-guard.ts";
@@ -15,23 +15,31 @@ export interface PageRouteOptions {
   readonly endpoint: string;
   /** Path of the endpoint as this process sees it, without a slash at its end. */
   readonly base: string;
-  readonly onError: (error: unknown) => void;
+  readonly host: Pick<Host, "addressOf" | "failures" | "onError">;
 }
 
 /** Makes the route that answers requests below `<endpoint>/upload-page/`. */
 export function createPageRoutes(options: PageRouteOptions): Routes {
-  const { pages, onError } = options;
+  const { pages } = options;
+  const { onError } = options.host;
   const { host, origin } = new URL(options.endpoint);
   const prefix = `${options.base}${pagesPath}`;
+
+  function judge(request: PlainRequest, error: unknown): Promise<unknown> {
+    const { address, authInfo } = request;
+    const caller = { header: (name: string) => request.header(name), address, authInfo };
+    return options.host.failures.judge(error, options.host.addressOf(caller));
+  }
 
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request, 200, questionPage(page, host, pageAssets));
+      return htmlReply(request, { status: 200, text: questionPage(page, host, pageAssets) });
     } catch (error) {
-      const { status, text } = failurePage(error, pageAssets);
+      const told = await judge(request, error);
+      const { status, text } = failurePage(told, pageAssets);
       if (status >= 500) onError(error);
-      return htmlReply(request, status, text);
+      return htmlReply(request, { status, text, headers: retryHeaders(told) });
     }
   }
 
@@ -47,9 +55,11 @@ export function createPageRoutes(options: PageRouteOptions): Routes {
       await pages.answer(page, given);
       return { status: 204, headers: ["Cache-Control", "no-store"] };
     } catch (error) {
-      const code = SluiceError.is(error) ? error.code : "internal";
+      const told = await judge(request, error);
+      const code = SluiceError.is(told) ? told.code : "internal";
       const status = refusals[code];
-      if (status !== undefined) return problem(status, { headers: closing });
+      if (status !== undefined)
+        return problem(status, { headers: [...closing, ...retryHeaders(told)] });
       // who goes away is no fault of ours
       if (request.signal?.aborted !== true) onError(error);
       return problem(503, { headers: closing });
@@ -86,7 +96,13 @@ const refusals: Readonly<Record<string, number>> = {
   too_large: 413,
   interrupted: 400,
   timeout: 408,
+  throttled: 429,
 };
+
+function retryHeaders(error: unknown): readonly string[] {
+  if (!SluiceError.is(error) || error.code !== "throttled") return [];
+  return ["Retry-After", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000))];
+}
 
 function isRead(method: string): boolean {
   return method === "GET" || method === "HEAD";
@@ -98,11 +114,17 @@ function isOwnPage(request: PlainRequest, origin: string): boolean {
   return site === undefined ? request.header("origin") === origin : site === "same-origin";
 }
 
-function htmlReply({ method }: PlainRequest, status: number, text: string): Reply {
+interface HtmlAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly headers?: readonly string[];
+}
+
+function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: HtmlAnswer): Reply {
   const bytes = new TextEncoder().encode(text).length;
   return {
     status,
-    headers: [...pageHeaders, "Content-Length", String(bytes)],
+    headers: [...pageHeaders, ...headers, "Content-Length", String(bytes)],
     ...(method === "GET" && { text }),
   };
 }

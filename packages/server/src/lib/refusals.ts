@@ -1,0 +1,116 @@
+import type { AuditRecord } from "./audit.ts";
+
+/** Refusals of callers that were not identified: a few are kept as they are, the others are counted. */
+export interface Refusals {
+  /** Counts a refusal. False for one that is to be kept as it is. */
+  count(record: AuditRecord): boolean;
+  /** Ends the window: gives away what was counted. */
+  flush(): void;
+}
+
+interface RefusalsOptions {
+  readonly newId: () => string;
+  /** Takes a record that stands for many. */
+  readonly keep: (record: AuditRecord) => void;
+}
+
+const windowMs = 60_000;
+/** So many of a kind are kept as they are in a window … */
+const keptOfAKind = 5;
+/** … unless what is kept, counted in characters, is more than this. */
+const mostCharacters = 32 * 1_024;
+/** What a record takes beside its URI, with room to spare. */
+const recordCharacters = 512;
+/** Kinds told apart by grant and address. Beyond, they are told apart by action and reason, of which there are few. */
+const mostKinds = 64;
+
+interface Kind {
+  readonly like: Partial<AuditRecord>;
+  kept: number;
+  count: number;
+  first: number;
+  last: number;
+}
+
+interface Window {
+  readonly endsAt: number;
+  readonly kinds: Map<string, Kind>;
+  readonly timer: ReturnType<typeof setTimeout>;
+  charactersLeft: number;
+}
+
+/**
+ * Counts refusals by kind in windows of a minute, in bounded memory: a minute of any number of them is some
+ * hundred records, and 64 KiB at most.
+ */
+export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
+  let current: Window | undefined;
+
+  function open(now: number): Window {
+    const timer = setTimeout(flush, windowMs);
+    // not every runtime has one, and none is held open by it
+    (timer as { unref?: () => void }).unref?.();
+    return { endsAt: now + windowMs, kinds: new Map(), timer, charactersLeft: mostCharacters };
+  }
+
+  function flush(): void {
+    if (!current) return;
+    const { kinds, timer } = current;
+    current = undefined;
+    clearTimeout(timer);
+    for (const { like, count, first, last } of kinds.values())
+      if (count > 0)
+        keep({
+          id: newId(),
+          time: first,
+          ...like,
+          bytes: 0,
+          durationMs: last - first,
+          count,
+        } as AuditRecord);
+  }
+
+  return {
+    flush,
+    count(record) {
+      const now = Date.now();
+      // some runtimes run no timers between requests
+      if (current && now >= current.endsAt) flush();
+      current ??= open(now);
+      const kind = kindOf(current.kinds, record);
+      const characters = recordCharacters + (record.uri?.length ?? 0);
+      const isKept = kind.kept < keptOfAKind && characters <= current.charactersLeft;
+      if (isKept) {
+        kind.kept += 1;
+        current.charactersLeft -= characters;
+        return false;
+      }
+      if (kind.count === 0) kind.first = record.time;
+      kind.count += 1;
+      kind.last = record.time;
+      return true;
+    },
+  };
+}
+
+function kindOf(kinds: Map<string, Kind>, record: AuditRecord): Kind {
+  const { action, outcome, reason, step, grant, address } = record;
+  const shared = { action, outcome, reason, step };
+  const own = { ...shared, grant, address };
+  const found = kinds.get(JSON.stringify(own));
+  if (found) return found;
+  if (kinds.size < mostKinds) return add(kinds, own, 0);
+  const crowd = address === undefined ? shared : { ...shared, address: "many" };
+  return kinds.get(JSON.stringify(crowd)) ?? add(kinds, crowd, keptOfAKind);
+}
+
+function add(
+  kinds: Map<string, Kind>,
+  facts: Partial<Record<keyof AuditRecord, unknown>>,
+  kept: number,
+): Kind {
+  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
+  const kind = { like: Object.fromEntries(known), kept, count: 0, first: 0, last: 0 };
+  kinds.set(JSON.stringify(facts), kind);
+  return kind;
+}
