@@ -29,6 +29,7 @@ export { discardReply, type Reply, type Transfer, type TransferResult } from "./
 export { problem, type ProblemOptions, type ProblemReason } from "./lib/problem.ts";
 export { problemOf } from "./lib/redeem.ts";
 export { shieldHeaders } from "./lib/byte-headers.ts";
+export { createFailedRedemptions, type FailedRedemptions } from "./lib/failed-redemptions.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
 export { noteRequest, notesOf, type RequestNotes } from "./lib/request-notes.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";

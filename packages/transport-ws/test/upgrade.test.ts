@@ -226,6 +226,23 @@ describe("a ticket", () => {
     expect((await rawSocket(port, { headers })).status).toBe(401);
   });
 
+  test("that is forged counts for the address it comes from: beyond the limit it is 429, and one that works opens", async () => {
+    const tickets = createTickets({ keys, state: createMemoryStateStore(), url });
+    const { port } = await serve({ ws: { tickets } });
+    const come = async (ticket: string): Promise<number | undefined> => {
+      const headers = { "sec-websocket-protocol": `mcp, mcp.ticket.${ticket}` };
+      return (await rawSocket(port, { headers })).status;
+    };
+    for (let n = 0; n < 20; n++) expect(await come(`forged-${n}`)).toBe(401);
+    expect(await come("forged")).toBe(429);
+    expect(await come((await tickets.issue(authInfo)).ticket)).toBe(101);
+    const open = await serve({ ws: { tickets, failedTickets: false } });
+    for (let n = 0; n < 25; n++) {
+      const headers = { "sec-websocket-protocol": `mcp, mcp.ticket.${n}` };
+      expect((await rawSocket(open.port, { headers })).status).toBe(401);
+    }
+  });
+
   test("of a hundred that come at once exactly one is taken", async () => {
     const tickets = createTickets({ keys, state: createMemoryStateStore(), url });
     const { ticket } = await tickets.issue(authInfo);

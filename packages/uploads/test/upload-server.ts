@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "@sluice/core";
-import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
+import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice, type SluiceHandler } from "@sluice/transport-http";
@@ -32,6 +32,7 @@ export interface UploadServer {
   readonly url: string;
   readonly server: Server;
   readonly handler: SluiceHandler;
+  readonly sluice: Sluice;
   readonly uploads: Uploads;
   readonly records: AuditRecord[];
   readonly errors: unknown[];
@@ -100,6 +101,7 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
     url,
     server,
     handler,
+    sluice,
     uploads,
     records,
     errors,

@@ -69,7 +69,7 @@ export async function serve(settings: Settings): Promise<Serving> {
   };
   const sessions = createSessions(createMcp, sluice);
   const resumable = withResume(sessions, sluice, { store: createRedisEventStore({ redis }) });
-  const handler = toNodeHandler(withSluice(resumable, sluice));
+  const handler = toNodeHandler(withSluice(resumable, sluice), { proxyHops: 1 });
   // #endregion
 
   const app = express();
@@ -97,6 +97,7 @@ export async function serve(settings: Settings): Promise<Serving> {
       await sessions.close();
       await storage.close?.();
       keys.close();
+      await sluice.close();
       await audit.close();
       redis.disconnect();
       return cut;

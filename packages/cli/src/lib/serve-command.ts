@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import { createSluice } from "@sluice/server";
+import { createSluice, type Sluice } from "@sluice/server";
 import { openKeyFile, type AuditFile, type KeyFile } from "@sluice/server/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -78,6 +78,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   let uploads: ServedUploads | undefined;
   let trail: AuditFile | undefined;
   let keys: KeyFile | undefined;
+  let sluice: Sluice | undefined;
   try {
     server.on("request", answerNotYet);
     // not before: who has the address is the only one that writes its trail
@@ -85,8 +86,8 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     keys = await openKeys(options);
     const wanted = options.publicUrl ?? endpointOf(host, server);
     const served = await createHandlers(storage, wanted, { ...options, trail, keys, refusals });
-    ({ sockets, uploads } = served);
-    const { endpoint } = served;
+    ({ sluice, sockets, uploads } = served);
+    const endpoint = sluice.endpoint.url;
     server.off("request", answerNotYet);
     server.on("request", served.requests);
     if (served.upgrades) server.on("upgrade", served.upgrades);
@@ -116,6 +117,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
     await uploads?.remove();
     await storage.close?.();
     keys?.close();
+    await sluice?.close();
     await trail?.close();
   }
 }
@@ -166,8 +168,7 @@ function nameIn(host: string): string {
 
 /** What answers requests and, where it is wanted, WebSockets. */
 interface Handlers {
-  /** The endpoint in its one spelling. */
-  readonly endpoint: string;
+  readonly sluice: Sluice;
   readonly requests: RequestListener;
   readonly sockets?: WebSocketHandler;
   readonly upgrades?: UpgradeListener;
@@ -218,7 +219,7 @@ async function createHandlers(
   const { url } = sluice.endpoint;
   const sockets = ws ? createSockets(create, url, { isToken, anonymous }) : undefined;
   return {
-    endpoint: url,
+    sluice,
     requests: toNodeHandler(handler, {
       ...(isToken && { authenticate: createAuthenticate(isToken, refusals) }),
     }),

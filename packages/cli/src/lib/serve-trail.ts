@@ -53,10 +53,12 @@ export function auditOf(trail: AuditFile | undefined): NonNullable<SluiceOptions
   };
 }
 
-function logTransfer({ action, outcome, reason, uri, bytes, durationMs }: AuditRecord): void {
+function logTransfer(record: AuditRecord): void {
+  const { action, outcome, reason, uri, bytes, durationMs, count } = record;
   if (outcome === "begun") return;
   const what = uri === undefined ? action : `${action} ${printable(uri)}`;
   const how = reason === undefined ? outcome : `${outcome} (${reason})`;
+  const times = count === undefined ? "" : `, ${count} more`;
   const size = outcome === "issued" || bytes === 0 ? "" : `, ${formatBytes(bytes)}`;
-  note(`${what}: ${how}${size} in ${formatDuration(durationMs)}`);
+  note(`${what}: ${how}${times}${size} in ${formatDuration(durationMs)}`);
 }

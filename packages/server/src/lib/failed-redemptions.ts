@@ -2,8 +2,10 @@ import { SluiceError } from "@sluice/core";
 import { addressShare } from "./address-share.ts";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 
-/** Counts requests with URLs that give nothing, by the address that they come from. */
+/** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
 export interface FailedRedemptions {
+  /** Counts one. Resolves with `throttled`, to be told to the client, when there were too many. Never rejects. */
+  count(address: string | undefined): Promise<SluiceError | undefined>;
   /**
    * What to tell a client for an error: `throttled` in place of what is answered 404 when there was too much of that from its
    * address, else the error itself. Never rejects.
@@ -11,29 +13,33 @@ export interface FailedRedemptions {
   judge(error: unknown, address: string | undefined): Promise<unknown>;
 }
 
-/** Makes the count of one server. What is no limiter is a `TypeError`. */
+/** Makes the count of one server: with false, none. What is no limiter is a `TypeError`. */
 export function createFailedRedemptions(
   limiter: RateLimiter | false = createMemoryLimiter(),
   onError: (error: unknown) => void,
 ): FailedRedemptions {
   if (limiter !== false && typeof limiter.consume !== "function")
-    throw new TypeError("createSluice: limits.failedRedemptions must have consume(key, points)");
+    throw new TypeError("sluice: a limiter of failed redemptions must have consume(key, points)");
   let isAway = false;
+
+  async function count(address: string | undefined): Promise<SluiceError | undefined> {
+    const share = addressShare(address);
+    if (limiter === false || share === undefined) return undefined;
+    try {
+      await consumeAt(limiter, share, 1);
+      isAway = false;
+    } catch (limit) {
+      if (SluiceError.is(limit) && limit.code === "throttled") return limit;
+      // said once: a request each would be what the limit is against
+      if (!isAway) onError(limit);
+      isAway = true;
+    }
+    return undefined;
+  }
+
   return {
-    async judge(error, address) {
-      const share = addressShare(address);
-      if (limiter === false || share === undefined || !isNotFound(error)) return error;
-      try {
-        await consumeAt(limiter, share, 1);
-        isAway = false;
-      } catch (limit) {
-        if (SluiceError.is(limit) && limit.code === "throttled") return limit;
-        // said once: a request each would be what the limit is against
-        if (!isAway) onError(limit);
-        isAway = true;
-      }
-      return error;
-    },
+    count,
+    judge: async (error, address) => (isNotFound(error) && (await count(address))) || error,
   };
 }
 

@@ -5,7 +5,7 @@ import {
   type VerifyBearerTokenOptions,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { problem, type Reply } from "@sluice/server";
+import { problem, problemOf, type FailedRedemptions, type Reply } from "@sluice/server";
 import type { Tickets } from "./tickets.ts";
 
 /** Who may connect. */
@@ -25,6 +25,8 @@ export interface AuthenticationOptions {
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly ticket: string | undefined;
+  /** Address of the client, where it is known. */
+  readonly address: string | undefined;
 }
 
 /** Somebody, nobody in particular, or a refusal. */
@@ -35,17 +37,34 @@ export type Authentication =
 /** Makes the check of credentials; a `TypeError` when nobody could ever connect. */
 export function createAuthenticate(
   { bearer, tickets, anonymous }: AuthenticationOptions,
-  { isLoopback, onError }: { isLoopback: boolean; onError: (error: unknown) => void },
+  {
+    isLoopback,
+    failures,
+    onError,
+  }: {
+    readonly isLoopback: boolean;
+    readonly failures: FailedRedemptions;
+    readonly onError: (error: unknown) => void;
+  },
 ): (credentials: Credentials) => Promise<Authentication> {
   const isOpen = anonymous ?? (isLoopback && !bearer && !tickets);
   if (!isOpen && !bearer && !tickets)
     throw new TypeError("createWebSocketHandler: pass bearer or tickets, or anonymous: true");
   const challenge: Reply = problem(401, { headers: ["WWW-Authenticate", challengeOf(bearer)] });
 
-  return async ({ authorization, ticket }) => {
+  async function redeem(ticket: string, address: string | undefined): Promise<Authentication> {
     try {
-      if (ticket !== undefined)
-        return tickets ? { authInfo: await tickets.take(ticket) } : { refusal: challenge };
+      if (tickets) return { authInfo: await tickets.take(ticket) };
+    } catch (error) {
+      if (!SluiceError.is(error) || error.code !== "unauthenticated") throw error;
+    }
+    const limit = await failures.count(address);
+    return { refusal: limit ? problemOf(limit) : challenge };
+  }
+
+  return async ({ authorization, ticket, address }) => {
+    try {
+      if (ticket !== undefined) return await redeem(ticket, address);
       if (authorization !== undefined && bearer)
         return { authInfo: await verifyBearerToken(authorization, bearer) };
       return isOpen ? { authInfo: undefined } : { refusal: challenge };

@@ -2,13 +2,16 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { principalTag, resourceTag } from "@sluice/core";
 import {
+  createFailedRedemptions,
   createOriginGate,
   problem,
   refuseFields,
   type OriginGateOptions,
   type PrincipalResolver,
+  type RateLimiter,
   type Reply,
 } from "@sluice/server";
+import { createClientAddress } from "@sluice/server/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import {
@@ -57,6 +60,14 @@ export interface WebSocketHandlerOptions
    * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
    */
   readonly binary?: BinaryOptions;
+  /**
+   * Tickets that were refused, keyed by the address of the client (IPv6 by its /64): one point each. Beyond the limit the
+   * answer is 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. Default: 20 a minute, in this
+   * process; `false` for no limit.
+   */
+  readonly failedTickets?: RateLimiter | false;
+  /** Number of trusted proxies in front, as of `toNodeHandler`. Default 0: the address is that of the socket. */
+  readonly proxyHops?: number;
   /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
   readonly pingIntervalMs?: number;
   /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
@@ -103,7 +114,9 @@ export function createWebSocketHandler(
   const endpoint = readEndpoint(options.url);
   const path = options.path ?? endpoint.path;
   const gate = createOriginGate(endpoint.httpUrl, options);
-  const authenticate = createAuthenticate(options, { ...endpoint, onError });
+  const failures = createFailedRedemptions(options.failedTickets, onError);
+  const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
+  const addressOf = createClientAddress(options.proxyHops ?? 0);
   const takePlace = createPlaces(options);
   const connections = createConnections(pingIntervalMs);
   const server = new WebSocketServer({
@@ -131,7 +144,7 @@ export function createWebSocketHandler(
   async function admit(request: IncomingMessage, place: Place): Promise<Authentication> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
-    const somebody = await authenticate({ authorization, ticket });
+    const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
     if (somebody.refusal) return somebody;
     const share = await shareOf(request, somebody.authInfo);
     return place.claim(share) ? somebody : { refusal: busy(429) };
