@@ -14,6 +14,7 @@ const sources = [
   "apps/demo-server/src/demo.ts",
   "apps/demo-server/src/server-process.ts",
   "e2e/bed/programs/download.ts",
+  "e2e/bed/programs/flood.ts",
   "e2e/bed/programs/move-binary.ts",
   "e2e/bed/programs/serve.ts",
   "e2e/bed/programs/serve-binary.ts",

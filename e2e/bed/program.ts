@@ -22,6 +22,7 @@ export async function startProgram<Hello>(
     | "serve-surveys"
     | "serve-uploads"
     | "download"
+    | "flood"
     | "move-binary",
   settings: object = {},
   env: NodeJS.ProcessEnv = {},

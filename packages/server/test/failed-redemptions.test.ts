@@ -28,12 +28,31 @@ test("an address that failed twenty times in a minute gets 429 with Retry-After,
   expect(new Set(await fail(house, undefined, 50))).toEqual(new Set([404]));
 });
 
+test("an answer beyond the limit takes its time, and none when the client goes away", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const house = createHouse();
+  await fail(house, one);
+  let answered = 0;
+  const gone = new AbortController();
+  for (const signal of [undefined, gone.signal])
+    void house.redeem("forged", { address: one, signal }).then(() => (answered += 1));
+  await vi.advanceTimersByTimeAsync(99);
+  expect(answered).toBe(0);
+  gone.abort();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(answered).toBe(1);
+  await vi.advanceTimersByTimeAsync(101);
+  expect(answered).toBe(2);
+  expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
+});
+
 test("a URL that works is served to an address that is over the limit, and does not count", async () => {
   const house = createHouse();
   const { token } = house.seal("download", { handle: "a.bin", principal: alice });
   for (let n = 0; n < 30; n++)
     expect((await house.redeem(token, { method: "HEAD", headers, address: one })).status).toBe(200);
-  await fail(house, one, 40);
+  await fail(house, one, 22);
   expect(await bodyOf(await house.redeem(token, { headers, address: one }))).toBe("0123456789");
   // a client whose access token or URL is over is told so, and asks anew
   expect((await house.redeem(token, { address: one })).status).toBe(401);
@@ -110,7 +129,7 @@ describe("the default limiter", () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     onTestFinished(() => void vi.useRealTimers());
     const house = createHouse();
-    await fail(house, one, 25);
+    await fail(house, one, 21);
     vi.setSystemTime(Date.now() + 60_000);
     expect(await fail(house, one, 1)).toEqual([404]);
   });

@@ -8,6 +8,7 @@ import { auditPathOf } from "./audit-place.ts";
 import { createAuditRoom } from "./audit-room.ts";
 import { isFull } from "./disk-reserve.ts";
 import { followRotation, openChain } from "./open-chain.ts";
+import { syncFolder } from "./plain-file.ts";
 
 /** Options of {@link createAuditFile}: the file by its path, or a server by its name. */
 export type AuditFileOptions = (
@@ -85,6 +86,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
   let queue: Waiting[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
+  let woken: (() => void) | undefined;
 
   async function write(batch: readonly Waiting[]): Promise<void> {
     chain = await followRotation(path, chain);
@@ -101,7 +103,8 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     await noteHead(path, { kept: chain.head, announced: head }, noting);
     try {
       await chain.file.appendFile(bytes);
-      if (sync === "always") await chain.file.datasync();
+      // together, for the disk takes as long for both as for one
+      if (noting.sync) await Promise.all([syncFolder(path), chain.file.datasync()]);
     } catch (error) {
       // whatever part of it arrived must not stand between this line and the next
       await chain.file.truncate(chain.size).catch(() => {});
@@ -123,6 +126,20 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     }
   }
 
+  /** Waits a moment for the next record, not to hold it back with a note that it would replace. */
+  function nextRecord(): Promise<void> {
+    if (queue.length > 0 || closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(wake, idleMs);
+      function wake(): void {
+        clearTimeout(timer);
+        woken = undefined;
+        resolve();
+      }
+      woken = wake;
+    });
+  }
+
   async function drain(): Promise<void> {
     while (queue.length > 0) {
       const batch = queue;
@@ -131,8 +148,11 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
         await writeWithin(batch);
         for (const { resolve } of batch) resolve();
         await room.refill();
+        await nextRecord();
         // the next batch notes it with its own announcement
-        if (queue.length === 0) await noteHead(path, { kept: chain.head }, noting);
+        if (queue.length > 0) continue;
+        await noteHead(path, { kept: chain.head }, noting);
+        if (noting.sync) await syncFolder(path);
       } catch (cause) {
         const error = new SluiceError("unavailable", `audit: ${path} takes no records`, { cause });
         for (const { reject } of batch) reject(error);
@@ -150,11 +170,13 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
         if (queue.length >= maxWaiting)
           return reject(new SluiceError("unavailable", `audit: ${path} is too slow`));
         queue.push({ record, resolve, reject });
+        woken?.();
         running ??= drain();
       }),
     async close() {
       if (closed) return running;
       closed = true;
+      woken?.();
       await running;
       await Promise.all([chain.file.close(), room.close()]);
     },
@@ -174,3 +196,5 @@ interface Waiting {
 }
 
 const maxWaiting = 10_000;
+/** A chain is idle when no record came for so long. */
+const idleMs = 20;

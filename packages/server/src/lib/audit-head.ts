@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import { formatHead, parseHead, type ChainHead } from "./audit-chain.ts";
-import { openPlain, syncFolder } from "./plain-file.ts";
+import { openPlain } from "./plain-file.ts";
 
 /** Where a chain stands, as it is noted beside its file. */
 export interface NotedHead {
@@ -49,8 +49,8 @@ async function readNote(path: string): Promise<string> {
 }
 
 /**
- * Replaces the note at once: readers see the one before or this one, whole. With `sync` a power cut leaves it, too. Rejects
- * with what the system says, having written nothing through a link.
+ * Replaces the note at once: readers see the one before or this one, whole. With `sync` what it says is on the disk; its
+ * name is when its folder is synchronised, too. Rejects with what the system says, having written nothing through a link.
  */
 export async function noteHead(
   path: string,
@@ -70,7 +70,6 @@ export async function noteHead(
     await file.close();
   }
   await rename(temporary, headPathOf(path));
-  if (sync) await syncFolder(path);
 }
 
 async function openNew(path: string): ReturnType<typeof openPlain> {

@@ -1,16 +1,20 @@
 import { SluiceError } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/storage";
 import { addressShare } from "./address-share.ts";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 
 /** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
 export interface FailedRedemptions {
-  /** Counts one. Resolves with `throttled`, to be told to the client, when there were too many. Never rejects. */
-  count(address: string | undefined): Promise<SluiceError | undefined>;
+  /**
+   * Counts one. Resolves with `throttled`, to be told to the client, when there were too many: 100 to 200 ms later, or when
+   * `signal` aborts. Never rejects.
+   */
+  count(address: string | undefined, signal?: AbortSignal): Promise<SluiceError | undefined>;
   /**
    * What to tell a client for an error: `throttled` in place of what is answered 404 when there was too much of that from its
    * address, else the error itself. Never rejects.
    */
-  judge(error: unknown, address: string | undefined): Promise<unknown>;
+  judge(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
 }
 
 /** Makes the count of one server: with false, none. What is no limiter is a `TypeError`. */
@@ -22,24 +26,29 @@ export function createFailedRedemptions(
     throw new TypeError("sluice: a limiter of failed redemptions must have consume(key, points)");
   let isAway = false;
 
-  async function count(address: string | undefined): Promise<SluiceError | undefined> {
+  const count: FailedRedemptions["count"] = async (address, signal) => {
     const share = addressShare(address);
     if (limiter === false || share === undefined) return undefined;
     try {
       await consumeAt(limiter, share, 1);
       isAway = false;
     } catch (limit) {
-      if (SluiceError.is(limit) && limit.code === "throttled") return limit;
+      if (SluiceError.is(limit) && limit.code === "throttled") {
+        // not all at once: what comes together would come together again
+        await sleep(systemClock, refusedMs * (1 + Math.random()), signal).catch(() => {});
+        return limit;
+      }
       // said once: a request each would be what the limit is against
       if (!isAway) onError(limit);
       isAway = true;
     }
     return undefined;
-  }
+  };
 
   return {
     count,
-    judge: async (error, address) => (isNotFound(error) && (await count(address))) || error,
+    judge: async (error, address, signal) =>
+      (isNotFound(error) && (await count(address, signal))) || error,
   };
 }
 
@@ -55,6 +64,8 @@ function isNotFound(error: unknown): boolean {
   return SluiceError.is(error) && notFound.has(error.code);
 }
 
+/** What a connection waits at least for an answer beyond the limit: meanwhile others are served, and it asks for nothing else. */
+const refusedMs = 100;
 const windowMs = 60_000;
 const mostFailures = 20;
 const mostAddresses = 10_000;

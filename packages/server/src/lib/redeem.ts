@@ -221,7 +221,7 @@ async function refuse(
   const outcome = outcomeOf(error);
   entry.end(outcome, { reason: reasonOf(error) });
   if (outcome === "failed") parts.onError(error);
-  const told = await parts.failures.judge(error, address);
+  const told = await parts.failures.judge(error, address, request.signal);
   return problemOf(told, parts.options.resourceMetadataUrl);
 }
 

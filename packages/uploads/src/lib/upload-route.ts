@@ -87,7 +87,7 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
         await entry?.conclude("complete", { bytes: received });
         return reply;
       } catch (error) {
-        const told = isHeld ? error : await host.failures.judge(error, address);
+        const told = isHeld ? error : await host.failures.judge(error, address, request.signal);
         return refuse(error, { told, entry, slot, isHeld, received, request });
       }
     };

@@ -28,7 +28,7 @@ export function createPageRoutes(options: PageRouteOptions): Routes {
   function judge(request: PlainRequest, error: unknown): Promise<unknown> {
     const { address, authInfo } = request;
     const caller = { header: (name: string) => request.header(name), address, authInfo };
-    return options.host.failures.judge(error, options.host.addressOf(caller));
+    return options.host.failures.judge(error, options.host.addressOf(caller), request.signal);
   }
 
   async function show(request: PlainRequest, token: string): Promise<Reply> {
