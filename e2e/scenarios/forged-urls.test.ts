@@ -72,7 +72,8 @@ function read(url: string): Promise<string> {
 /** Reads so often, or until `stop`, one time after the other. Gives what each took, in milliseconds. */
 async function work(url: string, most: number, stop?: AbortSignal): Promise<number[]> {
   const times: number[] = [];
-  while (times.length < most && stop?.aborted !== true) {
+  const isOver = (): boolean => stop?.aborted === true;
+  while (times.length < most && !isOver()) {
     const from = performance.now();
     expect(await read(url)).toMatch(/^200 [^]*"result"/);
     times.push(performance.now() - from);

@@ -33,7 +33,7 @@ function ask(n: number): Promise<number> {
   });
 }
 
-process.once("message", () => {
+async function flood(): Promise<void> {
   let next = 0;
   const work = async (): Promise<void> => {
     while (next < count) {
@@ -41,10 +41,11 @@ process.once("message", () => {
       statuses[status] = (statuses[status] ?? 0) + 1;
     }
   };
-  void Promise.all(Array.from({ length: connections }, work)).then(() => {
-    agent.destroy();
-    process.send!(statuses);
-  });
-});
+  await Promise.all(Array.from({ length: connections }, work));
+  agent.destroy();
+  process.send!(statuses);
+}
+
+process.once("message", () => void flood());
 process.on("disconnect", () => process.exit(0));
 process.send!("ready");

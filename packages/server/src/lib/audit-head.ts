@@ -18,7 +18,7 @@ export type FoundHead =
   | { readonly noted?: never; readonly trouble: HeadTrouble };
 
 /** Ends a sentence that begins with the name of the file. */
-export type HeadTrouble = "is not there" | "is empty" | "holds no head" | "is no regular file";
+type HeadTrouble = "is not there" | "is empty" | "holds no head" | "is no regular file";
 
 /** Looks for the note beside a file. Rejects for what the system does not let it read. */
 export async function readHead(path: string): Promise<FoundHead> {
