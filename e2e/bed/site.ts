@@ -103,13 +103,17 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
   const url = `${origin}/mcp`;
 
   const files = createFsBackend({ root, racyMs: 0 });
+  const storage = (await options.storage?.(files)) ?? files;
+  const own = typeof options.sluice === "function" ? options.sluice() : options.sluice;
   const sluice = createSluice({
-    storage: (await options.storage?.(files)) ?? files,
+    storage,
     baseUri,
     endpoint: url,
     keys: [generateKey()],
     ...(options.accounts && { principal: principalOf }),
-    ...(typeof options.sluice === "function" ? options.sluice() : options.sluice),
+    ...own,
+    // all come from one address, and tests are about why each of them is refused
+    limits: { failedRedemptions: false, ...own?.limits },
   });
   const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
   const uploads =

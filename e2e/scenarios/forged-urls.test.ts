@@ -89,6 +89,9 @@ function spread(times: readonly number[]): string {
   return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms (${times.length} reads)`;
 }
 
+/** Rounds of quiet and flood in turn, so that what else the machine does is the same for both. */
+const rounds = process.env["SLUICE_DEEP"] ? 10 : 1;
+
 test("made-up download and upload URLs cost the disk next to nothing, and another client reads on meanwhile", async () => {
   const server = await startServe();
   await work(server.url, 50);
@@ -98,21 +101,21 @@ test("made-up download and upload URLs cost the disk next to nothing, and anothe
     ["uploads", "POST"],
   ] as const) {
     const prefix = `${server.url}/${name}/`;
-    const settings: FloodSettings = { prefix, method, count: forged, connections };
+    const settings: FloodSettings = { prefix, method, count: forged / rounds, connections };
     await using flood = await startProgram<string>("flood", settings);
-    const before = await work(server.url, Math.max(30, forged / 200));
-    const over = new AbortController();
-    const flooded = flood.ask<Record<string, number>>("begin").finally(() => over.abort());
-    const from = performance.now();
-    const during = await work(server.url, Infinity, over.signal);
-    const statuses = await flooded;
-    const seconds = (performance.now() - from) / 1_000;
-    honest += before.length + during.length;
-    const { 404: unknown = 0, 429: limited = 0 } = statuses;
-    expect(unknown + limited).toBe(forged);
+    const quiet: number[] = [];
+    const flooded: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      quiet.push(...(await work(server.url, 30 + forged / 2_000)));
+      const over = new AbortController();
+      const answered = flood.ask<Record<string, number>>("begin").finally(() => over.abort());
+      flooded.push(...(await work(server.url, Infinity, over.signal)));
+      const { 404: unknown = 0, 429: limited = 0 } = await answered;
+      expect(unknown + limited).toBe(settings.count);
+    }
+    honest += quiet.length + flooded.length;
     console.log(
-      `${name}: ${forged} forged in ${seconds.toFixed(1)} s over ${connections} connections (${JSON.stringify(statuses)}); ` +
-        `another client before: ${spread(before)}; during: ${spread(during)}`,
+      `${name}: ${forged} forged over ${connections} connections; another client, without: ${spread(quiet)}; with: ${spread(flooded)}`,
     );
   }
   await server.end();

@@ -1,6 +1,6 @@
 /**
- * A client that asks for URLs that it made up, as fast as it is answered. Started with its settings as JSON; at the
- * message `begin` it goes to work, and then tells its parent how often each status came.
+ * A client that asks for URLs that it made up, as fast as it is answered. Started with its settings as JSON; at each
+ * message it goes to work, and then tells its parent how often each status came.
  */
 import { Agent, request } from "node:http";
 
@@ -16,7 +16,6 @@ export interface FloodSettings {
 const settings = JSON.parse(process.argv[2]!) as FloodSettings;
 const { prefix, method, count, connections } = settings;
 const agent = new Agent({ keepAlive: true, maxSockets: connections });
-const statuses: Record<string, number> = {};
 
 function ask(n: number): Promise<number> {
   const token = `${n}`.padStart(8, "0").padEnd(200, "Ab_9");
@@ -34,6 +33,7 @@ function ask(n: number): Promise<number> {
 }
 
 async function flood(): Promise<void> {
+  const statuses: Record<string, number> = {};
   let next = 0;
   const work = async (): Promise<void> => {
     while (next < count) {
@@ -42,10 +42,11 @@ async function flood(): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: connections }, work));
+  // what the server closes meanwhile is not used again
   agent.destroy();
   process.send!(statuses);
 }
 
-process.once("message", () => void flood());
+process.on("message", () => void flood());
 process.on("disconnect", () => process.exit(0));
 process.send!("ready");
