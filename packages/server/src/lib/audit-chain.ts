@@ -69,7 +69,7 @@ export const openedEvent = { event: "opened" } as const;
 /** Content of a line before which lines may have been cut off: the head of the last one was not noted. */
 export const unnotedEvent = { event: "unnoted" } as const;
 
-/** A head as text: `12:ab…`, for a place where who writes the file cannot write. */
+/** A head as text: `12:ab…`, for a place where the writer of the file cannot write. */
 export function formatHead({ seq, hash }: ChainHead): string {
   return `${seq}:${hash}`;
 }
