@@ -73,13 +73,15 @@ async function issueAll({ sluice, tickets }: House, name: string): Promise<void>
   expect(opened.status).toBe(200);
   const { ticket } = await tickets.issue(authInfoOf(name));
   expect((await tickets.take(ticket)).token).toBe(name);
-  const question = { mode: "binary", message: "Which?", requestedSchema: {} } as never;
+  const terms = { mode: "binary", message: "Which?", requestedSchema: {}, uploadEndpoints: {} };
+  const question = terms as never;
   const expiresAt = Date.now() + 60_000;
   const pageId = "p".repeat(20) + randomUUID().slice(0, 12).replaceAll("-", "x");
   const pages = createUploadPages(sluice.host);
   const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
   const page = await pages.open(url.slice(url.lastIndexOf("/") + 1));
-  await pages.answer(page, { action: "decline" });
+  if (page.phase !== "open") throw new Error(`the page is ${page.phase}`);
+  await pages.answer(page, { answerId: randomUUID(), action: "decline" });
   const states = createQuestionStates(sluice.host);
   const context = { principal: identity.principal, message: "Which?", fields: {}, owner } as const;
   await states.open(states.seal({ expiresAt, uploadIds: {} }, context), context);

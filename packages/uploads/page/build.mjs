@@ -11,11 +11,12 @@ export async function bundle() {
   const built = await build({
     configFile: false,
     logLevel: "silent",
+    resolve: { conditions: ["@sluice/source", "module", "browser"] },
     build: {
       write: false,
       minify: true,
       target: "es2022",
-      lib: { entry: here("main.ts"), formats: ["es"], fileName: "page" },
+      lib: { entry: here("main.ts"), formats: ["iife"], name: "page", fileName: "page" },
     },
   });
   const [{ output }] = [built].flat();

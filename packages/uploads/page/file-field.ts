@@ -1,8 +1,7 @@
 import { announce, byId, tell } from "./elements.ts";
-import { createFileRow, type FileRow } from "./file-row.ts";
+import { createFieldFiles, type FieldFilesOptions, type Item } from "./field-files.ts";
 import type { Receipt } from "./transfer.ts";
-import { startUpload, type Turns, type Upload } from "./upload.ts";
-import { findingOf, type Terms } from "./words.ts";
+import type { Terms } from "./words.ts";
 
 /** A field that takes files. */
 export interface FileField {
@@ -14,6 +13,14 @@ export interface FileField {
   focus(): void;
   /** What its part of the answer is; `undefined` when there is none. */
   value(): AnsweredFile | readonly AnsweredFile[] | undefined;
+  /** Asks the server what is there and shows that. Rejects with `Interrupted` when it cannot say. */
+  sync(): Promise<void>;
+  /** Resolves when every file that was picked is listed. */
+  listed(): Promise<void>;
+  /** Something that another page began, or has under way, is not complete. */
+  isWaiting(): boolean;
+  /** Tries again at once what waits to be tried again. */
+  wake(): void;
   /** Waits until the server has nothing of a file that was removed, else it would not take the answer; false when that fails. */
   settle(): Promise<boolean>;
   /** Ends everything that is under way. */
@@ -24,14 +31,11 @@ interface AnsweredFile extends Receipt {
   readonly uploadId: string;
 }
 
-interface Item {
-  readonly row: FileRow;
-  /** Absent for a file that is not sent. */
-  readonly upload?: Upload;
-}
-
 /** Brings the section of a field to life. */
-export function createFileField(section: HTMLElement, turns: Turns): FileField {
+export function createFileField(
+  section: HTMLElement,
+  { turns, onTrouble }: Pick<FieldFilesOptions, "turns" | "onTrouble">,
+): FileField {
   const { id = "", name = "", title = "", url = "", uploadId = "" } = section.dataset;
   const {
     accept = "[]",
@@ -50,11 +54,11 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
   };
   const input = byId(id) as HTMLInputElement;
   const error = byId(`${id}-error`);
-  const list = section.querySelector("ul")!;
-  const items: Item[] = [];
-  /** Files that are being taken back: until then the server counts them. */
-  const removed = new Set<Upload>();
-  let removals: Promise<unknown> = Promise.resolve();
+  /** Resolves when it was seen what is there: a file that is picked before may be one of those. */
+  let isSeen: () => void;
+  const seen = new Promise<void>((resolve) => (isSeen = resolve));
+  /** Choices are looked at one after the other. */
+  let takes: Promise<void> = Promise.resolve();
 
   function complain(text: string | undefined): void {
     tell(error, text);
@@ -63,65 +67,52 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
     else input.setAttribute("aria-invalid", "true");
   }
 
-  function add(file: File): void {
-    const finding = findingOf(file, terms);
-    let upload: Upload | undefined;
-    const row = createFileRow(file, terms, {
-      finding,
-      toggle: () => {
-        const phase = upload?.state.phase;
-        if (phase === "waiting" || phase === "sending") upload?.pause();
-        else upload?.resume();
-      },
-      remove: () => removeItem(item, true),
-    });
-    list.append(row.element);
-    if (finding === undefined)
-      upload = startUpload(file, url, {
-        turns,
-        after: removals,
-        onChange: (changed) => row.show(changed),
-      });
-    const item: Item = upload ? { row, upload } : { row };
-    items.push(item);
-  }
-
-  function removeItem(item: Item, moveFocus: boolean): void {
-    const at = items.indexOf(item);
-    if (at < 0) return;
-    items.splice(at, 1);
-    dismiss(item);
-    complain(undefined);
-    if (!moveFocus) return;
-    announce("Removed.");
-    const next = items[at] ?? items[at - 1];
-    if (next) next.row.focus();
-    else input.focus();
-  }
+  const list = createFieldFiles({
+    element: section.querySelector("ul")!,
+    terms,
+    url,
+    uploadId,
+    turns,
+    onTrouble,
+    onRemoved(next) {
+      complain(undefined);
+      announce("Removed.");
+      if (next) next.row.focus();
+      else input.focus();
+    },
+  });
+  const { items } = list;
 
   function take(files: readonly File[]): void {
     complain(undefined);
     if (files.length === 0) return;
+    takes = takes.then(() => takeNow(files));
+  }
+
+  async function takeNow(files: readonly File[]): Promise<void> {
+    await seen;
+    const known: string[] = [];
+    const fresh: File[] = [];
+    for (const file of files) {
+      if (await list.has(file)) known.push(file.name);
+      else if (!(await list.takeUp(file))) fresh.push(file);
+    }
+    const complaints: string[] = [];
+    if (known.length > 0) complaints.push(alreadyThere(known));
     // a field for one file: another choice replaces the first
-    if (terms.maxFiles === 1) for (const item of items.splice(0)) dismiss(item);
-    else for (const item of items.filter(({ upload }) => !upload)) removeItem(item, false);
+    if (terms.maxFiles > 1) list.clear("unsent");
+    else if (fresh.length > 0) list.clear("all");
     const room = terms.maxFiles - items.length;
-    for (const file of files.slice(0, room)) add(file);
-    if (files.length <= room) return;
-    const most = terms.maxFiles === 1 ? "One file" : `At most ${terms.maxFiles} files`;
-    complain(`${most} can be sent here; ${files.length - room} more were left out.`);
+    for (const file of fresh.slice(0, room)) list.add(file);
+    if (fresh.length > room) {
+      const most = terms.maxFiles === 1 ? "One file" : `At most ${terms.maxFiles} files`;
+      complaints.push(
+        `${most} can be sent here; ${fresh.length - room} more were left out. To send another one, remove one first.`,
+      );
+    }
+    if (complaints.length === 0) return;
+    complain(complaints.join(" "));
     announce(error.textContent);
-  }
-
-  function dismiss({ upload, row }: Item): void {
-    row.element.remove();
-    if (!upload) return;
-    removed.add(upload);
-    removals = Promise.all([removals, takeBack(upload)]);
-  }
-
-  async function takeBack(upload: Upload): Promise<void> {
-    if (await upload.remove()) removed.delete(upload);
   }
 
   input.addEventListener("change", () => {
@@ -134,8 +125,19 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
 
   return {
     name,
+    async sync() {
+      await list.sync();
+      isSeen();
+    },
+    listed: () => takes,
+    isWaiting: () => list.isWaiting(),
+    wake() {
+      for (const { upload } of items) if (upload?.state.phase === "retrying") upload.resume();
+    },
     isBusy: () =>
-      items.some(({ upload }) => upload && !["done", "failed"].includes(upload.state.phase)),
+      items.some(
+        ({ upload }) => upload && !["done", "failed", "left"].includes(upload.state.phase),
+      ),
     check() {
       const finding = findingIn(items, required === "true");
       complain(finding);
@@ -149,11 +151,7 @@ export function createFileField(section: HTMLElement, turns: Turns): FileField {
       if (receipts.length === 0) return undefined;
       return multiple === "true" ? receipts : receipts[0];
     },
-    async settle() {
-      await removals;
-      await Promise.all([...removed].map(takeBack));
-      return removed.size === 0;
-    },
+    settle: () => list.settle(),
     stop() {
       for (const { upload } of items) if (upload?.state.phase !== "done") upload?.pause();
     },
@@ -164,11 +162,18 @@ function isUnfinished({ upload }: Item): boolean {
   return upload?.state.phase !== "done";
 }
 
+function alreadyThere(names: readonly string[]): string {
+  const which = names.length === 1 ? `${names[0]} is` : `${names.length} of these files are`;
+  return `${which} here already and not sent again. To send another version, remove the first one.`;
+}
+
 function findingIn(items: readonly Item[], isRequired: boolean): string | undefined {
   const phases = items.map(({ upload }) => upload?.state.phase ?? "refused");
   if (phases.includes("paused")) return "A file is paused. Resume or remove it first.";
   if (phases.includes("failed") || phases.includes("refused"))
     return "A file could not be sent. Remove it, or try again.";
+  if (phases.includes("left"))
+    return "A file is not complete. Choose the same file again to go on with it, or remove it.";
   if (phases.some((phase) => phase !== "done"))
     return "Files are still being sent. Wait until they are there, or remove them.";
   if (isRequired && items.length === 0) return "Choose a file first.";

@@ -1,5 +1,6 @@
 import { announce, make, tell } from "./elements.ts";
 import { sizeText } from "../src/lib/page/size-text.ts";
+import type { Source } from "./transfer.ts";
 import type { Upload } from "./upload.ts";
 import { failureText, stateText, type Terms } from "./words.ts";
 
@@ -14,9 +15,15 @@ let rows = 0;
 
 /** Makes the row of a file. `finding` is why it is not sent at all. */
 export function createFileRow(
-  file: File,
+  file: Pick<Source, "name" | "size">,
   terms: Terms,
-  act: { finding: string | undefined; toggle: () => void; remove: () => void },
+  act: {
+    finding?: string | undefined;
+    /** The server had it before this page. */
+    isFound?: boolean;
+    toggle: () => void;
+    remove: () => void;
+  },
 ): FileRow {
   const id = `file-${++rows}`;
   const name = make("bdi", {}, file.name);
@@ -50,7 +57,8 @@ export function createFileRow(
     if (text !== undefined) toggle.setAttribute("aria-label", `${text}: ${file.name}`);
   }
 
-  let phase = "";
+  // the first word on what was found there is said for all of them together
+  let phase = act.isFound ? "found" : "";
   if (act.finding !== undefined) {
     element.dataset["phase"] = "refused";
     progress.hidden = true;
@@ -76,7 +84,7 @@ export function createFileRow(
       label(labels[state.phase]);
       // a button that goes away must not take the focus along
       if (isFocused && toggle.hidden) remove.focus();
-      const news = newsOf(state.phase, before);
+      const news = before === "found" ? undefined : newsOf(state.phase, before);
       if (news !== undefined) announce(`${file.name}: ${news}`);
       if (state.phase === "failed") announce(`${file.name}: ${error.textContent}`);
     },
@@ -98,6 +106,8 @@ function newsOf(phase: string, before: string): string | undefined {
       return "sent";
     case "paused":
       return "paused";
+    case "left":
+      return "goes on in another tab or window";
     case "retrying":
       return "the connection was lost; it goes on by itself";
     case "sending":

@@ -93,3 +93,24 @@ function jsonOf(text: string): unknown {
     return undefined;
   }
 }
+
+/** Asks for something that is never kept: another tab that waits for the same does not keep this one waiting. */
+export async function get(
+  url: string,
+  signal: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const late = AbortSignal.any([signal, AbortSignal.timeout(silenceMs)]);
+  try {
+    const answer = await fetch(url, { cache: "no-store", headers, signal: late });
+    const text = await answer.text();
+    return {
+      status: answer.status,
+      json: jsonOf(text),
+      header: (name) => answer.headers.get(name) ?? undefined,
+    };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Interrupted("The connection was lost.");
+  }
+}

@@ -1,11 +1,13 @@
-import { byId, make } from "./elements.ts";
+import { announce, byId } from "./elements.ts";
+import { showEnding, timeOver, watchEnding } from "./ending.ts";
 import { createFileField } from "./file-field.ts";
-import { type Answer, send } from "./http.ts";
+import { answerPage, askPage, type PageStatus } from "./page-status.ts";
 import { createTurns } from "./upload.ts";
 import { createValueField } from "./value-field.ts";
 
-const question = document.querySelector<HTMLFormElement>("#question");
-if (question) start(question);
+/** How often it is asked what another page has under way. */
+const lookEveryMs = 4_000;
+const lookAgainMs = 3_000;
 
 function start(form: HTMLFormElement): void {
   const expiresAt = Number(form.dataset["expiresAt"]);
@@ -16,7 +18,7 @@ function start(form: HTMLFormElement): void {
   const sections = [...form.querySelectorAll<HTMLElement>("section[data-kind]")];
   const files = sections
     .filter(({ dataset }) => dataset["kind"] === "files")
-    .map((section) => createFileField(section, turns));
+    .map((section) => createFileField(section, { turns, onTrouble: () => void look() }));
   const values = sections
     .filter(({ dataset }) => dataset["kind"] === "value")
     .map(createValueField);
@@ -25,31 +27,95 @@ function start(form: HTMLFormElement): void {
   );
 
   let isOver = false;
+  let isExpired = false;
   let isSending = false;
+  let looking: Promise<boolean> | undefined;
+  let nextLook: ReturnType<typeof setTimeout> | undefined;
+  /** Ids of the answers that were tried, by what they say: a lost reply is asked for with the same one. */
+  const answerIds = new Map<string, string>();
 
   function warn(text: string | undefined): void {
     banner.hidden = text === undefined;
     banner.textContent = text ?? "";
   }
 
-  async function answer(body: object, ending: Ending): Promise<void> {
-    if (isSending) return;
+  /** Asks the server what became of the page and what its slots have, and shows it; false when it cannot say. */
+  function look(): Promise<boolean> {
+    looking ??= lookNow().finally(() => (looking = undefined));
+    return looking;
+  }
+
+  async function lookNow(): Promise<boolean> {
+    clearTimeout(nextLook);
+    if (isOver) return true;
+    const wasOutOfReach = banner.textContent === outOfReach;
+    try {
+      const status = await askPage();
+      if (status.phase === "expired") expire();
+      else if (status.phase !== "open") end(status);
+      else await Promise.all(files.map((field) => field.sync()));
+      if (wasOutOfReach) warn(undefined);
+      const isWaiting = !isOver && files.some((field) => field.isWaiting());
+      if (isWaiting) nextLook = setTimeout(() => void look(), lookEveryMs);
+      return true;
+    } catch {
+      if (banner.hidden) warn(outOfReach);
+      nextLook = setTimeout(() => void look(), lookAgainMs);
+      return false;
+    }
+  }
+
+  /** The question has its answer, of this page or of another one. */
+  function end(status: PageStatus): void {
+    if (isOver) return;
+    isOver = true;
+    for (const field of files) field.stop();
+    const isOwn = [...answerIds.values()].includes(status.answerId ?? "");
+    showEnding(form, status, isOwn);
+  }
+
+  function expire(): void {
+    if (isOver) return;
+    isExpired = true;
+    for (const field of files) field.stop();
+    warn(timeOver);
+  }
+
+  async function answer(body: object): Promise<void> {
+    if (isSending || isOver) return;
     isSending = true;
     done.setAttribute("aria-disabled", "true");
     warn(undefined);
-    const settled = await Promise.all(files.map((field) => field.settle()));
-    const failure = settled.every(Boolean) ? await deliver(body) : notTakenBack;
+    const failure = await deliver(body);
     isSending = false;
     done.removeAttribute("aria-disabled");
-    if (failure !== undefined) return warn(failure);
-    isOver = true;
-    for (const field of files) field.stop();
-    finish(form, ending);
+    if (!isOver) warn(failure);
+  }
+
+  /** Gives the answer to the server; says what went wrong and what to do. */
+  async function deliver(body: object): Promise<string | undefined> {
+    const settled = await Promise.all(files.map((field) => field.settle()));
+    if (!settled.every(Boolean)) return notTakenBack;
+    const said = JSON.stringify(body);
+    const answerId = answerIds.get(said) ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+    answerIds.set(said, answerId);
+    const refusal = await answerPage({ answerId, ...body });
+    const isKnown = await look();
+    // what became of the page counts more than what was said of one try
+    if (isOver) return undefined;
+    if (isExpired) return timeOver;
+    if (!isKnown) return refusal ?? outOfReach;
+    return refusal ?? "The server did not take the answer. Press the button again.";
   }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    void accept();
+  });
+
+  async function accept(): Promise<void> {
     warn(undefined);
+    await Promise.all(files.map((field) => field.listed()));
     const wrong = inOrder.filter((field) => field.check() !== undefined);
     if (wrong.length > 0) {
       warn(
@@ -65,9 +131,10 @@ function start(form: HTMLFormElement): void {
         return value === undefined ? [] : [[field.name, value]];
       }),
     );
-    void answer({ action: "accept", content }, endings.sent);
-  });
-  decline.addEventListener("click", () => void answer({ action: "decline" }, endings.declined));
+    await answer({ action: "accept", content });
+  }
+
+  decline.addEventListener("click", () => void answer({ action: "decline" }));
 
   // a file that misses its field must not take the page away
   for (const type of ["dragover", "drop"])
@@ -76,11 +143,22 @@ function start(form: HTMLFormElement): void {
     if (!isOver && files.some((field) => field.isBusy())) event.preventDefault();
   });
 
-  watchExpiry(expiresAt, () => {
-    if (isOver) return;
-    for (const field of files) field.stop();
-    warn("This link has expired. Go back to where you got it and ask for a new one.");
-  });
+  // what happened while this page was asleep, hidden or out of reach
+  const wake = (): void => {
+    if (document.visibilityState !== "visible") return;
+    for (const field of files) field.wake();
+    void look();
+  };
+  for (const type of ["online", "focus", "pageshow"]) addEventListener(type, wake);
+  for (const type of ["visibilitychange", "resume"]) document.addEventListener(type, wake);
+
+  watchExpiry(expiresAt, expire);
+  void (async () => {
+    await look();
+    const count = form.querySelectorAll("li.file").length;
+    if (count > 0)
+      announce(count === 1 ? "One file is here already." : `${count} files are here already.`);
+  })();
 }
 
 /** Says when the link ends, and when it has. */
@@ -90,49 +168,12 @@ function watchExpiry(expiresAt: number, expired: () => void): void {
   setTimeout(expired, Math.max(0, expiresAt - Date.now()));
 }
 
-/** Gives the answer to the server; says what went wrong. */
-async function deliver(body: object): Promise<string | undefined> {
-  let answer: Answer;
-  try {
-    answer = await send({
-      method: "POST",
-      url: location.href,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
-    });
-  } catch {
-    return "The server cannot be reached. Your files are not lost: check your connection and press the button again.";
-  }
-  if (answer.status < 300) return undefined;
-  if (answer.status === 409) return "This request was answered already, perhaps in another tab.";
-  if (answer.status === 404 || answer.status === 410)
-    return "This link has expired. Go back to where you got it and ask for a new one.";
-  return "The server did not take the answer. Please try again.";
-}
+const outOfReach =
+  "The server cannot be reached. Your files are not lost: check your connection; this page tries again by itself.";
 
 const notTakenBack =
   "A file that you removed is still there, because the server cannot be reached. Check your connection and press the button again.";
 
-interface Ending {
-  readonly heading: string;
-  readonly sentence: string;
-}
-
-const endings = {
-  sent: {
-    heading: "All done",
-    sentence: "Your files are there. You can close this page and go back.",
-  },
-  declined: {
-    heading: "Nothing is used",
-    sentence: "What had come is removed. You can close this page and go back.",
-  },
-} satisfies Record<string, Ending>;
-
-function finish(form: HTMLFormElement, { heading, sentence }: Ending): void {
-  const title = make("h1", { tabindex: "-1" }, heading);
-  document.title = heading;
-  form.replaceWith(make("div", { class: "notice-page" }, title, make("p", {}, sentence)));
-  title.focus();
-}
+const question = document.querySelector<HTMLFormElement>("#question");
+if (question) start(question);
+else if (document.querySelector("#ending[data-phase=answered]")) watchEnding();

@@ -1,4 +1,5 @@
 import { type Answer, Interrupted, send } from "./http.ts";
+import { isWhole, type BegunFile } from "./overview.ts";
 
 /** The file cannot be sent to this place, whatever is tried. */
 export class Refused extends Error {
@@ -20,6 +21,9 @@ export interface Receipt {
   readonly sha256?: string;
 }
 
+/** What is sent: a file, or what stands for one whose bytes are all there. */
+export type Source = Pick<File, "name" | "size" | "type" | "slice">;
+
 /** One file on its way. What it knows survives pauses and broken connections. */
 export interface Transfer {
   /** Where the server keeps it, once it does. */
@@ -28,12 +32,33 @@ export interface Transfer {
   offset: number;
   /** Most bytes of one request. */
   stepBytes: number;
+  /** Whether its first bytes are of another page. */
+  isTakenUp: boolean;
 }
 
-/** Nothing has happened yet. */
-export function newTransfer(): Transfer {
+/** Nothing has happened yet, or `begun` has. */
+export function newTransfer(slotUrl: string, begun?: BegunFile): Transfer {
   // proxies limit what one request may carry, and what was sent in it can be lost with it
-  return { offset: 0, stepBytes: 16 * 1024 * 1024 };
+  const transfer: Transfer = { offset: 0, stepBytes: 16 * 1024 * 1024, isTakenUp: false };
+  if (begun) goOnWith(transfer, slotUrl, begun);
+  return transfer;
+}
+
+/** The id of its file, once the server has one. */
+export function fileIdOf({ location }: Transfer): string | undefined {
+  return location?.slice(location.lastIndexOf("/") + 1);
+}
+
+function forget(transfer: Transfer): void {
+  delete transfer.location;
+  transfer.offset = 0;
+  transfer.isTakenUp = false;
+}
+
+function goOnWith(transfer: Transfer, slotUrl: string, { fileId, received }: BegunFile): void {
+  transfer.location = `${slotUrl}/${fileId}`;
+  transfer.offset = received;
+  transfer.isTakenUp = true;
 }
 
 /**
@@ -41,15 +66,22 @@ export function newTransfer(): Transfer {
  * known before the first byte, and goes in steps. Rejects with {@link Interrupted} when it is worth another try.
  */
 export async function sendFile(
-  file: File,
+  file: Source,
   slotUrl: string,
   transfer: Transfer,
-  { signal, onOffset }: { signal: AbortSignal; onOffset: (bytes: number) => void },
+  { signal, onOffset, find }: SendFileOptions,
 ): Promise<Receipt> {
+  const begun = transfer.location === undefined ? await find(signal) : undefined;
+  if (begun) goOnWith(transfer, slotUrl, begun);
   let answer =
     transfer.location === undefined
       ? await create(file, slotUrl, transfer, signal)
       : await ask(transfer, signal);
+  if (begun?.received === 0 && transfer.offset > 0) {
+    // what came since then was not compared with this file
+    forget(transfer);
+    throw new Interrupted("The server was busy.");
+  }
   onOffset(transfer.offset);
   while (!isComplete(answer)) {
     const start = transfer.offset;
@@ -72,7 +104,21 @@ export async function sendFile(
     note(answer, transfer, end);
     onOffset(transfer.offset);
   }
-  return receiptOf(answer, file);
+  const receipt = receiptOf(answer, file);
+  if (transfer.isTakenUp && file instanceof File && !(await isWhole(file, receipt))) {
+    // begun with another version of it
+    await removeSent(transfer);
+    forget(transfer);
+    throw new Interrupted("The file has changed since it was begun.");
+  }
+  return receipt;
+}
+
+interface SendFileOptions {
+  readonly signal: AbortSignal;
+  readonly onOffset: (bytes: number) => void;
+  /** Looks for the file at the server, where the answer to its beginning was lost. */
+  readonly find: (signal: AbortSignal) => Promise<BegunFile | undefined>;
 }
 
 /** Takes back what was sent; false when the server may still have it. */
@@ -88,7 +134,7 @@ export async function removeSent({ location }: Transfer): Promise<boolean> {
 }
 
 async function create(
-  file: File,
+  file: Source,
   slotUrl: string,
   transfer: Transfer,
   signal: AbortSignal,
@@ -116,8 +162,7 @@ async function ask(transfer: Transfer, signal: AbortSignal): Promise<Answer> {
   const answer = await send({ method: "HEAD", url: transfer.location!, signal });
   if (answer.status === 404) {
     // nothing of it is left, which is no reason not to begin anew
-    delete transfer.location;
-    transfer.offset = 0;
+    forget(transfer);
     throw new Interrupted("The server lost what was sent.");
   }
   note(answer, transfer, 0);
@@ -131,7 +176,9 @@ function ensureTaken(answer: Answer): void {
   const { status } = answer;
   if (status >= 200 && status < 300) return;
   if (passing.has(status)) throw new Interrupted("The server is busy.", waitMsOf(answer));
-  throw new Refused(answer);
+  const refusal = new Refused(answer);
+  if (refusal.reason !== "interrupted") throw refusal;
+  throw new Interrupted("Another tab or window sends this file.", 5_000);
 }
 
 function waitMsOf(answer: Answer): number | undefined {
@@ -158,7 +205,7 @@ function note(answer: Answer, transfer: Transfer, otherwise: number): void {
 }
 
 /** In the server's words, where its answer was not lost. */
-function receiptOf({ json }: Answer, file: File): Receipt {
+function receiptOf({ json }: Answer, file: Source): Receipt {
   const { name, mimeType, sha256 } = (json ?? {}) as Partial<Receipt>;
   return {
     name: name ?? file.name,
@@ -168,7 +215,7 @@ function receiptOf({ json }: Answer, file: File): Receipt {
   };
 }
 
-function typeOf({ type }: File): string {
+function typeOf({ type }: Source): string {
   return type === "" ? "application/octet-stream" : type;
 }
 

@@ -1,20 +1,36 @@
 import { Interrupted } from "./http.ts";
-import { newTransfer, removeSent, type Receipt, sendFile } from "./transfer.ts";
+import type { BegunFile, StoredFile } from "./overview.ts";
+import {
+  fileIdOf,
+  newTransfer,
+  removeSent,
+  sendFile,
+  type Receipt,
+  type Source,
+} from "./transfer.ts";
 
 /** How far a file is. `sent` counts bytes. */
 export type UploadState =
   | { readonly phase: "waiting" | "sending" | "paused"; readonly sent: number }
+  /** It was begun on a page that is gone, or goes on in another one. */
+  | { readonly phase: "left"; readonly sent: number }
   /** The connection broke; it goes on by itself. */
   | { readonly phase: "retrying"; readonly sent: number; readonly why: string }
   | { readonly phase: "done"; readonly sent: number; readonly receipt: Receipt }
   | { readonly phase: "failed"; readonly sent: number; readonly error: unknown };
 
 export interface Upload {
-  readonly file: File;
+  readonly file: Source;
+  /** Absent until the server has it. */
+  readonly fileId: string | undefined;
   readonly state: UploadState;
   pause(): void;
   /** Goes on at once, also where it waits to try again, or failed. */
   resume(): void;
+  /** Ends the sending: the server has as much of it. */
+  leave(sent: number): void;
+  /** The server has all of it, whatever this page knows. */
+  settle(stored: StoredFile): void;
   /** Ends it and takes back what was sent; resolves when that is done, or failed. */
   remove(): Promise<boolean>;
 }
@@ -52,35 +68,78 @@ export function createTurns(atOnce: number): Turns {
 const firstDelayMs = 500;
 const longestDelayMs = 15_000;
 
-/** Sends a file until it is there, with pauses and through broken connections; begins when `after` has settled. */
+interface UploadOptions {
+  readonly turns: Turns;
+  /** The sending begins when it has settled. */
+  readonly after: Promise<unknown>;
+  readonly find: (signal: AbortSignal) => Promise<BegunFile | undefined>;
+  readonly onChange: (upload: Upload) => void;
+}
+
+/** Sends a file until it is there, with pauses and through broken connections. `begun` is what the server has of it. */
 export function startUpload(
-  file: File,
+  file: Source,
   slotUrl: string,
-  {
-    turns,
-    after,
-    onChange,
-  }: { turns: Turns; after: Promise<unknown>; onChange: (upload: Upload) => void },
+  options: UploadOptions,
+  begun?: BegunFile,
 ): Upload {
-  const transfer = newTransfer();
-  let state: UploadState = { phase: "waiting", sent: 0 };
+  const upload = createUpload(file, slotUrl, options, begun);
+  upload.resume();
+  return upload;
+}
+
+/** A file of which the server has all or some, and this page nothing. */
+export function foundUpload(
+  found: BegunFile | StoredFile,
+  slotUrl: string,
+  options: UploadOptions,
+): Upload {
+  const { name, size } = found;
+  const begun = "received" in found ? found : { ...found, received: size };
+  const nothingLeft = { name, size, type: "", slice: () => new Blob() };
+  const upload = createUpload(nothingLeft, slotUrl, options, begun);
+  if ("received" in found) upload.leave(found.received);
+  else upload.settle(found);
+  return upload;
+}
+
+function createUpload(
+  file: Source,
+  slotUrl: string,
+  { turns, after, find, onChange }: UploadOptions,
+  begun?: BegunFile,
+): Upload {
+  const transfer = newTransfer(slotUrl, begun);
+  let state: UploadState = { phase: "paused", sent: transfer.offset };
   let ending = new AbortController();
   let removed = false;
 
   const upload: Upload = {
     file,
+    get fileId() {
+      return fileIdOf(transfer);
+    },
     get state() {
       return state;
     },
     pause() {
-      if (state.phase === "done" || state.phase === "failed") return;
+      if (!["waiting", "sending", "retrying"].includes(state.phase)) return;
       ending.abort();
       change({ phase: "paused", sent: transfer.offset });
     },
     resume() {
-      if (!["paused", "retrying", "failed"].includes(state.phase)) return;
+      if (!["paused", "retrying", "failed", "left"].includes(state.phase)) return;
       ending.abort();
       run();
+    },
+    leave(sent) {
+      ending.abort();
+      change({ phase: "left", sent });
+    },
+    settle({ fileId: _known, ...receipt }) {
+      if (state.phase === "done") return;
+      ending.abort();
+      change({ phase: "done", sent: file.size, receipt });
     },
     remove() {
       removed = true;
@@ -112,9 +171,13 @@ export function startUpload(
       try {
         const receipt = await sendFile(file, slotUrl, transfer, {
           signal,
-          onOffset: (sent) => change({ phase: "sending", sent }),
+          onOffset: (sent) => {
+            if (!signal.aborted) change({ phase: "sending", sent });
+          },
+          find,
         });
-        return change({ phase: "done", sent: file.size, receipt });
+        if (!signal.aborted) change({ phase: "done", sent: file.size, receipt });
+        return;
       } catch (error) {
         if (signal.aborted || !(error instanceof Interrupted)) throw error;
         change({ phase: "retrying", sent: transfer.offset, why: error.message });
@@ -127,7 +190,6 @@ export function startUpload(
     }
   }
 
-  run();
   return upload;
 }
 

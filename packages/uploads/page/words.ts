@@ -1,6 +1,6 @@
 import { isAccepted } from "../src/lib/client/accept-list.ts";
 import { sizeText } from "../src/lib/page/size-text.ts";
-import { Refused } from "./transfer.ts";
+import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";
 
 /** What a field takes. */
@@ -22,19 +22,20 @@ export function findingOf(file: File, terms: Terms): string | undefined {
   return mayPass ? undefined : wrongType(terms);
 }
 
-function tooBig({ size }: File, { maxBytes }: Terms): string {
-  if (size <= maxBytes) return "Too big: the server takes no file of that size.";
-  return `Too big: it has ${sizeText(size)}, and at most ${sizeText(maxBytes)} can be sent here.`;
+function tooBig({ size }: Pick<Source, "size">, { maxBytes }: Terms): string {
+  if (size <= maxBytes)
+    return "Too big: the server takes no file of that size. Remove it and choose a smaller one.";
+  return `Too big: it has ${sizeText(size)}, and at most ${sizeText(maxBytes)} can be sent here. Remove it and choose a smaller one.`;
 }
 
 function wrongType({ acceptText }: Terms): string {
   return acceptText === ""
-    ? "The server does not take this type of file."
-    : `Not a type that can be sent here. Possible: ${acceptText}.`;
+    ? "The server does not take this type of file. Remove it and choose another one."
+    : `Not a type that can be sent here. Possible: ${acceptText}. Remove it and choose another one.`;
 }
 
 /** Why it failed, and what one can do. */
-export function failureText(error: unknown, file: File, terms: Terms): string {
+export function failureText(error: unknown, file: Pick<Source, "size">, terms: Terms): string {
   if (!(error instanceof Refused))
     return "This file could not be read. It may have been changed or moved, or it is a folder. Remove it and choose it again.";
   switch (error.status) {
@@ -43,7 +44,7 @@ export function failureText(error: unknown, file: File, terms: Terms): string {
     case 410:
       return "This link has expired. Go back to where you got it and ask for a new one.";
     case 403:
-      return "The server looked at this file and does not take it.";
+      return "The server looked at this file and does not take it. Remove it and choose another one.";
     case 409:
       return "There are as many files already as can be sent here. Remove one, then try again.";
     case 413:
@@ -60,7 +61,7 @@ export function failureText(error: unknown, file: File, terms: Terms): string {
 }
 
 /** One short line on how far a file is. */
-export function stateText({ size }: File, state: UploadState): string {
+export function stateText({ size }: Pick<Source, "size">, state: UploadState): string {
   const done = size === 0 ? 100 : Math.floor((state.sent / size) * 100);
   const share = `${sizeText(Math.min(state.sent, size))} of ${sizeText(size)}`;
   const whole = sizeText(size);
@@ -68,6 +69,10 @@ export function stateText({ size }: File, state: UploadState): string {
     waiting: `${whole} · waiting`,
     sending: state.sent >= size ? `${whole} · checking` : `${share} · ${done} %`,
     paused: `${share} · paused`,
+    left:
+      state.sent >= size
+        ? `${whole} · checking`
+        : `${share} · not complete. To go on, choose the same file again.`,
     retrying: `${share} · ${state.phase === "retrying" ? state.why : ""} Trying again…`,
     done: `${whole} · sent`,
     failed: whole,

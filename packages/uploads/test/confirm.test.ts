@@ -166,11 +166,19 @@ describe("a scanner", () => {
 
 test("claims are matched one to one", () => {
   const file = { ...claim, declaredType: "application/x-thing; a=b" };
-  expect(matchClaims([file, file], [claim, claim])).toHaveLength(2);
-  expect(matchClaims([file], [{ ...claim, mimeType: "Application/X-Thing" }])).toHaveLength(1);
-  // a broken twin that lets one claim stand for two files would give something here
-  expect(matchClaims([file, file], [claim])).toBeUndefined();
-  expect(matchClaims([file], [claim, claim])).toBeUndefined();
+  const counts = (...[files, claims]: Parameters<typeof matchClaims<typeof file>>) => {
+    const { matched, left } = matchClaims(files, claims) ?? {};
+    return matched && { matched: matched.length, left: left?.length };
+  };
+  expect(counts([file, file], [claim, claim])).toEqual({ matched: 2, left: 0 });
+  expect(counts([file], [{ ...claim, mimeType: "Application/X-Thing" }])).toEqual({
+    matched: 1,
+    left: 0,
+  });
+  // a broken twin that lets one claim stand for two files would leave none here
+  expect(counts([file, file], [claim])).toEqual({ matched: 1, left: 1 });
+  expect(counts([file], [claim, claim])).toBeUndefined();
+  expect(counts([file], [])).toBeUndefined();
   const { sha256: _known, ...undigested } = claim;
-  expect(matchClaims([file], [undigested])).toHaveLength(1);
+  expect(counts([file], [undigested])).toEqual({ matched: 1, left: 0 });
 });

@@ -18,9 +18,10 @@ import {
 } from "@sluice/uploads";
 import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/lib/elicit-fields.ts";
 import { newId } from "../src/lib/random-id.ts";
+import { ownerOf } from "../src/lib/slot-token.ts";
 
-/** Whose files they are. */
-export const ann = {
+/** A caller. */
+const ann = {
   issuer: "https://id.example",
   subject: "ann",
   clientId: "c",
@@ -34,6 +35,8 @@ export interface AskedPage {
   readonly url: string;
   readonly pageId: string;
   readonly slots: ReadonlyMap<string, Slot>;
+  /** Whose files they are. */
+  readonly owner: Principal;
 }
 
 /** A server with upload pages over a folder of its own. */
@@ -47,7 +50,8 @@ export interface PageSite extends AsyncDisposable {
   readonly requests: string[];
   /** Comes before everything else; `undefined` for nothing. */
   meddle: Meddle | undefined;
-  ask(fields: Fields, message?: string): Promise<AskedPage>;
+  /** Asks as a tool does, for a caller of its own where none is named: the pages of one are bounded. */
+  ask(fields: Fields, message?: string, owner?: Principal): Promise<AskedPage>;
 }
 
 export async function startPageSite(
@@ -92,18 +96,27 @@ export async function startPageSite(
     errors,
     requests: [],
     meddle: undefined,
-    async ask(fields, message = "The files for your report, please.") {
+    async ask(
+      fields,
+      message = "The files for your report, please.",
+      owner = { ...ann, subject: newId() },
+    ) {
       const ttlMs = 600_000;
       const slots = new Map(
         fileFieldsOf(fields).map(([name, field]) => [
           name,
-          uploads.reserve(ann, termsOf(field, {}), { ttlMs, selfAuthenticating: true }),
+          uploads.reserve(owner, termsOf(field, {}), { ttlMs, selfAuthenticating: true }),
         ]),
       );
       const pageId = newId();
       const question = questionOf({ message, fields }, slots, "self");
-      const url = await pages.pageUrl({ pageId, question, expiresAt: Date.now() + ttlMs });
-      return { url, pageId, slots };
+      const url = await pages.pageUrl({
+        pageId,
+        question,
+        expiresAt: Date.now() + ttlMs,
+        owner: ownerOf(owner),
+      });
+      return { url, pageId, slots, owner };
     },
     async [Symbol.asyncDispose]() {
       await uploads.close();

@@ -15,6 +15,7 @@ const sunset = { name: "sunset.jpg", size: 2_097_152, mimeType: "image/jpeg" };
 /** A page that answers as the test says, after being asked `patience` times. */
 function createPages(answer: (question: PageQuestion) => unknown, patience = 0) {
   const questions = new Map<string, PageQuestion>();
+  const outcomes: string[] = [];
   let asked = 0;
   const pages: UploadPages = {
     async pageUrl(question) {
@@ -25,8 +26,11 @@ function createPages(answer: (question: PageQuestion) => unknown, patience = 0) 
       asked += 1;
       return asked > patience ? answer(questions.get(pageId)!) : undefined;
     },
+    async conclude(_pageId, outcome) {
+      outcomes.push(outcome);
+    },
   };
-  return { pages, questions };
+  return { pages, questions, outcomes };
 }
 
 function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
@@ -40,7 +44,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
       return slots.reserve(principal, terms, options);
     },
   };
-  const { pages, questions } = createPages(answer, patience);
+  const { pages, questions, outcomes } = createPages(answer, patience);
   const requestFiles = createRequestFiles(sluice.host, watched, pages);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const fields = { picture: { type: "file" }, note: { type: "string" } } as const;
@@ -48,7 +52,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
   });
-  return { slots, fetch, questions, reserved };
+  return { slots, fetch, questions, outcomes, reserved };
 }
 
 async function look(options: AnswererOptions) {
@@ -59,7 +63,7 @@ async function look(options: AnswererOptions) {
 }
 
 test.each(eras)("%s: a client without files of its own gets the page", async (era) => {
-  const { slots, fetch, questions, reserved } = setUp(({ question }) => {
+  const { slots, fetch, questions, outcomes, reserved } = setUp(({ question }) => {
     const { uploadId } = question.uploadEndpoints["picture"]!;
     slots.came.set(uploadId, [sunset]);
     return { action: "accept", content: { picture: { ...sunset, uploadId }, note: "At the sea" } };
@@ -87,21 +91,24 @@ test.each(eras)("%s: a client without files of its own gets the page", async (er
       url: `http://127.0.0.1:9/mcp/uploads/page/${pageId}`,
     }),
   ]);
+  // the page says that all is done when the tool has the files
+  expect(outcomes).toEqual(["accepted"]);
   // a browser has no bearer token
   expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true }]);
 });
 
 test.each(eras)("%s: whoever will not open the page has sent nothing", async (era) => {
   for (const action of ["decline", "cancel"]) {
-    const { slots, fetch } = setUp(() => expect.unreachable("nobody is on the page"));
+    const { slots, fetch, outcomes } = setUp(() => expect.unreachable("nobody is on the page"));
     const { text } = await look({ era, fetch, answer: () => ({ action }) });
     expect(JSON.parse(text)).toEqual({ action });
     expect(slots.discarded).toHaveLength(1);
+    expect(outcomes).toEqual(["cancelled"]);
   }
 });
 
 test.each(eras)("%s: what the page says is believed no more than a client", async (era) => {
-  const { slots, fetch } = setUp(({ question }) => {
+  const { slots, fetch, outcomes } = setUp(({ question }) => {
     const { uploadId } = question.uploadEndpoints["picture"]!;
     slots.came.set(uploadId, [sunset]);
     return { action: "accept", content: { picture: { ...sunset, uploadId, size: 1 } } };
@@ -110,6 +117,7 @@ test.each(eras)("%s: what the page says is believed no more than a client", asyn
   expect(isError).toBe(true);
   expect(text).toMatch(/not those that came/);
   expect(slots.came.size).toBe(0);
+  expect(outcomes).toEqual(["failed"]);
 });
 
 test("legacy: the client is told when the user is done", async () => {

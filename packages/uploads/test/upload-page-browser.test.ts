@@ -15,7 +15,7 @@ import {
   reportViolations,
   spoil,
 } from "./in-page.mjs";
-import { ann, type AskedPage, type PageSite, startPageSite } from "./page-site.ts";
+import { type AskedPage, type PageSite, startPageSite } from "./page-site.ts";
 
 if (!hasBrowser)
   console.log("no Chromium: the upload page is not tried in a browser (apt-get install chromium)");
@@ -101,17 +101,23 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
   const choose = (label: string, files: ReturnType<typeof named>[]) =>
     picker(label).setInputFiles(files);
 
-  /** What the page answered. */
+  /** What the page answered; it is taken, as by a tool, and the page then says that all is done. */
   async function answerOf({ pageId }: AskedPage): Promise<Record<string, unknown>> {
-    await page.getByRole("heading", { name: "All done" }).waitFor();
+    await page.getByRole("heading", { name: "Almost done" }).waitFor();
     const { content } = (await site.pages.answerOf(pageId)) as { content: object };
+    await site.pages.conclude(pageId, "accepted");
+    await page.getByRole("heading", { name: "All done" }).waitFor();
     return { ...content };
   }
 
   /** SHA-256 of the files of a field, as the tool that asked reads them. */
-  async function received({ slots }: AskedPage, name: string, claims: unknown): Promise<string[]> {
+  async function received(
+    { slots, owner }: AskedPage,
+    name: string,
+    claims: unknown,
+  ): Promise<string[]> {
     const { uploadId } = slots.get(name)!;
-    const files = await site.uploads.confirm(ann, uploadId, claims as ClaimedFile[]);
+    const files = await site.uploads.confirm(owner, uploadId, claims as ClaimedFile[]);
     const digests: string[] = [];
     for (const file of files) {
       const hash = createHash("sha256");
@@ -279,7 +285,10 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
         "Papers",
         ["1", "2", "3", "4"].map((name) => named(name, Buffer.from(name))),
       );
-      await page.getByText("At most 3 files can be sent here; 1 more were left out.").waitFor();
+      await page
+        .locator("#field-1-error")
+        .getByText("At most 3 files can be sent here; 1 more were left out.")
+        .waitFor();
       for (const [status, words] of [
         [507, "There is no room left for your files"],
         [410, "This link has expired"],

@@ -1,5 +1,11 @@
 import { request } from "node:http";
-import { createKeyRing, createMemoryStateStore, formatKey, generateKey } from "@sluice/core";
+import {
+  createKeyRing,
+  createMemoryStateStore,
+  formatKey,
+  generateKey,
+  type StateStore,
+} from "@sluice/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
 import type { Fields } from "../src/lib/elicit-fields.ts";
@@ -7,11 +13,17 @@ import { acceptText } from "../src/lib/page/accept-text.ts";
 import { script, style } from "../src/lib/page/browser-files.ts";
 import { html } from "../src/lib/page/html.ts";
 import { sizeText } from "../src/lib/page/size-text.ts";
+import { createPagePlaces } from "../src/lib/page/page-places.ts";
 import { createUploadPages } from "../src/lib/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
+const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const photo = { type: "file", title: "Photo", accept: ["image/png", ".pdf"] } as const;
-const accept = { action: "accept", content: { photo: { name: "a.png" } } };
+const note = { type: "string", title: "Note" } as const;
+const answerId = "a".repeat(22);
+/** An answer without files: the fields of these tests leave them out where one is given. */
+const accept = { answerId, action: "accept", content: { note: "for May" } };
+const asked = { photo: { ...photo, required: false }, note } as const;
 
 let site: PageSite;
 beforeAll(async () => {
@@ -31,6 +43,11 @@ function post(url: string, body: unknown = accept, init: RequestInit = {}): Prom
       ...(init.headers as Record<string, string>),
     },
   });
+}
+
+/** What the script of the page is told of it. */
+async function statusOf(url: string): Promise<unknown> {
+  return (await fetch(url, { headers: { accept: "application/json" } })).json();
 }
 
 /** Status of the same without a browser's word on where it comes from: `fetch` always gives one. */
@@ -148,6 +165,7 @@ describe("a link", () => {
       expect(response.status).toBe(410);
       expect(await response.text()).toContain("This link has expired");
       expect((await post(url)).status).toBe(410);
+      expect((await fetch(url, { headers: { accept: "application/json" } })).status).toBe(410);
       expect(await site.pages.answerOf(pageId)).toBeUndefined();
     } finally {
       vi.restoreAllMocks();
@@ -161,12 +179,16 @@ describe("a link", () => {
     const one = createUploadPages({ endpoint, keys, state });
     const other = createUploadPages({ endpoint, keys, state });
     const pageId = "p".repeat(32);
-    const question = { mode: "binary", message: "Files?" } as never;
-    const url = await one.pageUrl({ pageId, question, expiresAt: Date.now() + 60_000 });
-    const page = await other.open(url.slice(url.lastIndexOf("/") + 1));
-    expect(page).toMatchObject({ pageId, question, isAnswered: false });
-    await other.answer(page, accept);
-    expect(await one.answerOf(pageId)).toEqual(accept);
+    const question = { mode: "binary", message: "Files?", uploadEndpoints: {} } as never;
+    const expiresAt = Date.now() + 60_000;
+    const url = await one.pageUrl({ pageId, question, expiresAt, owner: "anonymous" });
+    const token = url.slice(url.lastIndexOf("/") + 1);
+    const page = await other.open(token);
+    expect(page).toMatchObject({ phase: "open", pageId, question });
+    if (page.phase === "open") await other.answer(page, { answerId, action: "decline" });
+    expect(await one.answerOf(pageId)).toEqual({ action: "decline" });
+    await one.conclude(pageId, "declined");
+    expect(await other.open(token)).toEqual({ phase: "declined", answerId });
     const elsewhere = createUploadPages({
       endpoint: { url: "https://b.example/mcp", isLoopback: false },
       keys,
@@ -179,17 +201,106 @@ describe("a link", () => {
 });
 
 describe("an answer", () => {
-  test("is kept once: the first one counts, and the page then says that it was answered", async () => {
-    const { url, pageId } = await site.ask({ photo });
+  test("is kept once: the first one counts, and the page says done when the tool has taken it", async () => {
+    const { url, pageId } = await site.ask(asked);
+    const { answerId: _own, ...result } = accept;
     expect(await site.pages.answerOf(pageId)).toBeUndefined();
+    expect(await statusOf(url)).toEqual({ phase: "open" });
     expect((await post(url)).status).toBe(204);
-    expect((await post(url, { action: "decline" })).status).toBe(409);
-    expect(await site.pages.answerOf(pageId)).toEqual(accept);
-    expect(await (await fetch(url)).text()).toContain("Already answered");
+    const other = { answerId: "b".repeat(22), action: "decline" };
+    const ensureFirst = async (phase: string, heading: string) => {
+      expect((await post(url, other)).status).toBe(409);
+      // a reply that was lost is asked for again
+      expect((await post(url)).status).toBe(204);
+      expect(await statusOf(url)).toEqual({ phase, answerId });
+      expect(await (await fetch(url)).text()).toContain(`<h1 tabindex="-1">${heading}</h1>`);
+    };
+    await ensureFirst("answered", "Almost done");
+    expect(await site.pages.answerOf(pageId)).toEqual(result);
+    // it is gone where it was kept, and still the first
+    expect(await site.pages.answerOf(pageId)).toBeUndefined();
+    await ensureFirst("answered", "Almost done");
+    await site.pages.conclude(pageId, "accepted");
+    await ensureFirst("accepted", "All done");
+    expect(await site.pages.answerOf(pageId)).toBeUndefined();
+  });
+
+  test("counts once, however many come at the same time while one is taken", async () => {
+    const { url, pageId } = await site.ask(asked);
+    const given = Array.from({ length: 8 }, (_, n) => ({ ...accept, answerId: `${n}`.repeat(22) }));
+    const posts = Promise.all(given.map(async (answer) => (await post(url, answer)).status));
+    const results: unknown[] = [];
+    for (let n = 0; n < 40; n++) results.push(await site.pages.answerOf(pageId));
+    const statuses = await posts;
+    results.push(await site.pages.answerOf(pageId));
+    expect(results.filter((result) => result !== undefined)).toHaveLength(1);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([204, ...Array<number>(7).fill(409)]);
+    const counted = given[statuses.indexOf(204)]!;
+    expect(await statusOf(url)).toEqual({ phase: "answered", answerId: counted.answerId });
+  });
+
+  test("that does not fit the question is refused with the reason, and the page stays open", async () => {
+    const { url, pageId } = await site.ask({
+      photo,
+      note: { ...note, maxLength: 3, required: true },
+    });
+    for (const [content, detail] of [
+      [{ note: "ok" }, /photo.*required/],
+      [{ note: "ok", photo: { name: "a.png" } }, /photo.*must be one file/],
+      [{ note: "ok", other: 1 }, /other.*not asked for/],
+    ] as const) {
+      const response = await post(url, { ...accept, content });
+      expect(response.status).toBe(400);
+      expect(((await response.json()) as { detail: string }).detail).toMatch(detail);
+    }
+    expect(await statusOf(url)).toEqual({ phase: "open" });
+    expect(await site.pages.answerOf(pageId)).toBeUndefined();
+  });
+
+  test("names every file that is there, or none of them is given away or lost", async () => {
+    const { url, pageId, slots, owner } = await site.ask({
+      papers: { type: "file", multiple: true, maxFiles: 3 },
+    });
+    const slot = slots.get("papers")!;
+    const send = (name: string, body: string) =>
+      fetch(slot.url, {
+        method: "POST",
+        headers: {
+          "content-type": "application/octet-stream",
+          "content-disposition": `attachment; filename="${name}"`,
+        },
+        body,
+      });
+    for (const name of ["a.bin", "b.bin"]) expect((await send(name, name)).status).toBe(201);
+    type Overview = { files: { name: string; fileId: string; sha256: string }[] };
+    const overview = async () => (await (await fetch(slot.url)).json()) as Overview;
+    const { files } = await overview();
+    const named = files.map((file) => ({ ...file, uploadId: slot.uploadId, sha256: undefined }));
+    const answer = (papers: unknown) => ({ ...accept, content: { papers } });
+    for (const wrong of [[named[0]], [named[0], named[0]], [...named, named[0]]]) {
+      const response = await post(url, answer(wrong));
+      expect(response.status).toBe(409);
+      expect(await response.json()).toMatchObject({ reason: "changed" });
+    }
+    expect((await overview()).files).toHaveLength(2);
+    expect((await post(url, answer(named))).status).toBe(204);
+    // from then on none is taken back, and what comes beside them is none of the answer
+    const removal = await fetch(`${slot.url}/${files[0]!.fileId}`, { method: "DELETE" });
+    expect(removal.status).toBe(409);
+    expect((await send("a.bin", "late!")).status).toBe(201);
+    const taken = (await site.pages.answerOf(pageId)) as { content: { papers: never } };
+    const confirmed = await site.uploads.confirm(owner, slot.uploadId, taken.content.papers, {
+      unnamed: "remove",
+    });
+    const digestsOf = (list: readonly { sha256: string }[]) =>
+      list.map(({ sha256 }) => sha256).toSorted();
+    expect(digestsOf(confirmed)).toEqual(digestsOf(files));
+    const reopened = await site.uploads.reopen(owner, slot.uploadId);
+    expect(reopened).toHaveLength(2);
   });
 
   test("comes from the page itself and from nowhere else", async () => {
-    const { url, pageId } = await site.ask({ photo });
+    const { url, pageId } = await site.ask(asked);
     const status = async (headers: Record<string, string>): Promise<number> =>
       (await post(url, accept, { headers })).status;
     for (const from of ["cross-site", "same-site", "none"])
@@ -203,14 +314,16 @@ describe("an answer", () => {
   });
 
   test("that is no JSON of an answer is refused, and nothing is kept", async () => {
-    const { url, pageId } = await site.ask({ photo });
+    const { url, pageId } = await site.ask(asked);
     for (const body of [
       "",
       "null",
       "[]",
       "{",
-      `{"action":"explode"}`,
-      `{"action":"accept","content":7}`,
+      { answerId, action: "explode" },
+      { answerId, action: "accept", content: 7 },
+      { action: "accept", content: {} },
+      { answerId: "short", action: "decline" },
     ])
       expect((await post(url, body)).status).toBe(400);
     const form = { headers: { "content-type": "text/plain" } };
@@ -272,4 +385,76 @@ test.each([
   [["application/vnd.example+json"], "application/vnd.example+json"],
 ])("%j is named %j", (list, text) => {
   expect(acceptText(list)).toBe(text);
+});
+
+describe("what one principal makes the server remember", () => {
+  /** A state store that says how many bytes it holds. */
+  function createCountedStore() {
+    const inner = createMemoryStateStore();
+    const sizes = new Map<string, number>();
+    const state: StateStore = {
+      ...inner,
+      async put(id, record, times) {
+        await inner.put(id, record, times);
+        sizes.set(id, record.length);
+      },
+      async take(id, now) {
+        sizes.delete(id);
+        return inner.take(id, now);
+      },
+    };
+    return { state, bytes: () => [...sizes.values()].reduce((sum, size) => sum + size, 0) };
+  }
+
+  const longest = { ...accept, content: { note: "x".repeat(60_000) } };
+
+  test("by pages is at most sixteen of them, each with one answer", async () => {
+    const { state, bytes } = createCountedStore();
+    await using own = await startPageSite({ sluice: { state } });
+    const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
+    const bob = { ...ann, subject: "bob" };
+    const pages = await Promise.all(
+      Array.from({ length: 16 }, () => own.ask(asked, "Files?", ann)),
+    );
+    for (const { url } of pages) {
+      expect((await post(url, longest)).status).toBe(204);
+      expect((await post(url, { ...longest, answerId: "b".repeat(22) })).status).toBe(409);
+    }
+    await expect(own.ask(asked, "Files?", ann)).rejects.toMatchObject({ code: "throttled" });
+    expect(bytes()).toBeLessThan(16 * 64 * 1024);
+    // others have their own
+    await own.ask(asked, "Files?", bob);
+    // one that has ended makes room for another
+    const { pageId } = pages[0]!;
+    await own.pages.answerOf(pageId);
+    await own.pages.conclude(pageId, "accepted");
+    await own.ask(asked, "Files?", ann);
+  });
+
+  test("by pages of callers without a principal is bounded together, and more than for one", async () => {
+    const places = createPagePlaces(createMemoryStateStore());
+    const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
+    const tries = Array.from({ length: 2_000 }, () => places.take("anonymous", times));
+    const settled = await Promise.allSettled(tries);
+    const taken = settled.filter(({ status }) => status === "fulfilled").length;
+    expect(taken).toBeLessThanOrEqual(256);
+    expect(taken).toBeGreaterThan(200);
+  });
+
+  test("by answers is gone when they were taken, and a question has an end", async () => {
+    const { state, bytes } = createCountedStore();
+    await using own = await startPageSite({ sluice: { state } });
+    const rounds = isDeep ? 1_000 : 50;
+    const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
+    for (let n = 0; n < rounds; n++) {
+      const { url, pageId } = await own.ask(asked, "Files?", ann);
+      expect((await post(url, longest)).status).toBe(204);
+      expect(await own.pages.answerOf(pageId)).toMatchObject({ content: longest.content });
+      await own.pages.conclude(pageId, "accepted");
+    }
+    expect(bytes()).toBeLessThan(rounds * 100);
+    await expect(own.ask(asked, "x".repeat(70_000), ann)).rejects.toMatchObject({
+      code: "too_large",
+    });
+  });
 });

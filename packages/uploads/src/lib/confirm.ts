@@ -5,13 +5,14 @@ import { isId } from "./random-id.ts";
 import type { Confirmation, ConfirmedFile, FileRecord } from "./records.ts";
 import { scanFile } from "./scan.ts";
 import { ownerOf } from "./slot-token.ts";
-import type { ClaimedFile, UploadedFile } from "./slots.ts";
+import type { ClaimedFile, ConfirmOptions, UploadedFile } from "./slots.ts";
 import { createJson, readJson } from "./small-object.ts";
 import { endOf, stateOf, type UploadState } from "./upload-state.ts";
 import { listAll } from "./upload-storage.ts";
 import { confirmMs, type UploadsParts } from "./uploads-parts.ts";
 
 type Found = UploadState & { readonly folder: string };
+type Unnamed = Pick<ConfirmOptions, "unnamed">;
 type Placed = FileRecord & { readonly place: number };
 
 /** Makes the files of an upload the server's, see {@link Slots.confirm}. */
@@ -19,15 +20,18 @@ export async function confirmUpload(
   parts: UploadsParts,
   principal: Principal | undefined,
   uploadId: string,
-  claims: readonly ClaimedFile[],
+  { claims, unnamed }: { readonly claims: readonly ClaimedFile[] } & Required<Unnamed>,
   signal: AbortSignal,
 ): Promise<readonly UploadedFile[]> {
   const state = await findUpload(parts, principal, uploadId, signal);
   if (state.phase === "confirmed") throw again();
   ensureInTime(state);
   const records = await recordsOf(parts, state, signal);
-  const matched = matchClaims(records, claims);
-  if (!matched) {
+  const { matched, left } = matchClaims(records, claims) ?? {
+    matched: undefined,
+    left: records,
+  };
+  if (!matched || (left.length > 0 && unnamed === "refuse")) {
     await discardUpload(parts, uploadId, signal);
     throw new SluiceError(
       "precondition_failed",
@@ -45,6 +49,8 @@ export async function confirmUpload(
   }
   // looking into files takes time
   ensureInTime(state);
+  // before the marker, so that a crash in between leaves nothing beside what it names
+  for (const { fileId, place } of left) await removeRecord(parts, state, { fileId, place }, signal);
   const confirmation = { files } satisfies Confirmation;
   if (!(await createJson(parts.storage, markerKey(state.folder), confirmation, signal)))
     throw again();
@@ -131,8 +137,9 @@ async function findUpload(
   return { ...state, folder };
 }
 
-async function recordsOf(
-  { storage }: UploadsParts,
+/** The whole files of an upload, each once. */
+export async function recordsOf(
+  { storage }: Pick<UploadsParts, "storage">,
   { folder, places }: Found,
   signal: AbortSignal,
 ): Promise<Placed[]> {
@@ -145,11 +152,11 @@ async function recordsOf(
   return [...records.values()];
 }
 
-/** Each claim with the file it names, when they are as many and name them all; else `undefined`. */
+/** Each claim with the file it names, and the files that none names; `undefined` when a claim names no file. */
 export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
   files: readonly File[],
   claims: readonly ClaimedFile[],
-): { readonly record: File; readonly claim: ClaimedFile }[] | undefined {
+): Matches<File> | undefined {
   const left = [...files];
   const matched: { record: File; claim: ClaimedFile }[] = [];
   for (const claim of claims) {
@@ -157,7 +164,23 @@ export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
     if (at < 0) return undefined;
     matched.push({ record: left.splice(at, 1)[0]!, claim });
   }
-  return left.length === 0 && matched.length > 0 ? matched : undefined;
+  return matched.length > 0 ? { matched, left } : undefined;
+}
+
+interface Matches<File> {
+  readonly matched: readonly { readonly record: File; readonly claim: ClaimedFile }[];
+  readonly left: readonly File[];
+}
+
+async function removeRecord(
+  { storage, ledger }: UploadsParts,
+  { folder, owner = "" }: Found,
+  { fileId, place }: Pick<Placed, "fileId" | "place">,
+  signal: AbortSignal,
+): Promise<void> {
+  await storage.remove(recordKey(folder, place), { signal });
+  await storage.remove(bytesKey(folder, fileId), { signal });
+  await ledger.drop(owner, fileId);
 }
 
 function agrees(file: Omit<FileRecord, "fileId" | "scan">, claim: ClaimedFile): boolean {

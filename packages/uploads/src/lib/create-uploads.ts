@@ -98,9 +98,9 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       const url = `${host.endpoint.url}${slotsPath}${token}`;
       return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };
     },
-    confirm: (principal, uploadId, files, { signal } = {}) =>
+    confirm: (principal, uploadId, claims, { signal, unnamed = "refuse" } = {}) =>
       recordConfirmation(host, { uploadId, owner: ownerOf(principal) }, () =>
-        confirmUpload(parts, principal, uploadId, files, either(signal)),
+        confirmUpload(parts, principal, uploadId, { claims, unnamed }, either(signal)),
       ),
     received: (principal, uploadId, { signal } = {}) =>
       receivedFiles(parts, principal, uploadId, either(signal)),

@@ -1,5 +1,6 @@
 import { sleep, systemClock } from "@sluice/storage";
 import type { BinaryQuestion } from "./elicit-fields.ts";
+import type { PageOutcome } from "./page/page-outcome.ts";
 
 /** A question that is answered on a page in the user's browser, for clients that send no files themselves. */
 export interface PageQuestion {
@@ -9,19 +10,24 @@ export interface PageQuestion {
   readonly question: BinaryQuestion;
   /** Unix milliseconds. */
   readonly expiresAt: number;
-  /** In whose share of the state store it counts, as `Identity` says. */
+  /** In whose share of the state store it counts, as `Identity` says; its pages are bounded together. */
   readonly owner?: string | undefined;
 }
 
 /** The page: it shows the question, sends the files to their slots, and keeps what the user did. */
 export interface UploadPages {
-  /** Keeps the question until it expires, and gives the URL of its page. A secret. Rejects with what the store throws. */
+  /**
+   * Keeps the question until it expires, and gives the URL of its page. A secret. Throws `throttled` when 16 pages
+   * of the owner are open, `too_large` for a question of more than 64 KiB, and what the store throws.
+   */
   pageUrl(question: PageQuestion): Promise<string>;
   /**
-   * What the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer.
-   * Whoever has the URL may have answered: it is read like the answer of a client.
+   * Takes what the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer, and
+   * after it was taken. Every holder of the URL may have answered: it is read like the answer of a client.
    */
   answerOf(pageId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
+  /** Says how it ended: the page tells the user, and only this is kept of it. */
+  conclude(pageId: string, outcome: PageOutcome): Promise<void>;
 }
 
 /**

@@ -33,14 +33,19 @@ export interface Settling<F extends Fields = Fields> {
   readonly fields: F;
 }
 
+/** What to settle. */
+export interface GivenSettlement {
+  readonly expected: ReadonlyMap<string, ExpectedSlot>;
+  /** The answer, not believed yet. */
+  readonly raw: unknown;
+  /** Whether a page gave it, which compared it with the files: what came since then is removed. */
+  readonly isFromPage: boolean;
+}
+
 /** Ends questions, one way or the other. */
 export interface Settlement {
   /** Believes an answer or keeps nothing: files become readable when all of them agree. */
-  settle<F extends Fields>(
-    settling: Settling<F>,
-    expected: ReadonlyMap<string, ExpectedSlot>,
-    raw: unknown,
-  ): Promise<FilesOutcome<F>>;
+  settle<F extends Fields>(settling: Settling<F>, given: GivenSettlement): Promise<FilesOutcome<F>>;
   /** Keeps nothing of what came. Never rejects. */
   discard(slots: Iterable<readonly [string, { readonly uploadId: string }]>): Promise<void>;
 }
@@ -57,8 +62,7 @@ export function createSettlement(slots: Slots, onError: (error: unknown) => void
     discard,
     async settle<F extends Fields>(
       { principal, ctx, fields }: Settling<F>,
-      expected: ReadonlyMap<string, ExpectedSlot>,
-      raw: unknown,
+      { expected, raw, isFromPage }: GivenSettlement,
     ): Promise<FilesOutcome<F>> {
       const { signal } = ctx.mcpReq;
       const confirmed = new Map<string, readonly UploadedFile[]>();
@@ -68,7 +72,8 @@ export function createSettlement(slots: Slots, onError: (error: unknown) => void
         for (const [name, claims] of answer.action === "accept" ? answer.files : []) {
           if (claims.length === 0) continue;
           const { uploadId } = expected.get(name)!;
-          const confirm = () => slots.confirm(principal, uploadId, claims, { signal });
+          const unnamed = isFromPage ? "remove" : "refuse";
+          const confirm = () => slots.confirm(principal, uploadId, claims, { signal, unnamed });
           confirmed.set(name, await patiently(confirm, signal));
         }
       } catch (error) {

@@ -26,6 +26,12 @@ export async function keepBytes(
     mimeType: type,
     sha256,
   }));
-  const [file] = await confirmUpload(parts, principal, slot.uploadId, claims, signal);
+  const [file] = await confirmUpload(
+    parts,
+    principal,
+    slot.uploadId,
+    { claims, unnamed: "refuse" },
+    signal,
+  );
   return file!;
 }

@@ -20,9 +20,15 @@ import {
   type Fields,
 } from "./elicit-fields.ts";
 import { awaitAnswer, type UploadPages } from "./elicit-page.ts";
-import { createSettlement, type FilesOutcome, type Settling } from "./elicit-settlement.ts";
+import {
+  createSettlement,
+  type FilesOutcome,
+  type GivenSettlement,
+  type Settling,
+} from "./elicit-settlement.ts";
 import { createQuestionStates, type QuestionState } from "./elicit-state.ts";
 import { letBinaryPass, wayTo, type Way } from "./elicit-way.ts";
+import type { PageOutcome } from "./page/page-outcome.ts";
 import { newId } from "./random-id.ts";
 import type { Slot, Slots } from "./slots.ts";
 
@@ -85,46 +91,71 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
   }
 
+  /** Tells the page how it ended; a page that is not told says that its time is over. */
+  async function conclude(pageId: string | undefined, outcome: PageOutcome): Promise<void> {
+    if (pageId !== undefined) await pages!.conclude(pageId, outcome).catch(host.onError);
+  }
+
+  async function settle<F extends Fields>(
+    settling: Settling<F>,
+    given: GivenSettlement,
+    pageId: string | undefined,
+  ): Promise<FilesOutcome<F>> {
+    try {
+      const outcome = await settlement.settle(settling, given);
+      const refusal = given.isFromPage ? "declined" : "cancelled";
+      await conclude(pageId, outcome.action === "accept" ? "accepted" : refusal);
+      return outcome;
+    } catch (error) {
+      await conclude(pageId, settling.ctx.mcpReq.signal.aborted ? "cancelled" : "failed");
+      throw error;
+    }
+  }
+
   /** Legacy: a request to the client, while the call of the tool stays open. */
   async function askNow<F extends Fields>(
     settling: Settling<F>,
     way: Way,
     request: FileRequest,
   ): Promise<FilesOutcome<F>> {
-    const { principal } = settling;
-    const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
-    let raw: unknown;
+    const { ctx, principal } = settling;
+    const { question, slots: expected, expiresAt } = reserveAll(principal, way, request);
+    const pageId = way.kind === "page" ? newId() : undefined;
+    let asked: { readonly raw: unknown; readonly isFromPage: boolean };
     try {
-      raw =
-        way.kind === "page"
-          ? await askOnPage(settling, question, expiresAt)
-          : await send(settling.ctx, question, expiresAt, request.onProgress);
+      asked =
+        pageId === undefined
+          ? {
+              raw: await send(ctx, question, expiresAt, request.onProgress),
+              isFromPage: false,
+            }
+          : await askOnPage(settling, pageId, { question, expiresAt });
     } catch (error) {
-      await settlement.discard(reserved);
-      settling.ctx.mcpReq.signal.throwIfAborted();
+      await settlement.discard(expected);
+      await conclude(pageId, "cancelled");
+      ctx.mcpReq.signal.throwIfAborted();
       throw error;
     }
-    return settlement.settle(settling, reserved, raw);
+    return settle(settling, { ...asked, expected }, pageId);
   }
 
   async function askOnPage(
-    { ctx, owner }: Pick<Settling, "ctx" | "owner">,
-    question: BinaryQuestion,
-    expiresAt: number,
-  ): Promise<unknown> {
-    const pageId = newId();
+    { ctx, owner }: Settling,
+    pageId: string,
+    { question, expiresAt }: Pick<Asked, "question" | "expiresAt">,
+  ): Promise<{ raw: unknown; isFromPage: boolean }> {
     const url = await pages!.pageUrl({ pageId, question, expiresAt, owner });
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
     // "accept" only says that the user agreed to open the page
     const consent = await send(ctx, params, expiresAt);
-    if (!isConsent(consent)) return consent;
+    if (!isConsent(consent)) return { raw: consent, isFromPage: false };
     const { signal } = ctx.mcpReq;
-    const answer = await awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal });
-    if (answer === undefined) throw tooLate();
+    const raw = await awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal });
+    if (raw === undefined) throw tooLate();
     await ctx.mcpReq
       .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
       .catch(host.onError);
-    return answer;
+    return { raw, isFromPage: true };
   }
 
   /** Modern: the call ends with the question, and is repeated with the answer and our sealed state. */
@@ -165,7 +196,8 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
       ]),
     );
     let raw = ctx.mcpReq.inputResponses?.[inputKey];
-    if (pageId !== undefined && isConsent(raw)) {
+    const isFromPage = pageId !== undefined && isConsent(raw);
+    if (isFromPage) {
       const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
       raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
       if (raw === undefined) {
@@ -174,7 +206,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
         return { action: "ask", result: inputRequired({ requestState }) };
       }
     }
-    return settlement.settle(settling, expected, raw);
+    return settle(settling, { expected, raw, isFromPage }, pageId);
   }
 
   return async (ctx, request) => {

@@ -9,7 +9,7 @@ import { ensureSize } from "./raw-upload.ts";
 import type { FilePlan, FileRecord } from "./records.ts";
 import { RefusedFile } from "./refused-file.ts";
 import type { RequestFacts } from "./request-facts.ts";
-import type { OpenSlot } from "./slot-token.ts";
+import type { OpenSlot, PresentedSlot } from "./slot-token.ts";
 import { createJson, readJson } from "./small-object.ts";
 import { openState } from "./store-files.ts";
 import type { Turn } from "./turns.ts";
@@ -116,7 +116,7 @@ export async function inspectResumable(
 /** Gives a file up (§4.5): what came of it is removed, also when it is whole but not confirmed. */
 export async function cancelResumable(
   parts: UploadsParts,
-  slot: OpenSlot,
+  slot: PresentedSlot,
   fileId: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -125,6 +125,9 @@ export async function cancelResumable(
     const state = stateOf(await listAll(parts.storage, uploadPrefix(slot.uploadId), signal));
     if (state.phase === "confirmed")
       throw new SluiceError("already_exists", "uploads: this upload is confirmed already");
+    // the tool is about to take it
+    if (slot.auth === "self" && (await parts.pages.isAnswered(slot.uploadId)))
+      throw new SluiceError("already_exists", "uploads: an answer names this file already");
     await progressOf(parts, slot, fileId, signal);
     await removeFile(parts, slot, fileId, signal);
   } finally {

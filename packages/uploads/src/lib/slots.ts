@@ -47,6 +47,16 @@ export interface ClaimedFile {
   readonly sha256?: string;
 }
 
+/** Settings of one confirmation. */
+export interface ConfirmOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * What becomes of whole files that are not named: `refuse` keeps nothing of the upload, `remove` only the named
+   * ones. Default: `refuse`.
+   */
+  readonly unnamed?: "refuse" | "remove";
+}
+
 /** A confirmed file. */
 export interface UploadedFile {
   readonly uploadId: string;
@@ -87,7 +97,7 @@ export interface Slots {
     principal: Principal | undefined,
     uploadId: string,
     files: readonly ClaimedFile[],
-    options?: { readonly signal?: AbortSignal },
+    options?: ConfirmOptions,
   ): Promise<readonly UploadedFile[]>;
   /** What came whole for a slot, as `confirm` would want it named. `not_found` for somebody else's slot, or nothing yet. */
   received(

@@ -2,20 +2,12 @@ import { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import { problem, type AuditEntry, type Caller, type Reply } from "@sluice/server";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import {
-  jsonReply,
-  limitHeaders,
-  offsetReply,
-  refusalOf,
-  steppedReply,
-  storedReply,
-} from "./answers.ts";
+import { offsetReply, refusalOf, steppedReply, storedReply } from "./answers.ts";
 import type { Arrival } from "./arrival.ts";
-import { folderOf, recordKey, uploadPrefix } from "./layout.ts";
 import { receiveForm } from "./multipart-upload.ts";
+import { overviewReply } from "./overview.ts";
 import { isId } from "./random-id.ts";
 import { receiveRaw } from "./raw-upload.ts";
-import type { FileRecord } from "./records.ts";
 import { readFacts, type RequestFacts } from "./request-facts.ts";
 import {
   appendResumable,
@@ -25,9 +17,6 @@ import {
   inspectResumable,
 } from "./resumable-upload.ts";
 import { ownerOf, tagOfOwner, type PresentedSlot } from "./slot-token.ts";
-import { readJson } from "./small-object.ts";
-import { stateOf } from "./upload-state.ts";
-import { listAll } from "./upload-storage.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
 
 /** Path of the slots below the endpoint. */
@@ -202,7 +191,7 @@ async function serve(
   onBytes: (count: number) => void,
 ): Promise<Reply> {
   const { request, slot, fileId, signal } = visit;
-  if (fileId === undefined && request.method === "GET") return overview(parts, visit);
+  if (fileId === undefined && request.method === "GET") return overviewReply(parts, slot, signal);
   if (fileId !== undefined) await ensureFile(parts, slot, fileId, signal);
   const { ledger } = parts;
   if (fileId !== undefined && request.method !== "PATCH") {
@@ -250,23 +239,6 @@ async function receive(parts: UploadsParts, visit: Visit, arrival: Arrival): Pro
 
 function isPartial({ contentType }: RequestFacts): boolean {
   return contentType?.split(";")[0]?.trim().toLowerCase() === PARTIAL_UPLOAD_TYPE;
-}
-
-/** How far the upload is, for whoever watches it. */
-async function overview({ storage, board }: UploadsParts, { slot, signal }: Visit): Promise<Reply> {
-  const { uploadId } = slot;
-  const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
-  const files: Partial<FileRecord>[] = [];
-  for (const place of state.phase === "stored" ? state.places : []) {
-    const key = recordKey(folderOf(slot), place);
-    const { name, size, mimeType, sha256 } = await readJson<FileRecord>(storage, key, signal);
-    files.push({ ...(name !== undefined && { name }), size, mimeType, sha256 });
-  }
-  return jsonReply(
-    200,
-    { uploadId, status: state.phase, ...board.of(uploadId), files },
-    limitHeaders(slot),
-  );
 }
 
 const slotCors: CorsTerms = {

@@ -8,9 +8,8 @@ import { createUploadRoutes } from "./upload-route.ts";
  * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams.
  */
 export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
-  const { host, pages } = uploads.parts;
   const { base } = handler.door;
   const slotAt = createUploadRoutes(uploads.parts, base);
-  const pageAt = createPageRoutes({ pages, endpoint: host.endpoint.url, base, host });
+  const pageAt = createPageRoutes(uploads.parts, base);
   return addRoutes(handler, (path) => slotAt(path) ?? pageAt(path));
 }

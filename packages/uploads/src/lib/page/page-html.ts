@@ -2,20 +2,19 @@ import { SluiceError } from "@sluice/core";
 import { fieldHtml } from "./field-html.ts";
 import { html, type Html } from "./html.ts";
 import type { PageAssets } from "./page-assets.ts";
-import type { OpenPage } from "./upload-pages.ts";
+import { endings } from "./page-endings.ts";
+import type { OpenPage, OpenQuestion, SettledPage } from "./upload-pages.ts";
 
-/** The page of a question. `host` is where the files go. */
-export function questionPage(
-  { question, expiresAt, isAnswered }: OpenPage,
+/** The page of a question, or what became of it. `host` is where the files go. */
+export function pageOf(page: OpenPage, host: string, assets: PageAssets): string {
+  return page.phase === "open" ? questionPage(page, host, assets) : settledPage(page, assets);
+}
+
+function questionPage(
+  { question, expiresAt }: OpenQuestion,
   host: string,
   assets: PageAssets,
 ): string {
-  if (isAnswered)
-    return noticePage(
-      "Already answered",
-      "This request was answered. You can close this page.",
-      assets,
-    );
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
@@ -53,6 +52,20 @@ export function questionPage(
           </div>
         </footer>
       </form>
+      <p class="unseen" id="status" role="status"></p>`,
+  );
+}
+
+/** The script goes on with it while the tool has not said how it ended. */
+function settledPage({ phase }: SettledPage, assets: PageAssets): string {
+  const { heading, sentence } = endings[phase];
+  return documentOf(
+    heading,
+    assets,
+    html`<div class="notice-page" id="ending" data-phase="${phase}">
+        <h1 tabindex="-1">${heading}</h1>
+        <p>${sentence}</p>
+      </div>
       <p class="unseen" id="status" role="status"></p>`,
   );
 }

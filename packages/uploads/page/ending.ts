@@ -1,0 +1,57 @@
+import { endings } from "../src/lib/page/page-endings.ts";
+import { announce, byId, make } from "./elements.ts";
+import { askPage, type PageStatus } from "./page-status.ts";
+
+/** What to do when the time is over. */
+export const timeOver = "This link has expired. Go back to where you got it and ask for a new one.";
+
+const firstDelayMs = 300;
+const longestDelayMs = 3_000;
+
+/** Shows what became of the question in place of its form, and goes on until the tool has said how it ended. */
+export function showEnding(form: HTMLElement, status: PageStatus, isOwn: boolean): void {
+  const title = make("h1", { tabindex: "-1" });
+  const notice = make("div", { class: "notice-page", id: "ending" }, title, make("p"));
+  form.replaceWith(notice);
+  tellEnding(status, isOwn);
+  title.focus();
+  if (status.phase === "answered") watchEnding(isOwn);
+}
+
+/** Asks until the tool has said how it ended, and shows that. */
+export function watchEnding(isOwn = true): void {
+  let delayMs = firstDelayMs;
+  const ask = async (): Promise<void> => {
+    try {
+      const status = await askPage();
+      if (status.phase !== "answered") return tellEnding(status, isOwn);
+      say(endings.answered.sentence);
+    } catch {
+      say("The server cannot be reached. Check your connection; this page tries again by itself.");
+    }
+    setTimeout(() => void ask(), delayMs);
+    delayMs = Math.min(delayMs * 1.5, longestDelayMs);
+  };
+  void ask();
+}
+
+function tellEnding({ phase }: PageStatus, isOwn: boolean): void {
+  if (phase === "open") return;
+  const { heading, sentence } =
+    phase === "expired"
+      ? {
+          heading: "Your files were not taken",
+          sentence: `They were not taken in time. ${timeOver}`,
+        }
+      : endings[phase];
+  const isElsewhere = !isOwn && (phase === "answered" || phase === "accepted");
+  const title = byId("ending").querySelector("h1")!;
+  title.textContent = heading;
+  document.title = heading;
+  say(isElsewhere ? `This was sent from another tab or window. ${sentence}` : sentence);
+  announce(`${heading}. ${sentence}`);
+}
+
+function say(sentence: string): void {
+  byId("ending").querySelector("p")!.textContent = sentence;
+}

@@ -1,0 +1,34 @@
+import type { PageOutcome } from "./page-outcome.ts";
+
+/** What the page says at an end, and what to do then. */
+interface Ending {
+  readonly heading: string;
+  readonly sentence: string;
+}
+
+/** For the page as the server writes it and for its script. Only `accepted` says that all is done. */
+export const endings: { readonly [Phase in "answered" | PageOutcome]: Ending } = {
+  answered: {
+    heading: "Almost done",
+    sentence:
+      "Your files are there and wait to be taken. Go back to where you got this link; this page says when they were taken.",
+  },
+  accepted: {
+    heading: "All done",
+    sentence: "Your files were taken. You can close this page and go back.",
+  },
+  declined: {
+    heading: "Nothing is used",
+    sentence: "What had come is removed. You can close this page and go back.",
+  },
+  cancelled: {
+    heading: "This request was closed",
+    sentence:
+      "It was closed where it came from, and nothing of your files is used. Go back and ask for a new link.",
+  },
+  failed: {
+    heading: "Your files were not taken",
+    sentence:
+      "The files could not be used, and nothing of them is kept. Go back and ask for a new link.",
+  },
+};

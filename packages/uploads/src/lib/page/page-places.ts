@@ -1,0 +1,63 @@
+import { SluiceError } from "@sluice/core";
+import type { Host } from "@sluice/server";
+
+/** Most pages of one owner at a time. */
+const placesOfOwner = 16;
+/** Callers that nothing vouches for cannot be told apart: each page takes one of so many shares by chance. */
+const anonymousShares = 16;
+
+/** Bounds the pages that are open for one owner, in all processes of a state store. */
+export interface PagePlaces {
+  /**
+   * Takes a place until the page ends; gives its id. An empty owner stands for callers that nothing vouches for. Throws
+   * `throttled` when there is none.
+   */
+  take(owner: string, times: PutTimes): Promise<string>;
+  /** Gives a place back. */
+  release(place: string): Promise<void>;
+}
+
+interface PutTimes {
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** Makes the places: each is a record whose id is free or taken. */
+export function createPagePlaces(state: Host["state"]): PagePlaces {
+  return {
+    async take(owner, times) {
+      const share =
+        owner === "" ? `anonymous-${Math.floor(Math.random() * anonymousShares)}` : owner;
+      for (let n = 0; n < placesOfOwner; n++) {
+        const place = `upload-place-${share}-${n}`;
+        if (await isPut(state, place, new Uint8Array(), { ...times, owner })) return place;
+      }
+      throw new SluiceError(
+        "throttled",
+        `uploads: ${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
+        { retryAfterMs: 60_000 },
+      );
+    },
+    async release(place) {
+      await state.take(place, Date.now());
+    },
+  };
+}
+
+/** Puts a record; false when its id is taken. */
+export async function isPut(
+  state: Host["state"],
+  id: string,
+  record: Uint8Array,
+  times: PutTimes & { readonly owner: string },
+): Promise<boolean> {
+  try {
+    await state.put(id, record, times);
+    return true;
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "already_exists") return false;
+    throw error;
+  }
+}
