@@ -255,7 +255,11 @@ describe.each(sdkNames)("%s", (sdk) => {
         const done = await fetch(url, {
           method: "POST",
           headers: { "content-type": "application/json", origin: site.origin },
-          body: JSON.stringify({ action: "accept", content: { picture: sent, note: "by hand" } }),
+          body: JSON.stringify({
+            answerId: "by-hand-by-hand-by-hand",
+            action: "accept",
+            content: { picture: sent, note: "by hand" },
+          }),
         });
         expect(done.status).toBe(204);
         return { action: "accept" };

@@ -181,7 +181,7 @@ describe("a link", () => {
     const pageId = "p".repeat(32);
     const question = { mode: "binary", message: "Files?", uploadEndpoints: {} } as never;
     const expiresAt = Date.now() + 60_000;
-    const url = await one.pageUrl({ pageId, question, expiresAt, owner: "anonymous" });
+    const url = await one.pageUrl({ pageId, question, expiresAt, owner: "" });
     const token = url.slice(url.lastIndexOf("/") + 1);
     const page = await other.open(token);
     expect(page).toMatchObject({ phase: "open", pageId, question });
@@ -431,10 +431,10 @@ describe("what one principal makes the server remember", () => {
     await own.ask(asked, "Files?", ann);
   });
 
-  test("by pages of callers without a principal is bounded together, and more than for one", async () => {
+  test("by pages of callers that nothing vouches for is bounded together, and more than for one", async () => {
     const places = createPagePlaces(createMemoryStateStore());
     const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
-    const tries = Array.from({ length: 2_000 }, () => places.take("anonymous", times));
+    const tries = Array.from({ length: 2_000 }, () => places.take("", times));
     const settled = await Promise.allSettled(tries);
     const taken = settled.filter(({ status }) => status === "fulfilled").length;
     expect(taken).toBeLessThanOrEqual(256);
