@@ -5,7 +5,7 @@ export type { AttachOptions } from "./lib/attach.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./lib/access.ts";
 export type { Caller, PrincipalResolver } from "./lib/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./lib/delivery.ts";
-export type { StreamLimits } from "./lib/stream-limits.ts";
+export type { AnswerLimits, StreamLimits } from "./lib/stream-limits.ts";
 export type { RateLimiter, RateLimits, WindowLimits } from "./lib/rate-limits.ts";
 export type {
   AuditAction,
@@ -31,7 +31,9 @@ export { problemOf } from "./lib/redeem.ts";
 export { shieldHeaders } from "./lib/byte-headers.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./lib/failed-redemptions.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
-export { noteRequest, notesOf, type RequestNotes } from "./lib/request-notes.ts";
+export { noteRequest, notesOf, type AnswerKeeper, type RequestNotes } from "./lib/request-notes.ts";
+export { addressShare } from "./lib/address-share.ts";
+export { createByteAccount, type ByteAccount, type ByteLease } from "./lib/byte-account.ts";
 export type { RpcFault } from "./lib/rpc-fault.ts";
 export { isLoopbackHost } from "./lib/sluice-options.ts";
 export { refuseFields } from "./lib/header-fields.ts";

@@ -1,29 +1,58 @@
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { createMemoryBackend } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { post, streaming } from "./call.ts";
 import { serve } from "./serve.ts";
 
 const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": new Uint8Array(6 << 20), "b.txt": "b" });
 
-test("answers queued behind another end with the connection, and give their places back", async () => {
-  const { url, records } = await serve({
-    sluice: { storage, grant: { use: "window" }, limits: { perProcess: 4 } },
-  });
+async function serveDownloads(limits: { perProcess: number }) {
+  const { url, records } = await serve({ sluice: { storage, grant: { use: "window" }, limits } });
   const capabilities = streaming({ prefer: ["downloadUrl"] });
   const json = await post(url, "modern", uri, { capabilities });
   const { result } = (await json.json()) as { result: { downloadUrl: string } };
   const { pathname, hostname, port } = new URL(result.downloadUrl);
+  const pipeline = (count: number): Socket => {
+    const socket = connect(Number(port), hostname).on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
+    return socket;
+  };
+  const ended = () => records.filter(({ mode, outcome }) => mode && outcome !== "issued");
+  return { url: result.downloadUrl, pipeline, ended };
+}
 
-  const socket = connect(Number(port), hostname);
-  socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(4));
-  await once(socket, "readable");
-  // all four are being answered: none is left for others
-  await expect.poll(async () => (await fetch(result.downloadUrl)).status).toBe(503);
-  socket.destroy();
-  const downloads = () => records.filter(({ mode, outcome }) => mode && outcome === "aborted");
-  await expect.poll(downloads).toHaveLength(4);
-  expect((await fetch(result.downloadUrl)).status).toBe(200);
+test("a pipelined request takes its place when its turn has come, so three connections stop no others", async () => {
+  const { url, pipeline, ended } = await serveDownloads({ perProcess: 4 });
+  const sockets = [pipeline(90), pipeline(90), pipeline(90)];
+  await Promise.all(sockets.map((socket) => once(socket, "readable")));
+  for (let n = 0; n < 5; n++) {
+    const response = await fetch(url);
+    expect([response.status, (await response.arrayBuffer()).byteLength]).toEqual([200, 6 << 20]);
+  }
+  for (const socket of sockets) socket.destroy();
+  // of each connection one answer had begun
+  await expect.poll(() => ended().filter(({ outcome }) => outcome === "aborted")).toHaveLength(3);
+  expect(ended()).toHaveLength(8);
+});
+
+test("pipelined requests are answered one after the other, and all of them", async () => {
+  const { pipeline, ended } = await serveDownloads({ perProcess: 1 });
+  const socket = pipeline(4);
+  let bytes = 0;
+  for await (const chunk of socket as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength;
+    if (bytes > 4 * (6 << 20)) break;
+  }
+  await expect.poll(ended).toHaveLength(4);
+  expect(ended().map(({ outcome }) => outcome)).toEqual(Array(4).fill("complete"));
+});
+
+test("a connection with more than a hundred requests waiting is destroyed", async () => {
+  const { pipeline, ended } = await serveDownloads({ perProcess: 4 });
+  const socket = pipeline(150);
+  await once(socket.resume(), "close");
+  await expect.poll(ended).toHaveLength(1);
 });

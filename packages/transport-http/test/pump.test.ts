@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
-import type { Reply, TransferResult } from "@sluice/server";
+import { createByteAccount, type Reply, type TransferResult } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createBufferPool } from "../src/lib/buffer-pool.ts";
 import type { OutflowOptions } from "../src/lib/outflow.ts";
@@ -181,7 +181,8 @@ describe("a reader", () => {
       pull: (body) => body.enqueue(new Uint8Array(KiB * KiB)),
       cancel: () => void (cancelled += 1),
     });
-    const options = { stallTimeoutMs: 200 };
+    const unsent = createByteAccount(2 ** 30).open();
+    const options = { stallTimeoutMs: 200, unsent };
     const server = createServer(
       (_req, res) => void sendResponse(res, new Response(endless), options),
     );

@@ -18,6 +18,8 @@ export interface ResourceCall {
 /** Who calls, and the record that is made of it. */
 export interface CallWork {
   readonly principal: Principal | undefined;
+  /** Of the client, where the transport knows it. */
+  readonly address: string | undefined;
   readonly entry: AuditEntry;
 }
 
@@ -31,7 +33,8 @@ export function answerCall<Result>(
   work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
 ): Promise<Result> {
   const caller = callerOf(ctx, mcp);
-  const facts = { action, era: eraOf(mcp), uri, address: parts.addressOf(caller) };
+  const address = parts.addressOf(caller);
+  const facts = { action, era: eraOf(mcp), uri, address };
   const entry = parts.beginAudit(facts, carrierOf(ctx));
   return entry.run(async () => {
     try {
@@ -39,7 +42,7 @@ export function answerCall<Result>(
       const tag = tagOf(principal);
       entry.facts.principal = tag;
       await parts.usage.admit(tag, kind);
-      const { result, ending } = await work({ principal, entry });
+      const { result, ending } = await work({ principal, address, entry });
       if (ending === "later") return result;
       await entry.conclude("complete", ending);
       if (ending?.bytes !== undefined) parts.usage.charge(tag, ending.bytes);

@@ -66,7 +66,12 @@ export function attachList(parts: SluiceParts, mcp: McpServer, options: ListOpti
 async function storagePage(
   parts: SluiceParts,
   cursor: string | undefined,
-  { principal, entry, ctx, isStreaming }: CallWork & { ctx: ServerContext; isStreaming: boolean },
+  {
+    principal,
+    entry,
+    ctx,
+    isStreaming,
+  }: Omit<CallWork, "address"> & { ctx: ServerContext; isStreaming: boolean },
 ): Promise<ListResourcesResult> {
   const page = await visiblePage(parts, {
     principal,

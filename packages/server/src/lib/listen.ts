@@ -62,7 +62,7 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
   const { principal } = await parts.identify(caller);
   const tag = tagOf(principal);
   await parts.usage.admit(tag, "request");
-  const release = parts.listeners.take(tag);
+  const release = parts.listeners.take(tag, caller.address);
   const subscriber = createSubscriber(parts, principal);
   const follow = (uri: string): Promise<boolean> =>
     followOne(parts, { ...request, caller, uri, principal, subscriber });

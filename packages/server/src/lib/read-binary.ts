@@ -39,7 +39,7 @@ interface BinaryRead {
 export async function readBinary(
   parts: SluiceParts,
   { ctx, uri, key, reach, reads }: BinaryRead,
-  { principal, entry }: CallWork,
+  { principal, address, entry }: CallWork,
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
@@ -53,7 +53,7 @@ export async function readBinary(
       return undefined;
     }
     await entry.admit();
-    const release = parts.slots.take(tagOf(principal));
+    const release = parts.slots.take(tagOf(principal), address);
     const checksum = digests?.sha256;
     const given = reads.deliver(ctx, {
       transfer: createTransfer(parts, { opened, entry, release }),

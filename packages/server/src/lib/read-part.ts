@@ -14,7 +14,7 @@ import {
 import { isTextual, resourceType } from "./resource-type.ts";
 import { storageFault } from "./storage-fault.ts";
 
-/** Which part of which version somebody wants to read. */
+/** Which part of which version a caller wants to read. */
 export interface PartRequest {
   readonly key: string;
   /** Absent: all of it, which is refused when it is larger than `maxBytes`. */
@@ -26,6 +26,8 @@ export interface PartRequest {
   readonly signal?: AbortSignal;
   /** Hears how many bytes were read to find lines, and are not given. */
   readonly onPassed?: (bytes: number) => void;
+  /** Hears how many bytes will be collected at most, before the first is read; what it throws ends the reading. */
+  readonly onSize?: (bytes: number) => void;
 }
 
 /** Content that fits into JSON. */
@@ -42,7 +44,7 @@ export interface Part {
 /** Reads a resource or a part of it, from one version. */
 export async function readPart(reach: Reach, request: PartRequest): Promise<Part> {
   const { range } = request;
-  if (!range) return readWhole(await open(reach, request), request.maxBytes);
+  if (!range) return readWhole(await open(reach, request), request);
   return range.unit === "bytes"
     ? readBytes(reach, request, range)
     : readLines(reach, request, range);
@@ -107,8 +109,8 @@ async function versionOf(
   throw new SluiceError("precondition_failed", "sluice: read: another version is there");
 }
 
-async function readWhole(opened: OpenedObject, maxBytes: number): Promise<Part> {
-  const bytes = await collect(opened, maxBytes);
+async function readWhole(opened: OpenedObject, request: PartRequest): Promise<Part> {
+  const bytes = await collect(opened, request);
   const mimeType = resourceType(opened.info);
   const text = isText(opened.info) ? decodeText(bytes) : undefined;
   return { info: opened.info, mimeType, bytes, ...(text !== undefined && { text }) };
@@ -118,7 +120,10 @@ async function readBytes(reach: Reach, request: PartRequest, range: AskedRange):
   const asked = toByteRange(range, request.maxBytes);
   const opened = await open(reach, request, { range: asked.range });
   const { info } = opened;
-  const all = await collect(opened, asked.range.end - asked.range.start);
+  const all = await collect(opened, {
+    ...request,
+    maxBytes: asked.range.end - asked.range.start,
+  });
   const start = range.first;
   const mimeType = resourceType(info);
   const cut = isText(info) ? cutText(all, { start, wanted: asked.wanted }) : undefined;
@@ -143,7 +148,13 @@ async function readLines(reach: Reach, request: PartRequest, range: AskedRange):
     await discardSource(opened);
     throw noLines();
   }
-  const { maxBytes, onPassed } = request;
+  const { maxBytes, onPassed, onSize } = request;
+  try {
+    onSize?.(maxBytes);
+  } catch (error) {
+    await discardSource(opened, error);
+    throw error;
+  }
   const found = await findLines(opened.body, range, maxBytes, onPassed);
   const isCut = found.bytes.length > maxBytes;
   // begins at a line, so nothing is cut at its start
@@ -183,11 +194,15 @@ function formatBytes(start: number, end: number): string {
   return end > start ? `bytes ${start}-${end - 1}` : "bytes none";
 }
 
-async function collect(opened: OpenedObject, maxBytes: number): Promise<Uint8Array> {
+async function collect(
+  opened: OpenedObject,
+  { maxBytes, onSize }: Pick<PartRequest, "maxBytes" | "onSize">,
+): Promise<Uint8Array> {
   const { info, range } = opened;
-  const promised = range ? range.end - range.start : (info.size ?? 0);
+  const promised = range ? range.end - range.start : info.size;
   try {
-    ensureSmall(promised, maxBytes);
+    ensureSmall(promised ?? 0, maxBytes);
+    onSize?.(promised ?? maxBytes);
   } catch (error) {
     await discardSource(opened, error);
     throw error;

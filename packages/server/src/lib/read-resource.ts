@@ -3,15 +3,16 @@ import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
 import { encodeBlob } from "@sluice/storage";
-import { answerCall } from "./call.ts";
+import { expectedBytes, jsonBytes, withAnswerLease } from "./answer-lease.ts";
+import { answerCall, type CallWork } from "./call.ts";
 import type { Reach } from "./reach.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
-import { partMeta, readPart, type Part } from "./read-part.ts";
+import { partMeta, readPart, type Part, type PartRequest } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import { tagOf, type SluiceParts } from "./sluice-parts.ts";
 import type { StreamCall } from "./stream-resource.ts";
 
-const defaultMaxReadBytes = 8 * 1024 * 1024;
+const defaultMaxReadBytes = 2 * 1024 * 1024;
 
 /** A call for the content of one resource. */
 export type ReadCall = Pick<StreamCall, "mcp" | "ctx" | "uri" | "isOurs">;
@@ -36,43 +37,55 @@ export async function readResource(
       const beside = await readBinary(parts, { ctx, uri, ...found, reads }, work);
       if (beside) return { result: beside, ending: "later" };
     }
-    const part = await readAs(parts, call, principal, {
+    const asked = {
       ...(range !== undefined && { range: parseAskedRange(range) }),
       ...(etag !== undefined && { etag: ensureText(etag) }),
       maxBytes: parts.options.maxReadBytes ?? defaultMaxReadBytes,
-    });
-    await entry.admit();
-    const meta = partMeta(part);
-    const content = {
-      uri,
-      mimeType: part.mimeType,
-      ...contentOf(part),
-      ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
     };
-    return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+    return readAs(parts, call, work, asked, async (part) => {
+      await entry.admit();
+      const meta = partMeta(part);
+      const content = {
+        uri,
+        mimeType: part.mimeType,
+        ...contentOf(part),
+        ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
+      };
+      return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+    });
   });
 }
 
-/** Reads a resource for a principal, when it is ours and the principal may. */
-export async function readAs(
+/**
+ * Reads a resource for a principal, when it is ours and the principal may, and makes an answer of it. Its place and its bytes
+ * are taken before storage is read and held until the answer is sent.
+ */
+export async function readAs<Answer>(
   parts: SluiceParts,
   call: ReadCall,
-  principal: Principal | undefined,
-  request: Omit<Parameters<typeof readPart>[1], "key" | "signal" | "onPassed">,
-): Promise<Part> {
+  work: CallWork,
+  request: Pick<PartRequest, "range" | "etag" | "maxBytes">,
+  answer: (part: Part) => Promise<Answer>,
+): Promise<Answer> {
+  const { principal } = work;
+  const { ctx } = call;
   const { key, reach } = await ensureOurs(parts, call, principal);
-  const tag = tagOf(principal);
-  const release = parts.slots.take(tag);
-  try {
-    return await readPart(reach, {
+  return withAnswerLease(parts, { ctx, ...work }, async (lease) => {
+    let expected = 0;
+    const part = await readPart(reach, {
       ...request,
       key,
-      signal: call.ctx.mcpReq.signal,
-      onPassed: (bytes) => parts.usage.charge(tag, bytes),
+      signal: ctx.mcpReq.signal,
+      onPassed: (bytes) => parts.usage.charge(tagOf(principal), bytes),
+      onSize(bytes) {
+        expected = expectedBytes(bytes);
+        lease.add(expected);
+      },
     });
-  } finally {
-    release();
-  }
+    lease.sub(expected);
+    lease.add(jsonBytes(part));
+    return answer(part);
+  });
 }
 
 async function ensureOurs(

@@ -7,7 +7,7 @@ import type {
 import { SluiceError } from "@sluice/core";
 import { z } from "zod";
 import { answerCall } from "./call.ts";
-import { partMeta } from "./read-part.ts";
+import { partMeta, type Part } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import { contentOf, readAs } from "./read-resource.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
@@ -50,7 +50,7 @@ export function attachReadTool(
         return await answerCall(
           parts,
           { mcp, ctx, action: "read", uri, kind: "transfer" },
-          async ({ principal, entry }) => {
+          async (work) => {
             await ensureReadScopes(mcp, ctx, uri);
             if (!(await isOurs(uri, ctx)))
               throw new SluiceError("not_found", "sluice: read: the resource is not ours");
@@ -59,9 +59,10 @@ export function attachReadTool(
               maxBytes: mostBytes,
               ...(etag !== undefined && { etag }),
             };
-            const part = await readAs(parts, { mcp, ctx, uri, isOurs }, principal, asked);
-            await entry.admit();
-            return { result: answerOf(uri, part), ending: { bytes: part.bytes.byteLength } };
+            return readAs(parts, { mcp, ctx, uri, isOurs }, work, asked, async (part) => {
+              await work.entry.admit();
+              return { result: answerOf(uri, part), ending: { bytes: part.bytes.byteLength } };
+            });
           },
         );
       } catch (error) {
@@ -71,7 +72,7 @@ export function attachReadTool(
   );
 }
 
-function answerOf(uri: string, part: Awaited<ReturnType<typeof readAs>>): CallToolResult {
+function answerOf(uri: string, part: Part): CallToolResult {
   const { size, range, lines, next, etag } = partMeta(part);
   const place = [range, lines].filter((text) => text !== undefined).join(", ");
   const summary = [

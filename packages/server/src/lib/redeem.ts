@@ -63,7 +63,7 @@ async function answerRedemption(parts: SluiceParts, asked: Asked): Promise<Reply
     const tag = tagOf(principal);
     entry.facts.principal = tag;
     await parts.usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
-    release = parts.slots.take(tag);
+    release = parts.slots.take(tag, request.address);
 
     const reach = await parts.reach({ principal, key, action: "stream" });
     const chosen = await choose(reach, grant, request).catch(rethrowStorageFault);

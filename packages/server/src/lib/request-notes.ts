@@ -1,7 +1,22 @@
+import type { ByteLease } from "./byte-account.ts";
+
+/** Says when answers are sent. */
+export interface AnswerKeeper {
+  /**
+   * Calls `release` once the last byte of the answer to this JSON-RPC request is handed to the network, or will never be; at
+   * once where the connection is gone already. `release` is idempotent.
+   */
+  keep(id: string | number, release: () => void): void;
+}
+
 /** What a transport knows of a web request beside what is in it. */
 export interface RequestNotes {
   /** Address of the client, as in `Caller`. */
   readonly address?: string | undefined;
+  /** Absent: the transport does not say when an answer is sent. */
+  readonly answers?: AnswerKeeper | undefined;
+  /** Counts what waits in memory for the client, beside what handlers made. */
+  readonly unsent?: ByteLease | undefined;
 }
 
 const notes = new WeakMap<Request, RequestNotes>();

@@ -73,7 +73,7 @@ export interface SluiceOptions {
    * what a download URL says of its resource. Default 0: not at all.
    */
   readonly cacheTtlMs?: number;
-  /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 8 MiB. */
+  /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
   readonly maxReadBytes?: number;
   /**
    * Address of the client of a request, for `limits.failedRedemptions` and for `addresses` of `audit`; `undefined` where it is

@@ -14,6 +14,7 @@ import {
 } from "@sluice/core";
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { bindTo, type BindSession } from "./bound-sessions.ts";
+import { createAnswerAccount, type AnswerAccount } from "./answer-lease.ts";
 import { createAccess, ensureAllowed, type Access, type AccessAction } from "./access.ts";
 import { createAuditTrail, type AuditTrail, type BeginAudit } from "./audit.ts";
 import { createChangeHub, type ChangeHub } from "./change-hub.ts";
@@ -39,6 +40,8 @@ export interface SluiceParts {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly slots: StreamSlots;
+  /** Bytes of answers that are not sent yet. */
+  readonly answers: AnswerAccount;
   /** Streams of `subscriptions/listen`. */
   readonly listeners: StreamSlots;
   readonly usage: UsageMeter;
@@ -113,6 +116,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     cursors: createTextSealer({ keys, purpose: "cursor" }),
     state,
     slots: createStreamSlots(limits, telemetry && ((change) => telemetry.countStreams(change))),
+    answers: createAnswerAccount(limits.answers),
     listeners: createStreamSlots({ perPrincipal: 32, perProcess: 10_000, ...limits.listeners }),
     usage: createUsageMeter(limits, onError),
     failures: createFailedRedemptions(limits.failedRedemptions, onError),

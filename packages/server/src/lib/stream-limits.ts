@@ -1,22 +1,43 @@
 import { SluiceError } from "@sluice/core";
+import { ensureLimit, shareOf } from "./share.ts";
 
-/** Most streams at the same time; a `resources/read` that is under way is one, too. */
+/** Most streams at the same time; a `resources/read` is one, too, until its answer is sent. */
 export interface StreamLimits {
-  /** For one principal; more are answered with 429. The anonymous count for the process only. Default 8. */
+  /** For one principal; more are answered with 429. Default 8. */
   readonly perPrincipal?: number;
+  /**
+   * For one address, of callers without a principal; more are answered with 429. An IPv6 address counts with its /64. Default:
+   * no limit, for behind a proxy all callers may have one address: set it where the adapter's `proxyHops` is right.
+   */
+  readonly perAddress?: number;
   /** For this process; more are answered with 503. Default 256. */
   readonly perProcess?: number;
   /** Streams of `subscriptions/listen` over HTTP, counted apart. Default 32 for one principal and 10,000 for this process. */
-  readonly listeners?: Omit<StreamLimits, "listeners">;
+  readonly listeners?: Omit<StreamLimits, "listeners" | "answers">;
+  /** Bytes of answers with content in JSON that are being made or are not sent yet. */
+  readonly answers?: AnswerLimits;
+}
+
+/**
+ * Most bytes of answers to `resources/read` and to the read tool, as JSON, from before storage is read until the last byte is
+ * handed to the network, where the transport says when that is. One answer alone may be larger.
+ */
+export interface AnswerLimits {
+  /** For one principal; more are answered with 429. Default 32 MiB. */
+  readonly perPrincipal?: number;
+  /** For one address, of callers without a principal; more are answered with 429. Default: no limit. */
+  readonly perAddress?: number;
+  /** For this process; more are answered with 503. Default 128 MiB. */
+  readonly perProcess?: number;
 }
 
 /** Counts open streams. */
 export interface StreamSlots {
   /**
    * Takes a place and gives the function that gives it back (idempotent). Throws `throttled` when
-   * the principal has its share already, `unavailable` when the process is full.
+   * the principal, or the address of a caller without one, has its share already, `unavailable` when the process is full.
    */
-  take(principal: string | undefined): () => void;
+  take(principal: string | undefined, address?: string): () => void;
 }
 
 /**
@@ -27,36 +48,35 @@ export function createStreamSlots(
   limits: StreamLimits = {},
   onChange: (change: 1 | -1) => void = () => {},
 ): StreamSlots {
-  const { perPrincipal = 8, perProcess = 256 } = limits;
-  for (const limit of [perPrincipal, perProcess])
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`createSluice: ${limit} is no limit; pass a whole number from 1`);
+  const { perPrincipal = 8, perAddress, perProcess = 256 } = limits;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
   const held = new Map<string, number>();
   let total = 0;
   return {
-    take(principal) {
+    take(principal, address) {
       if (total >= perProcess)
         throw new SluiceError("unavailable", "sluice: too many streams are open", {
           retryAfterMs: 1_000,
         });
-      const mine = principal === undefined ? 0 : (held.get(principal) ?? 0);
-      if (mine >= perPrincipal)
-        throw new SluiceError("throttled", "sluice: too many streams are open for one principal", {
+      const share = shareOf({ perPrincipal, perAddress }, principal, address);
+      const mine = share ? (held.get(share.name) ?? 0) : 0;
+      if (share && mine >= share.limit)
+        throw new SluiceError("throttled", "sluice: too many streams are open for one client", {
           retryAfterMs: 1_000,
         });
       total += 1;
       onChange(1);
-      if (principal !== undefined) held.set(principal, mine + 1);
+      if (share) held.set(share.name, mine + 1);
       let taken = true;
       return () => {
         if (!taken) return;
         taken = false;
         total -= 1;
         onChange(-1);
-        if (principal === undefined) return;
-        const left = (held.get(principal) ?? 1) - 1;
-        if (left === 0) held.delete(principal);
-        else held.set(principal, left);
+        if (!share) return;
+        const left = (held.get(share.name) ?? 1) - 1;
+        if (left === 0) held.delete(share.name);
+        else held.set(share.name, left);
       };
     },
   };

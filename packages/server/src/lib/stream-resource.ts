@@ -108,7 +108,9 @@ async function answerStream(
   parts: SluiceParts,
   { mcp, ctx, uri, era, slot, entry, isOurs }: Answering,
 ): Promise<Answer> {
-  const identity = await parts.identify(callerOf(ctx, mcp));
+  const caller = callerOf(ctx, mcp);
+  const { address } = caller;
+  const identity = await parts.identify(caller);
   const { principal } = identity;
   entry.facts.principal = tagOf(principal);
   await parts.usage.admit(entry.facts.principal, "transfer");
@@ -130,7 +132,7 @@ async function answerStream(
   if (!client) throw new StreamRefusal(rpcFault("client_capability", era, { uri }));
   ensureFits(info, client);
 
-  const subject: Subject = { uri, key, info, identity, client, entry, signal };
+  const subject: Subject = { uri, key, info, identity, address, client, entry, signal };
   for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined })) {
     entry.facts.mode = mode;
     const answer = await attempt(parts, { mode, subject, storage });
@@ -149,6 +151,7 @@ interface Subject {
   readonly key: string;
   readonly info: ObjectInfo;
   readonly identity: Identity;
+  readonly address: string | undefined;
   readonly client: ClientStreaming;
   readonly entry: AuditEntry;
   readonly signal: AbortSignal | undefined;
@@ -191,9 +194,9 @@ function attempt(
 async function direct(
   parts: SluiceParts,
   storage: Reach,
-  { uri, key, client, identity, entry, signal }: Subject,
+  { uri, key, client, identity, address, entry, signal }: Subject,
 ): Promise<Answer> {
-  const release = parts.slots.take(tagOf(identity.principal));
+  const release = parts.slots.take(tagOf(identity.principal), address);
   try {
     const opened = await storage
       .open(key, signal ? { signal } : {})

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { parseJson } from "@sluice/core";
-import { noteRequest, problem, refuseFields, type Reply } from "@sluice/server";
+import { addressShare, noteRequest, problem, refuseFields, type Reply } from "@sluice/server";
 import { createClientAddress } from "@sluice/server/node";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
@@ -14,8 +14,11 @@ import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "./offload.ts";
 import type { OutflowOptions } from "./outflow.ts";
 import type { PlainRequest } from "./plain-route.ts";
+import { createAddressPlaces } from "./requests-per-address.ts";
 import { readTarget } from "./request-target.ts";
+import { inTurn } from "./request-turn.ts";
 import { passOn, withCors } from "./routed-handler.ts";
+import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "./send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { toStreamingRequest } from "./streaming-request.ts";
@@ -53,6 +56,13 @@ export interface NodeHandlerOptions extends OutflowOptions {
    * them can make its address up.
    */
   readonly proxyHops?: number;
+  /**
+   * Most requests of one address that are answered at once; more are refused with 429. An IPv6 address counts with its /64.
+   * Default: no limit, for behind a proxy all may have one address: set it where `proxyHops` is right.
+   */
+  readonly maxRequestsPerAddress?: number;
+  /** Most bytes of answers that wait for their readers; more are refused with 429 or 503, or end their connection. */
+  readonly unsent?: UnsentLimits;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -73,18 +83,24 @@ export function toNodeHandler(
     onError = (error) => console.error("sluice:", error),
     offload: offloadOptions,
     proxyHops = 0,
+    maxRequestsPerAddress,
+    unsent: unsentLimits,
     ...outflowOptions
   } = options;
   const addressOf = createClientAddress(proxyHops);
+  const takePlace = createAddressPlaces(maxRequestsPerAddress);
+  const openUnsent = createUnsentAccount(unsentLimits);
   const offload = offloadOptions && createOffload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
+    const address = addressOf(req);
+    if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const plain: PlainRequest = {
       method: req.method ?? "GET",
       target: req.originalUrl ?? req.url ?? "/",
       header: (name) => headerOf(req, name),
-      address: addressOf(req),
+      address,
       // what authenticates may still put it there
       get authInfo() {
         return req.auth;
@@ -118,7 +134,8 @@ export function toNodeHandler(
     const request = isMultipart(req)
       ? await toStreamingRequest(req, res, { like, signal })
       : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
-    noteRequest(request, { address: addressOf(req) });
+    const { unsent, answers } = openUnsent(res, clientOf(req, address));
+    noteRequest(request, { address, answers, unsent });
     if (handler.door) passOn(request, route);
     const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
@@ -126,7 +143,16 @@ export function toNodeHandler(
     });
     const response = withCors(answered, cors);
     const reply = replyOf(response);
-    return reply ? sendReply(res, reply, sending) : sendResponse(res, response, sending);
+    return reply
+      ? sendReply(res, reply, sending)
+      : sendResponse(res, response, { ...outflowOptions, unsent });
+  }
+
+  /** Whose unsent bytes are counted together. */
+  function clientOf({ auth }: NodeRequest, address: string | undefined): string | undefined {
+    if (auth) return `token ${auth.token}`;
+    const share = maxRequestsPerAddress === undefined ? undefined : addressShare(address);
+    return share && `address ${share}`;
   }
 
   /** The only look at what a request is addressed to: on what was sent, not on what URLs make of it. */
@@ -139,14 +165,15 @@ export function toNodeHandler(
   }
 
   return (req, res) => {
-    if (!res.socket) closeWithConnection(res, req.socket);
-    serve(req, res).catch((error: unknown) => {
-      const status = statusOf(error);
-      if (status === 500 && !res.destroyed) onError(error);
-      if (res.headersSent) res.destroy();
-      else if (status === 413)
-        void answer(req, res, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
-      else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
+    inTurn(res, req.socket, () => {
+      serve(req, res).catch((error: unknown) => {
+        const status = statusOf(error);
+        if (status === 500 && !res.destroyed) onError(error);
+        if (res.headersSent) res.destroy();
+        else if (status === 413)
+          void answer(req, res, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
+        else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
+      });
     });
   };
 }
@@ -154,6 +181,10 @@ export function toNodeHandler(
 /** Methods that no web request can have. */
 const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 const refuseMethod = problem(405, { headers: ["Allow", "GET, POST, DELETE, OPTIONS"] });
+
+function busy(): Reply {
+  return problem(429, { headers: ["Retry-After", "1"] });
+}
 
 /** A body that nobody read to its end ends with its connection. */
 async function answer(
@@ -184,21 +215,6 @@ function connectionSignal(socket: Socket): AbortSignal {
     connections.set(socket, signal);
   }
   return signal;
-}
-
-/**
- * Node says "close" only to the response whose turn it is: one that is queued behind it on its
- * connection would wait for ever, and keep its file and its place.
- */
-function closeWithConnection(res: ServerResponse, socket: Socket): void {
-  const signal = connectionSignal(socket);
-  const close = (): void => {
-    if (res.socket || res.closed) return;
-    res.destroy();
-    res.emit("close");
-  };
-  signal.addEventListener("abort", close, { once: true });
-  res.once("close", () => signal.removeEventListener("abort", close));
 }
 
 /** Names come from us, never from the request; lists are joined by Node already. */

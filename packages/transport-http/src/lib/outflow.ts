@@ -31,8 +31,15 @@ export interface Outflow {
   dispose(): void;
 }
 
-/** Opens the way out of a response; a reader that is too slow has its connection destroyed. */
-export function createOutflow(res: ServerResponse, options: OutflowOptions = {}): Outflow {
+/**
+ * Opens the way out of a response; a reader that is too slow has its connection destroyed. With `mayRest` there is nothing to
+ * be late with between chunks.
+ */
+export function createOutflow(
+  res: ServerResponse,
+  options: OutflowOptions = {},
+  { mayRest = false }: { readonly mayRest?: boolean } = {},
+): Outflow {
   const { stallTimeoutMs = 30_000, minBytesPerSecond = 4_096, rateWindowMs = 60_000 } = options;
   const pending = new Set<(flushed: boolean) => void>();
   let isBroken = res.destroyed;
@@ -59,8 +66,12 @@ export function createOutflow(res: ServerResponse, options: OutflowOptions = {})
   res.on("close", onClose);
   res.on("finish", onFinish);
   let isPatient = true;
+  /** Within this window there was a moment with nothing to take. */
+  let hasRested = false;
   const onTimeout = (): void => {
-    if (pending.size > 0 || !isPatient) return giveUp();
+    if (pending.size > 0) return giveUp();
+    if (mayRest) return;
+    if (!isPatient) return giveUp();
     // it is the source that is late: storage has a deadline of its own, which says so to the reader
     isPatient = false;
     res.setTimeout(stallTimeoutMs);
@@ -71,11 +82,13 @@ export function createOutflow(res: ServerResponse, options: OutflowOptions = {})
   function watchRate(): void {
     if (rateTimer) return;
     let flushedBefore = flushedBytes;
+    hasRested = false;
     rateTimer = setInterval(() => {
       const tooSlow = flushedBytes - flushedBefore < (minBytesPerSecond * rateWindowMs) / 1_000;
       // with nothing under way it is the source that we wait for; without a socket, another response
-      if (tooSlow && pending.size > 0 && res.socket) giveUp();
+      if (tooSlow && pending.size > 0 && !hasRested && res.socket) giveUp();
       flushedBefore = flushedBytes;
+      hasRested = mayRest && pending.size === 0;
     }, rateWindowMs);
     rateTimer.unref();
   }
@@ -104,6 +117,7 @@ export function createOutflow(res: ServerResponse, options: OutflowOptions = {})
         if (error) isBroken = true;
         else flushedBytes += chunk.byteLength;
         if (pending.delete(done)) done(true);
+        hasRested ||= mayRest && pending.size === 0;
         wake?.();
       });
     },

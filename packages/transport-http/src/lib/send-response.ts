@@ -1,69 +1,110 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { METHOD_HEADER } from "@sluice/core/wire";
+import { problemOf, type ByteLease } from "@sluice/server";
 import { endOnDrain } from "./open-answers.ts";
-import type { OutflowOptions } from "./outflow.ts";
+import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
+import { sendReply } from "./send-reply.ts";
 import { LISTEN_METHOD } from "./stream-call.ts";
 
 /**
  * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
  * or has another length than its header says, destroys the connection, and so does a reader that
- * takes nothing. An event stream may be silent for as long as it likes.
+ * takes too little of what there is. An event stream may be silent for as long as it likes. `unsent` counts the bytes
+ * that wait: without room for them an answer is refused, and an event stream ends with its connection.
  */
 export async function sendResponse(
   res: ServerResponse,
   response: Response,
-  { stallTimeoutMs = 30_000 }: Pick<OutflowOptions, "stallTimeoutMs"> = {},
+  options: OutflowOptions & { readonly unsent: ByteLease },
 ): Promise<void> {
   const { body, headers } = response;
   if (res.destroyed) return body?.cancel();
-  const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
-  const cookies = headers.getSetCookie();
-  if (cookies.length > 0) fields["set-cookie"] = cookies;
-  res.writeHead(response.status, fields);
-  if (!body) return void res.end();
-  res.flushHeaders();
-
+  if (!body) {
+    writeHead(res, response);
+    return void res.end();
+  }
   const reader = body.getReader();
+  res.once("close", () => void reader.cancel().catch(() => {}));
+  if (isEventStream(headers)) {
+    writeHead(res, response);
+    res.flushHeaders();
+    if (isEndless(res.req)) endOnDrain(res, () => res.end());
+    return pump(res, { reader, headers, options });
+  }
+  let first: Chunk;
+  try {
+    first = await reader.read();
+    if (first.value) options.unsent.add(first.value.byteLength);
+  } catch (error) {
+    reader.cancel(error).catch(() => {});
+    return sendReply(res, problemOf(error));
+  }
+  if (res.destroyed) return;
+  writeHead(res, response);
+  return pump(res, { reader, first, headers, options });
+}
+
+type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;
+
+interface Pumping {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  /** Read, and counted, already. */
+  readonly first?: Chunk;
+  readonly headers: Headers;
+  readonly options: OutflowOptions & { readonly unsent: ByteLease };
+}
+
+async function pump(
+  res: ServerResponse,
+  { reader, first, headers, options }: Pumping,
+): Promise<void> {
+  const { unsent } = options;
   const promised = headers.get("content-length");
-  let wake: (() => void) | undefined;
-  const onDrain = (): void => wake?.();
-  const onClose = (): void => {
-    wake?.();
-    reader.cancel().catch(() => {});
-  };
-  const giveUp = (): void => void res.destroy();
-  const idleMs = res.socket?.timeout ?? 0;
-  res.on("timeout", giveUp);
-  res.on("drain", onDrain);
-  res.on("close", onClose);
-  if (isEndless(res.req, headers)) endOnDrain(res, () => res.end());
+  const outflow = createOutflow(res, options, { mayRest: true });
   let sent = 0;
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (res.destroyed || res.writableEnded) return;
+    for (let next = first; ; next = undefined) {
+      const { done, value } = next ?? (await reader.read());
+      if (outflow.isBroken || res.writableEnded) return;
       if (done) break;
+      if (!next) unsent.add(value.byteLength);
       sent += value.byteLength;
       if (promised !== null && sent > Number(promised)) return void res.destroy();
-      if (res.write(value)) continue;
-      res.setTimeout(stallTimeoutMs);
-      await new Promise<void>((resolve) => void (wake = resolve));
-      res.setTimeout(idleMs);
+      await writePieces(value, outflow, unsent);
     }
     if (promised !== null && sent < Number(promised)) res.destroy();
-    else res.end();
+    else await outflow.end();
   } catch {
     // the stream's maker knows why it broke; the receiver must see that it did
     res.destroy();
   } finally {
-    res.off("timeout", giveUp);
-    res.off("drain", onDrain);
-    res.off("close", onClose);
+    outflow.dispose();
   }
 }
 
-/** Streams of events that tell what happens for as long as somebody listens, who opens them again when they end. */
-function isEndless({ method, headers: asked }: IncomingMessage, headers: Headers): boolean {
-  if (!headers.get("content-type")?.startsWith("text/event-stream")) return false;
+/** In pieces, so that a reader which takes a large chunk slowly is seen to take something. */
+async function writePieces(chunk: Uint8Array, outflow: Outflow, unsent: ByteLease): Promise<void> {
+  for (let at = 0; at < chunk.byteLength && !outflow.isBroken; at += pieceBytes) {
+    const piece = chunk.subarray(at, at + pieceBytes);
+    outflow.write(piece, () => unsent.sub(piece.byteLength));
+    await outflow.fewerThan(2);
+  }
+}
+
+const pieceBytes = 2 ** 16;
+
+function writeHead(res: ServerResponse, { status, headers }: Response): void {
+  const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
+  const cookies = headers.getSetCookie();
+  if (cookies.length > 0) fields["set-cookie"] = cookies;
+  res.writeHead(status, fields);
+}
+
+function isEventStream(headers: Headers): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") === true;
+}
+
+/** Streams of events that tell what happens for as long as a client listens, which opens them again when they end. */
+function isEndless({ method, headers: asked }: IncomingMessage): boolean {
   return method === "GET" || asked[METHOD_HEADER] === LISTEN_METHOD;
 }

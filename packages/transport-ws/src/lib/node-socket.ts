@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { PeerWatch } from "@sluice/binary-transfer/client";
 import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
+import { FrameSender } from "./frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
-import { sendFrame } from "./send-frame.ts";
 import { SUBPROTOCOL } from "./subprotocol.ts";
 
 /** How a socket of Node is opened and kept. */
@@ -62,6 +62,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
     const heartbeat = keepAlive(socket, pingIntervalMs);
     // its pings say only that the server is there
     const watch = new PeerWatch({ onLate: () => socket.terminate() });
+    const sender = new FrameSender(socket, watch);
     socket.on("close", (code, reason) => {
       clearInterval(heartbeat);
       watch.close();
@@ -69,8 +70,8 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
     });
     return {
       // "close" follows where it fails
-      send: (text) => void sendFrame(socket, text, watch).catch(() => {}),
-      sendBinary: (frame) => sendFrame(socket, frame, watch),
+      send: (text) => void sender.send(text).catch(() => {}),
+      sendBinary: (frame) => sender.send(frame),
       pause: () => socket.pause(),
       resume: () => socket.resume(),
       close: (code, reason) => socket.close(code, reason),

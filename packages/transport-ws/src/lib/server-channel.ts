@@ -1,5 +1,6 @@
 import { PeerWatch } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import type { ByteLease } from "@sluice/server";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
 import {
@@ -8,15 +9,18 @@ import {
   type BinaryOptions,
 } from "./binary/binary-channel.ts";
 import { closings, type Closing } from "./closing.ts";
+import { FrameSender } from "./frame-sender.ts";
 import { literalCapabilities } from "./literal-capabilities.ts";
 import { createTokenBucket, type MessageRate, type TokenBucket } from "./message-rate.ts";
 import { readMessage } from "./read-message.ts";
-import { sendFrame } from "./send-frame.ts";
+import { SentAnswers } from "./sent-answers.ts";
 
 /** What one connection may cost. */
 export interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
+  /** Counts them together with those of other connections; given back when the connection is closed. */
+  readonly unsent?: ByteLease;
   readonly messageRate: MessageRate;
   /** Absent: no binary frames. */
   readonly binary?: BinaryOptions;
@@ -33,6 +37,10 @@ export class ServerChannel implements Transport {
   readonly #maxBufferedBytes: number;
   readonly #bucket: TokenBucket;
   readonly #watch: PeerWatch;
+  readonly #sender: FrameSender;
+  readonly #unsent: ByteLease | undefined;
+  /** What answers hold until they are sent. */
+  readonly answers: SentAnswers = new SentAnswers();
   readonly #unanswered = new Set<RequestId>();
   #closing: Closing = closings.done;
   #pause: NodeJS.Timeout | undefined;
@@ -40,17 +48,19 @@ export class ServerChannel implements Transport {
   #heldUp = 0;
   readonly #binary: BinaryChannel | undefined;
 
-  constructor(socket: WebSocket, { maxBufferedBytes, messageRate, binary }: ChannelLimits) {
+  constructor(socket: WebSocket, { maxBufferedBytes, unsent, messageRate, binary }: ChannelLimits) {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
     this.#bucket = createTokenBucket(messageRate);
     // pongs say only that the peer is there
     this.#watch = new PeerWatch({ onLate: () => socket.terminate() });
+    this.#sender = new FrameSender(socket, this.#watch);
+    this.#unsent = unsent;
     this.#binary =
       binary &&
       createBinaryChannel("server", binary, {
         sendText: (text) => this.#control(text),
-        sendBinary: (frame) => sendFrame(socket, frame, this.#watch),
+        sendBinary: (frame) => this.#sender.send(frame),
         canPause: true,
         pauseUntil: (room) => void this.#holdUp(room),
         breakOff: () => this.end(closings.fault),
@@ -80,22 +90,31 @@ export class ServerChannel implements Transport {
       clearTimeout(this.#pause);
       this.#watch.close();
       this.#unanswered.clear();
+      this.answers.close();
+      this.#unsent?.release();
       this.#binary?.close(new SluiceError("interrupted", "ws: the connection is gone"));
       this.onclose?.();
     });
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const { bufferedAmount } = this.#socket;
-    if (bufferedAmount > this.#maxBufferedBytes) {
-      this.end(closings.slow);
-      throw new SluiceError("interrupted", "ws: send: the peer takes nothing; it was given up");
+    const sent = "method" in message ? undefined : this.answers.sending(message.id!);
+    try {
+      if (this.#socket.bufferedAmount > this.#maxBufferedBytes) throw this.#giveUp();
+      const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
+      const written = this.#write(text);
+      if (follow) void this.#goOn(follow());
+      await written;
+    } finally {
+      sent?.();
     }
-    const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
-    const written = this.#write(text);
-    if (follow) void this.#goOn(follow());
-    await written;
     if (!("method" in message)) this.#settle(message.id!);
+  }
+
+  #giveUp(cause?: unknown): SluiceError {
+    this.end(closings.slow);
+    const message = "ws: send: the peer takes nothing; it was given up";
+    return new SluiceError("interrupted", message, { cause });
   }
 
   /** Bytes behind an answer keep a connection from being idle, and nobody from going on. */
@@ -122,8 +141,18 @@ export class ServerChannel implements Transport {
     else this.#write(text).catch(() => {});
   }
 
-  #write(text: string): Promise<void> {
-    return sendFrame(this.#socket, text, this.#watch);
+  async #write(text: string): Promise<void> {
+    const { length } = text;
+    try {
+      this.#unsent?.add(length);
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+    try {
+      await this.#sender.send(text);
+    } finally {
+      this.#unsent?.sub(length);
+    }
   }
 
   #receive(data: RawData, isBinary: boolean): void {

@@ -2,8 +2,11 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { principalTag, resourceTag } from "@sluice/core";
 import {
+  addressShare,
+  createByteAccount,
   createFailedRedemptions,
   createOriginGate,
+  noteRequest,
   problem,
   refuseFields,
   type OriginGateOptions,
@@ -24,7 +27,7 @@ import { closings } from "./closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry, withinMs } from "./deadline.ts";
 import { ensureRate, type MessageRate } from "./message-rate.ts";
-import { createPlaces, type ConnectionLimits, type Place } from "./places.ts";
+import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
@@ -51,6 +54,18 @@ export interface WebSocketHandlerOptions
    */
   readonly maxBufferedBytes?: number;
   /**
+   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; the connection
+   * whose next message does not fit is closed with 1013. Default 32 MiB.
+   */
+  readonly maxBufferedBytesPerPrincipal?: number;
+  /** The same for all connections. Default 256 MiB. */
+  readonly maxBufferedBytesPerProcess?: number;
+  /**
+   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
+   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket.
+   */
+  readonly proxyHops?: number;
+  /**
    * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
    * second, and 200 at once.
    */
@@ -66,8 +81,6 @@ export interface WebSocketHandlerOptions
    * process; `false` for no limit.
    */
   readonly failedTickets?: RateLimiter | false;
-  /** Number of trusted proxies in front, as of `toNodeHandler`. Default 0: the address is that of the socket. */
-  readonly proxyHops?: number;
   /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
   readonly pingIntervalMs?: number;
   /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
@@ -104,6 +117,9 @@ export function createWebSocketHandler(
     principal: resolve,
     maxMessageBytes = 2 ** 18,
     maxBufferedBytes = 2 ** 24,
+    maxBufferedBytesPerPrincipal = 2 ** 25,
+    maxBufferedBytesPerProcess = 2 ** 28,
+    proxyHops = 0,
     messageRate = { perSecond: 100, burst: 200 },
     pingIntervalMs = 30_000,
     binary,
@@ -116,8 +132,9 @@ export function createWebSocketHandler(
   const gate = createOriginGate(endpoint.httpUrl, options);
   const failures = createFailedRedemptions(options.failedTickets, onError);
   const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
-  const addressOf = createClientAddress(options.proxyHops ?? 0);
   const takePlace = createPlaces(options);
+  const addressOf = createClientAddress(proxyHops);
+  const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
   const connections = createConnections(pingIntervalMs);
   const server = new WebSocketServer({
     noServer: true,
@@ -141,27 +158,33 @@ export function createWebSocketHandler(
     return isMcp && request.httpVersion !== "1.0" ? undefined : problem(400);
   }
 
-  async function admit(request: IncomingMessage, place: Place): Promise<Authentication> {
+  async function admit(
+    request: IncomingMessage,
+    place: Place,
+  ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
     const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
     if (somebody.refusal) return somebody;
     const share = await shareOf(request, somebody.authInfo);
-    return place.claim(share) ? somebody : { refusal: busy(429) };
+    return place.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
   }
 
-  /** Whose connections are counted together. */
   async function shareOf(
     request: IncomingMessage,
     authInfo: AuthInfo | undefined,
-  ): Promise<string | undefined> {
+  ): Promise<ConnectionShare | undefined> {
+    const address = addressOf(request);
     const principal = await resolve?.({
+      address,
       authInfo,
       sessionId: undefined,
       header: (name) => headerOf(request, name),
     });
-    if (principal) return principalTag(principal);
-    return authInfo && resourceTag(authInfo.token);
+    if (principal) return { name: principalTag(principal), isPrincipal: true };
+    if (authInfo) return { name: resourceTag(authInfo.token), isPrincipal: true };
+    const name = options.maxConnectionsPerAddress === undefined ? undefined : addressShare(address);
+    return name === undefined ? undefined : { name, isPrincipal: false };
   }
 
   async function take(
@@ -172,22 +195,27 @@ export function createWebSocketHandler(
   ): Promise<void> {
     const admitted = await withinMs(handshakeMs, admit(request, place)).catch((error: unknown) => {
       onError(error);
-      return { refusal: problem(500), authInfo: undefined };
+      return { refusal: problem(500), authInfo: undefined, share: undefined };
     });
     // gone, or refused because the handler closes
     if (socket.destroyed || socket.writableEnded) return;
     if (admitted.refusal) return refuseUpgrade(socket, admitted.refusal);
     server.handleUpgrade(request, socket, head, (webSocket) =>
-      connect(webSocket, request, admitted.authInfo),
+      connect(webSocket, request, admitted),
     );
   }
 
   function connect(
     socket: WebSocket,
-    { headers }: IncomingMessage,
-    authInfo: AuthInfo | undefined,
+    request: IncomingMessage,
+    { authInfo, share }: Awaited<ReturnType<typeof admit>>,
   ): void {
-    const limits = { maxBufferedBytes, messageRate, ...(binary && { binary }) };
+    const unsent = unsentBytes.open(
+      share && { name: share.name, limit: maxBufferedBytesPerPrincipal },
+    );
+    const limits = { maxBufferedBytes, unsent, messageRate, ...(binary && { binary }) };
+    const { headers } = request;
+    const address = addressOf(request);
     const channel = new ServerChannel(socket, limits);
     const gone = new AbortController();
     const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
@@ -200,7 +228,11 @@ export function createWebSocketHandler(
     connections.add({ socket, channel });
     serveChannel(channel, factory, {
       authInfo,
-      request: () => upgradeRequest(headers, endpoint.httpUrl, gone.signal),
+      request() {
+        const upgraded = upgradeRequest(headers, endpoint.httpUrl, gone.signal);
+        noteRequest(upgraded, { address, answers: channel.answers });
+        return upgraded;
+      },
       onError,
     });
   }

@@ -1,0 +1,79 @@
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { createByteAccount, type ByteLease } from "./byte-account.ts";
+import type { CallWork } from "./call.ts";
+import { notesOf } from "./request-notes.ts";
+import { ensureLimit, shareOf, type Share } from "./share.ts";
+import { tagOf, type SluiceParts } from "./sluice-parts.ts";
+import type { AnswerLimits } from "./stream-limits.ts";
+
+/** Bytes of the answers of one server. */
+export interface AnswerAccount {
+  open(principal: string | undefined, address: string | undefined): ByteLease;
+}
+
+/** Makes the account of one server. Limits that are no whole number from 1 are a `RangeError`. */
+export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
+  const { perPrincipal = 32 * mib, perAddress, perProcess = 128 * mib } = limits;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
+  const account = createByteAccount(perProcess);
+  return {
+    open(principal, address) {
+      const share: Share | undefined = shareOf({ perPrincipal, perAddress }, principal, address);
+      return account.open(share);
+    },
+  };
+}
+
+const mib = 2 ** 20;
+
+/**
+ * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
+ * the transport says when that is; else, and when it will not be sent, until `make` is done.
+ */
+export async function withAnswerLease<Answer>(
+  parts: Pick<SluiceParts, "slots" | "answers">,
+  { ctx, principal, address }: Pick<CallWork, "principal" | "address"> & { ctx: ServerContext },
+  make: (lease: ByteLease) => Promise<Answer>,
+): Promise<Answer> {
+  const tag = tagOf(principal);
+  const leave = parts.slots.take(tag, address);
+  const lease = parts.answers.open(tag, address);
+  const { signal, id } = ctx.mcpReq;
+  const release = (): void => {
+    signal.removeEventListener("abort", release);
+    lease.release();
+    leave();
+  };
+  try {
+    const answer = await make(lease);
+    const { answers } = notesOf(ctx.http?.req);
+    // the SDK sends no answer to a request that was cancelled
+    if (!answers || signal.aborted) release();
+    else {
+      signal.addEventListener("abort", release, { once: true });
+      answers.keep(id, release);
+    }
+    return answer;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Bytes that content takes in JSON before it is read: base64 of it, and its metadata. */
+export function expectedBytes(size: number): number {
+  return Math.ceil(size / 3) * 4 + metadataBytes;
+}
+
+/** The same when it was read; a control character in text takes six. */
+export function jsonBytes({ bytes, text }: { bytes: Uint8Array; text?: string }): number {
+  if (text === undefined) return expectedBytes(bytes.byteLength);
+  let escapes = 0;
+  for (const byte of bytes) {
+    if (byte < 0x20) escapes += 5;
+    else if (byte === 0x22 || byte === 0x5c) escapes += 1;
+  }
+  return bytes.byteLength + escapes + metadataBytes;
+}
+
+const metadataBytes = 1_024;

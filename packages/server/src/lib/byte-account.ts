@@ -1,0 +1,77 @@
+import { SluiceError } from "@sluice/core";
+import type { Share } from "./share.ts";
+
+/** Counts bytes that are held in memory until a client has taken them. */
+export interface ByteAccount {
+  /** Bytes that are held. */
+  readonly bytes: number;
+  /** Opens a lease of nothing, on a share or on the whole account only. */
+  open(share?: Share): ByteLease;
+}
+
+/** Bytes that one answer, or one connection, holds of an account. */
+export interface ByteLease {
+  /**
+   * Holds so many bytes more. Throws `throttled` when the share is full and `unavailable` when the account is, and then holds
+   * none of them. A lease that is alone may hold more than the limit. After the release it holds nothing more.
+   */
+  add(bytes: number): void;
+  /** Holds so many bytes less. */
+  sub(bytes: number): void;
+  /** Gives all of it back. Idempotent. */
+  release(): void;
+}
+
+/** Makes an account of at most so many bytes in all. */
+export function createByteAccount(mostBytes: number): ByteAccount {
+  const held = new Map<string, number>();
+  let total = 0;
+
+  function change(name: string | undefined, bytes: number): void {
+    total += bytes;
+    if (name === undefined) return;
+    const now = (held.get(name) ?? 0) + bytes;
+    if (now === 0) held.delete(name);
+    else held.set(name, now);
+  }
+
+  return {
+    get bytes() {
+      return total;
+    },
+    open(share) {
+      const name = share?.name;
+      let mine = 0;
+      let isOpen = true;
+      const isOver = (others: number, more: number, most: number): boolean =>
+        others > 0 && others + mine + more > most;
+      return {
+        add(bytes) {
+          if (!isOpen) return;
+          if (share && isOver((held.get(share.name) ?? 0) - mine, bytes, share.limit))
+            throw new SluiceError("throttled", "sluice: too many bytes wait for one client", {
+              retryAfterMs: 1_000,
+            });
+          if (isOver(total - mine, bytes, mostBytes))
+            throw new SluiceError("unavailable", "sluice: too many bytes wait for clients", {
+              retryAfterMs: 1_000,
+            });
+          mine += bytes;
+          change(name, bytes);
+        },
+        sub(bytes) {
+          if (!isOpen) return;
+          const less = Math.min(bytes, mine);
+          mine -= less;
+          change(name, -less);
+        },
+        release() {
+          if (!isOpen) return;
+          isOpen = false;
+          change(name, -mine);
+          mine = 0;
+        },
+      };
+    },
+  };
+}
