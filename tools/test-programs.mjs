@@ -23,6 +23,7 @@ const sources = [
   "e2e/bed/programs/serve-flooded.ts",
   "e2e/bed/programs/serve-storage.ts",
   "e2e/bed/programs/serve-surveys.ts",
+  "e2e/bed/programs/serve-unread.ts",
   "e2e/bed/programs/serve-uploads.ts",
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",

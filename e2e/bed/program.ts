@@ -20,6 +20,7 @@ export async function startProgram<Hello>(
     | "serve-shared"
     | "serve-storage"
     | "serve-surveys"
+    | "serve-unread"
     | "serve-uploads"
     | "download"
     | "flood"

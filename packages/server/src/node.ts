@@ -7,5 +7,5 @@ export {
   type AuditVerdict,
   type VerifyOptions,
 } from "./lib/verify-audit.ts";
-export { createClientAddress } from "./lib/client-address.ts";
+export { createClientAddress, socketAddress } from "./lib/client-address.ts";
 export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./lib/key-file.ts";

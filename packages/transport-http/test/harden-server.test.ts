@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { hardenServer } from "@sluice/transport-http/node";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { boundHandshakes } from "../src/lib/bound-connections.ts";
 import { listen } from "./serve.ts";
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -28,6 +30,10 @@ function talk(port: number, text: string): { socket: Socket; said: Promise<strin
   });
   return { socket, said };
 }
+
+/** Waits for the server to end a connection. */
+const over = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => void socket.once("end", resolve).once("close", resolve));
 
 test("a hardened server waits for nobody for ever", async () => {
   const { server } = await startHardened();
@@ -82,4 +88,66 @@ test("connections beyond the limit are closed unanswered", async () => {
   await Promise.all(held.map(({ socket }) => new Promise((done) => socket.once("ready", done))));
   expect(await talk(port, get).said).toBe("");
   for (const { socket } of held) socket.destroy();
+});
+
+test("a connection that says nothing, or half of something, is closed, and so is one that is half closed", async () => {
+  const server = hardenServer(createServer((_req, res) => void res.end()));
+  expect(server).toMatchObject({ connectionsCheckingInterval: 5_000 });
+  server.headersTimeout = 200;
+  Object.assign(server, { connectionsCheckingInterval: 50 });
+  const port = Number(new URL(await listen(server)).port);
+  const open = (text: string): Socket => {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => {}).resume();
+    if (text !== "") socket.write(text);
+    return socket;
+  };
+  const ends = [open(""), open("GET / HTTP/1.1\r\nHo"), open("").end(), open("GET").end()];
+  await Promise.all(ends.map(over));
+});
+
+test("connections of one address beyond its share are closed unanswered, those of another are served", async () => {
+  const origin = await listen(
+    hardenServer(
+      createServer((_req, res) => void res.end("served")),
+      { maxConnectionsPerAddress: 3 },
+    ),
+  );
+  const port = Number(new URL(origin).port);
+  const open = (localAddress: string): Socket => {
+    const socket = connect({ port, host: "127.0.0.1", localAddress });
+    onTestFinished(() => void socket.destroy());
+    return socket.on("error", () => {});
+  };
+  const answerTo = async (socket: Socket): Promise<string> => {
+    socket.write(get.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+    let answer = "";
+    socket.setEncoding("latin1").on("data", (chunk: string) => void (answer += chunk));
+    await over(socket);
+    return answer;
+  };
+  const held = Array.from({ length: 3 }, () => open("127.0.0.1"));
+  await Promise.all(held.map((socket) => once(socket, "connect")));
+  expect(await answerTo(open("127.0.0.1"))).toBe("");
+  expect(await answerTo(open("127.0.0.2"))).toContain("served");
+  expect(await answerTo(held[0]!)).toContain("served");
+  expect(await answerTo(open("127.0.0.1"))).toContain("served");
+});
+
+test("a TLS handshake that does not end is given up, one that does is not", async () => {
+  const server = createServer((_req, res) => void res.end());
+  const connected: Socket[] = [];
+  boundHandshakes(server, 100);
+  server.on("connection", (socket: Socket) => {
+    connected.push(socket);
+    // the second one is done at once
+    if (connected.length === 2) server.emit("secureConnection", socket);
+  });
+  const port = Number(new URL(await listen(server)).port);
+  const [late, done] = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
+  onTestFinished(() => void done.destroy());
+  await over(late.resume());
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(connected.map(({ destroyed }) => destroyed)).toEqual([true, false]);
 });

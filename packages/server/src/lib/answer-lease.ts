@@ -1,4 +1,4 @@
-import type { ServerContext } from "@modelcontextprotocol/server";
+import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import { createByteAccount, type ByteLease } from "./byte-account.ts";
 import type { CallWork } from "./call.ts";
 import { notesOf } from "./request-notes.ts";
@@ -13,7 +13,7 @@ export interface AnswerAccount {
 
 /** Makes the account of one server. Limits that are no whole number from 1 are a `RangeError`. */
 export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
-  const { perPrincipal = 32 * mib, perAddress, perProcess = 128 * mib } = limits;
+  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
   for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
   const account = createByteAccount(perProcess);
   return {
@@ -40,17 +40,21 @@ export async function withAnswerLease<Answer>(
   const lease = parts.answers.open(tag, address);
   const { signal, id } = ctx.mcpReq;
   const release = (): void => {
-    signal.removeEventListener("abort", release);
+    signal.removeEventListener("abort", onAbort);
     lease.release();
     leave();
+  };
+  // the SDK sends no answer to a request that was cancelled; but it may be done with one whose bytes are on their way
+  const onAbort = (): void => {
+    const { reason } = signal as { reason: unknown };
+    if (!(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed) release();
   };
   try {
     const answer = await make(lease);
     const { answers } = notesOf(ctx.http?.req);
-    // the SDK sends no answer to a request that was cancelled
     if (!answers || signal.aborted) release();
     else {
-      signal.addEventListener("abort", release, { once: true });
+      signal.addEventListener("abort", onAbort, { once: true });
       answers.keep(id, release);
     }
     return answer;
@@ -60,20 +64,23 @@ export async function withAnswerLease<Answer>(
   }
 }
 
-/** Bytes that content takes in JSON before it is read: base64 of it, and its metadata. */
+/** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */
 export function expectedBytes(size: number): number {
-  return Math.ceil(size / 3) * 4 + metadataBytes;
+  return copies * (Math.ceil(size / 3) * 4 + metadataBytes);
 }
 
 /** The same when it was read; a control character in text takes six. */
-export function jsonBytes({ bytes, text }: { bytes: Uint8Array; text?: string }): number {
+export function answerBytes({ bytes, text }: { bytes: Uint8Array; text?: string }): number {
   if (text === undefined) return expectedBytes(bytes.byteLength);
   let escapes = 0;
   for (const byte of bytes) {
     if (byte < 0x20) escapes += 5;
     else if (byte === 0x22 || byte === 0x5c) escapes += 1;
   }
-  return bytes.byteLength + escapes + metadataBytes;
+  return copies * (bytes.byteLength + escapes + metadataBytes);
 }
+
+/** Content as a string, JSON with it, and its bytes for the network: seen in the heap of Node 20 until the answer is sent. */
+const copies = 3;
 
 const metadataBytes = 1_024;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { isIPv4, isIPv6 } from "node:net";
+import { isIPv4, isIPv6, type Socket } from "node:net";
 import proxyAddr from "proxy-addr";
 
 /**
@@ -16,7 +16,7 @@ export function createClientAddress(
     throw new RangeError(
       `sluice: ${proxyHops} is no number of proxies; pass a whole number from 0`,
     );
-  if (proxyHops === 0) return ({ socket }) => readAddress(socket.remoteAddress ?? "");
+  if (proxyHops === 0) return ({ socket }) => socketAddress(socket);
   return (request) => {
     const [nearest, ...forwarded] = proxyAddr.all(request, (_address, hop) => hop < proxyHops);
     let address = readAddress(nearest ?? "");
@@ -31,6 +31,11 @@ export function createClientAddress(
 
 /** Some proxies append the port, too. */
 const withPort = /^(?:(?<v4>[\d.]+):\d{1,5}|\[(?<v6>[\da-f:.]+)\](?::\d{1,5})?)$/i;
+
+/** The address of a socket, in the same form. */
+export function socketAddress({ remoteAddress = "" }: Socket): string | undefined {
+  return readAddress(remoteAddress);
+}
 
 function readAddress(text: string): string | undefined {
   const groups = text.length > 64 ? undefined : withPort.exec(text)?.groups;

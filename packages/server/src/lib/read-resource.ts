@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
 import { encodeBlob } from "@sluice/storage";
-import { expectedBytes, jsonBytes, withAnswerLease } from "./answer-lease.ts";
+import { answerBytes, expectedBytes, withAnswerLease } from "./answer-lease.ts";
 import { answerCall, type CallWork } from "./call.ts";
 import type { Reach } from "./reach.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
@@ -83,7 +83,7 @@ export async function readAs<Answer>(
       },
     });
     lease.sub(expected);
-    lease.add(jsonBytes(part));
+    lease.add(answerBytes(part));
     return answer(part);
   });
 }

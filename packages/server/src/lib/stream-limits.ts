@@ -19,15 +19,16 @@ export interface StreamLimits {
 }
 
 /**
- * Most bytes of answers to `resources/read` and to the read tool, as JSON, from before storage is read until the last byte is
- * handed to the network, where the transport says when that is. One answer alone may be larger.
+ * Most bytes of memory for answers to `resources/read` and to the read tool, from before storage is read until the last byte is
+ * handed to the network, where the transport says when that is. An answer counts with three times its JSON, as many copies as
+ * there are of it on its way. One answer alone may be larger.
  */
 export interface AnswerLimits {
-  /** For one principal; more are answered with 429. Default 32 MiB. */
+  /** For one principal; more are answered with 429. Default 64 MiB. */
   readonly perPrincipal?: number;
   /** For one address, of callers without a principal; more are answered with 429. Default: no limit. */
   readonly perAddress?: number;
-  /** For this process; more are answered with 503. Default 128 MiB. */
+  /** For this process; more are answered with 503. Default 256 MiB. */
   readonly perProcess?: number;
 }
 

@@ -1,5 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { Server as HttpsServer } from "node:https";
 import { holdContinue, setBodyDeadline } from "./body-deadline.ts";
+import { boundConnections, boundHandshakes } from "./bound-connections.ts";
 import { noteAnswers } from "./open-answers.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";
 
@@ -7,21 +9,31 @@ import { refuseOddFields } from "./refuse-odd-fields.ts";
 export interface HardenServerOptions {
   /** Most connections at once. Default 2,000. */
   readonly maxConnections?: number;
+  /**
+   * Most connections of one address at once; more are closed unanswered. An IPv6 address counts with its /64. Default: no limit,
+   * for behind a proxy all have its address: leave it out there.
+   */
+  readonly maxConnectionsPerAddress?: number;
 }
 
 /**
  * Gives a `node:http` or `node:https` server limits against slow and endless clients, where Node's
- * defaults have none or lenient ones, and gives it back: headers within 15 s, a request body within
- * 30 s, 5 s for an idle connection, 100 requests a connection, 64 header fields. More fields are 431, where Node would drop
- * the rest in silence, and two `Host` fields are 400, before any listener hears of the request. How slowly an answer may
+ * defaults have none or lenient ones, and gives it back: a TLS handshake within 15 s, headers within 15 s (looked at every 5 s;
+ * call it before the server listens), a request body within 30 s, 5 s for an idle connection, 100 requests a connection, 64
+ * header fields. More fields are 431, where Node would drop the rest in silence, and two `Host` fields are 400, before any
+ * listener hears of the request. How slowly an answer may
  * be taken is up to `toNodeHandler`, and how slowly an upload may come to its endpoint, which also
  * answers `Expect: 100-continue` when it has made up its mind. `drainServer` ends such a server.
  */
 export function hardenServer<Http extends Server>(
   server: Http,
-  { maxConnections = 2_000 }: HardenServerOptions = {},
+  { maxConnections = 2_000, maxConnectionsPerAddress }: HardenServerOptions = {},
 ): Http {
-  server.headersTimeout = 15_000;
+  server.headersTimeout = headersTimeoutMs;
+  // an option of createServer, which its types do not know as a property; Node's default is 30 s
+  Object.assign(server, { connectionsCheckingInterval: 5_000 });
+  if (server instanceof HttpsServer) boundHandshakes(server, headersTimeoutMs);
+  if (maxConnectionsPerAddress !== undefined) boundConnections(server, maxConnectionsPerAddress);
   // Node's own bound would end every upload that takes longer
   server.requestTimeout = 0;
   server.prependListener("request", (req) => setBodyDeadline(req, bodyTimeoutMs));
@@ -38,5 +50,6 @@ export function hardenServer<Http extends Server>(
   return server;
 }
 
+const headersTimeoutMs = 15_000;
 const bodyTimeoutMs = 30_000;
 const maxFields = 64;

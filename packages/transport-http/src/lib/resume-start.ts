@@ -1,5 +1,6 @@
 import { principalTag, type StreamPage } from "@sluice/core";
 import { noteRequest, notesOf, type Caller } from "@sluice/server";
+import { markPaced } from "./bound-events.ts";
 import { createFeed } from "./resume-feed.ts";
 import { Journal } from "./resume-journal.ts";
 import { newStreamId, type Member, type Place } from "./resume-link.ts";
@@ -125,7 +126,7 @@ export function eventAnswer(
 ): Response {
   const { journalOf } = runs;
   const isClosing = (): boolean => runs.isClosing;
-  return new Response(
+  const response = new Response(
     createFeed({
       store,
       place,
@@ -148,6 +149,7 @@ export function eventAnswer(
       },
     },
   );
+  return markPaced(response);
 }
 
 async function recordOf(

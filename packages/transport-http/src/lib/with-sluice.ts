@@ -9,6 +9,7 @@ import {
   type Sluice,
 } from "@sluice/server";
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
+import { boundEvents, hasEvents } from "./bound-events.ts";
 import { endpointRoute, withHeaders, type Door } from "./door.ts";
 import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
@@ -32,6 +33,11 @@ export interface WithSluiceOptions extends OriginGateOptions {
    * tools with large arguments.
    */
   readonly maxRequestBodySize?: number;
+  /**
+   * Bytes of events that may wait for a client that does not read; more break its stream off. One event may be larger.
+   * Default 16 MiB.
+   */
+  readonly maxBufferedBytes?: number;
 }
 
 /**
@@ -46,6 +52,7 @@ export function withSluice(
   sluice: Sluice,
   options: WithSluiceOptions = {},
 ): SluiceHandler {
+  const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const streams = createDownloadRoutes(sluice, base);
@@ -111,10 +118,11 @@ export function withSluice(
         ...mcpOptions,
         parsedBody: params ? { ...call, params } : call,
       });
-      const type = response.headers.get("content-type") ?? "";
-      if (response.ok && response.body && type.startsWith("text/event-stream")) {
-        const { status, headers } = response;
-        return new Response(mergeEvents(response.body, listening), { status, headers });
+      const bounded = bound(request, response);
+      const type = bounded.headers.get("content-type") ?? "";
+      if (bounded.ok && bounded.body && type.startsWith("text/event-stream")) {
+        const { status, headers } = bounded;
+        return new Response(mergeEvents(bounded.body, listening), { status, headers });
       }
       listening.close();
       return response;
@@ -122,6 +130,17 @@ export function withSluice(
       listening.close();
       throw error;
     }
+  }
+
+  /** An answer of the handler, with no more of its events in memory than may be. */
+  function bound(request: Request, response: Response): Response {
+    if (!hasEvents(response)) return response;
+    const { status, headers, body } = response;
+    const { unsent } = notesOf(request);
+    return new Response(boundEvents(body, { maxBytes: maxBufferedBytes, unsent }), {
+      status,
+      headers,
+    });
   }
 
   const routed = createRoutedHandler(door, async (request, given, route) => {
@@ -137,7 +156,7 @@ export function withSluice(
         ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
         : undefined;
     if (admission?.refused) return admission.refused;
-    const response = await handler.fetch(request, mcpOptions);
+    const response = bound(request, await handler.fetch(request, mcpOptions));
     if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok) {

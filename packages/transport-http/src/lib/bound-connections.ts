@@ -1,0 +1,46 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { addressShare } from "@sluice/server";
+import { socketAddress } from "@sluice/server/node";
+
+/** Has a server close connections beyond so many of one address, unanswered. */
+export function boundConnections(server: Server, limit: number): void {
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new RangeError(`hardenServer: ${limit} is no limit; pass a whole number from 1`);
+  const held = new Map<string, number>();
+  server.prependListener("connection", (socket: Socket) => {
+    const share = addressShare(socketAddress(socket));
+    if (share === undefined) return;
+    const count = held.get(share) ?? 0;
+    if (count >= limit) return void socket.destroy();
+    held.set(share, count + 1);
+    socket.once("close", () => {
+      const left = held.get(share)! - 1;
+      if (left === 0) held.delete(share);
+      else held.set(share, left);
+    });
+  });
+}
+
+/**
+ * Has a server with TLS close a connection whose handshake is not done in time. For all else there are the times of
+ * `node:http`, which begin with the connection.
+ */
+export function boundHandshakes(server: Server, timeoutMs: number): void {
+  const shaking = new Map<string, () => void>();
+  // over TLS it is another object than the one that connected
+  const nameOf = ({ remoteAddress, remotePort }: Socket): string =>
+    `${remoteAddress} ${remotePort}`;
+  server.on("connection", (socket: Socket) => {
+    const name = nameOf(socket);
+    const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();
+    const done = (): void => {
+      clearTimeout(timer);
+      socket.off("close", done);
+      if (shaking.get(name) === done) shaking.delete(name);
+    };
+    shaking.set(name, done);
+    socket.once("close", done);
+  });
+  server.on("secureConnection", (socket: Socket) => shaking.get(nameOf(socket))?.());
+}

@@ -1,0 +1,104 @@
+import { SluiceError } from "@sluice/core";
+import type { ByteLease } from "@sluice/server";
+
+/** What a chunk that waits costs beside its bytes. */
+const chunkBytes = 256;
+
+/**
+ * A stream of server-sent events that holds what its reader does not take yet, up to `maxBytes`: what writes them, as the SDK
+ * does, does not wait. One event may be larger. `unsent` counts them, too. Over either the stream breaks with `interrupted`, `throttled`
+ * or `unavailable`, and nothing of it is kept.
+ */
+export function boundEvents(
+  body: ReadableStream<Uint8Array>,
+  { maxBytes, unsent }: { readonly maxBytes: number; readonly unsent: ByteLease | undefined },
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  let incoming: Uint8Array[] = [];
+  /** The oldest, last one first. */
+  let outgoing: Uint8Array[] = [];
+  let waiting = 0;
+  let end: { readonly error?: unknown } | undefined;
+  let wake: (() => void) | undefined;
+
+  function count(bytes: number): void {
+    unsent?.add(bytes);
+    waiting += bytes;
+  }
+
+  function drop(): void {
+    unsent?.sub(waiting);
+    waiting = 0;
+    incoming = [];
+    outgoing = [];
+  }
+
+  async function fill(): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const bytes = value.byteLength + chunkBytes;
+        if (waiting > 0 && waiting + bytes > maxBytes)
+          throw new SluiceError("interrupted", "http: the events of a stream are not taken");
+        count(bytes);
+        incoming.push(value);
+        wake?.();
+      }
+      end = {};
+    } catch (error) {
+      drop();
+      end = { error };
+      reader.cancel(error).catch(() => {});
+    }
+    wake?.();
+  }
+
+  function take(): Uint8Array | undefined {
+    if (outgoing.length === 0) {
+      outgoing = incoming.toReversed();
+      incoming = [];
+    }
+    const chunk = outgoing.pop();
+    if (!chunk) return undefined;
+    unsent?.sub(chunk.byteLength + chunkBytes);
+    waiting -= chunk.byteLength + chunkBytes;
+    return chunk;
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      start: () => void fill(),
+      async pull(controller) {
+        for (;;) {
+          const chunk = take();
+          if (chunk) return controller.enqueue(chunk);
+          if (end && "error" in end) throw end.error;
+          if (end) return controller.close();
+          await new Promise<void>((resolve) => void (wake = resolve));
+        }
+      },
+      async cancel(reason) {
+        drop();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+const paced = new WeakSet<Response>();
+
+/** Marks a response whose events are made as they are taken: none of them waits. */
+export function markPaced(response: Response): Response {
+  paced.add(response);
+  return response;
+}
+
+/** Whether a response has events that do not wait for their reader. */
+export function hasEvents(
+  response: Response,
+): response is Response & { readonly body: ReadableStream<Uint8Array> } {
+  const type = response.headers.get("content-type") ?? "";
+  return response.body !== null && type.startsWith("text/event-stream") && !paced.has(response);
+}
