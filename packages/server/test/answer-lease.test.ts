@@ -1,6 +1,6 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import { noteRequest } from "@sluice/server";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAnswerAccount, withAnswerLease } from "../src/lib/answer-lease.ts";
 import { createByteAccount } from "../src/lib/byte-account.ts";

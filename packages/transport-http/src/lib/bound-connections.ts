@@ -12,7 +12,10 @@ export function boundConnections(server: Server, limit: number): void {
     const share = addressShare(socketAddress(socket));
     if (share === undefined) return;
     const count = held.get(share) ?? 0;
-    if (count >= limit) return void socket.destroy();
+    if (count >= limit) {
+      socket.destroy();
+      return;
+    }
     held.set(share, count + 1);
     socket.once("close", () => {
       const left = held.get(share)! - 1;
@@ -28,9 +31,6 @@ export function boundConnections(server: Server, limit: number): void {
  */
 export function boundHandshakes(server: Server, timeoutMs: number): void {
   const shaking = new Map<string, () => void>();
-  // over TLS it is another object than the one that connected
-  const nameOf = ({ remoteAddress, remotePort }: Socket): string =>
-    `${remoteAddress} ${remotePort}`;
   server.on("connection", (socket: Socket) => {
     const name = nameOf(socket);
     const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();
@@ -43,4 +43,9 @@ export function boundHandshakes(server: Server, timeoutMs: number): void {
     socket.once("close", done);
   });
   server.on("secureConnection", (socket: Socket) => shaking.get(nameOf(socket))?.());
+}
+
+/** Over TLS it is another object than the one that connected. */
+function nameOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
