@@ -47,7 +47,7 @@ const ownOrigin =
   "credentials go to the origin of the MCP endpoint only; URLs elsewhere must carry their own permission";
 const loopback = "plain http is taken when endpoint and URL are both on the loopback interface";
 const readLimit =
-  "above maxReadBytes (8 MiB unless configured) the answer is the error too_large: base64 of it would fill the memory of both ends";
+  "above maxReadBytes (2 MiB unless configured) the answer is the error too_large: base64 of it would fill the memory of both ends";
 
 const streaming: readonly Requirement[] = [
   // 1. Capability declaration

@@ -121,7 +121,7 @@ test.each(transports)(
 );
 
 // already far too much
-const fewer = 40;
+const fewer = 30;
 
 const slots = { perPrincipal: 1_000, perProcess: 1_000 };
 

@@ -50,6 +50,11 @@ test("the examples of the README run", async () => {
   app.all("/mcp{/*rest}", toNodeHandler(handler));
   // #endregion
 
+  // #region shares
+  const handle = toNodeHandler(handler, { proxyHops: 1, maxRequestsPerAddress: 64 });
+  // #endregion
+  expect(handle).toBeTypeOf("function");
+
   const [root, secret] = [tmpdir(), "0123456789abcdef"];
   // #region offload
   const besideNginx = toNodeHandler(handler, {

@@ -198,3 +198,23 @@ test("a reader that is slower than the least rate is given up on JSON and events
   reader.pause().write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   await expect.poll(() => answer?.destroyed, { timeout: 5_000 }).toBe(true);
 });
+
+test("requests of one address beyond its share are 429, those of another are served", async () => {
+  const { url } = await serve({
+    sluice: { storage, maxReadBytes: 8 * mib },
+    node: { maxRequestsPerAddress: 2, proxyHops: 1 },
+  });
+  const from = (address: string) => [`X-Forwarded-For: ${address}`];
+  const readers = [1, 2].map(() => ask(url, "resources/read", { uri }, from("192.0.2.1")));
+  const statusOf = async (address: string): Promise<string> => {
+    const headers = { "x-forwarded-for": `198.51.100.9, ${address}` };
+    const small = "files://demo/b.txt";
+    const response = await post(url, "modern", small, { method: "resources/read", headers });
+    await response.text();
+    return `${response.status} ${response.headers.get("retry-after")}`;
+  };
+  await expect.poll(() => statusOf("192.0.2.1")).toBe("429 1");
+  expect(await statusOf("192.0.2.2")).toBe("200 null");
+  for (const reader of readers) reader.destroy();
+  await expect.poll(() => statusOf("192.0.2.1")).toBe("200 null");
+});

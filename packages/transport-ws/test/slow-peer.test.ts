@@ -21,7 +21,9 @@ async function meet() {
     readyState: 1,
     OPEN: 1,
     bufferedAmount: 0,
-    send: (_data: unknown, done: (error?: Error) => void) => void taken.push(done),
+    send(...args: unknown[]) {
+      taken.push(args.at(-1) as (error?: Error) => void);
+    },
     terminate: vi.fn<() => void>(() => {
       socket.readyState = 3;
       for (const done of taken.splice(0)) done(new Error("gone"));
@@ -53,6 +55,22 @@ test("a peer that takes nothing is given up, also when it answers pings", async 
   await vi.advanceTimersByTimeAsync(2_000);
   expect(socket.terminate).toHaveBeenCalledTimes(1);
   expect(await sent).toBe("interrupted");
+});
+
+test("a peer that takes a large message in drips is given up, one that takes 4 KiB a second of it is not", async () => {
+  for (const seconds of [16, 60]) {
+    const { channel, socket, taken } = await meet();
+    const text = "x".repeat(2 ** 20);
+    const sent = channel.send({ ...message, params: { text } }).catch(() => "given up");
+    expect(taken.length).toBe(17);
+    while (taken.length > 0 && socket.terminate.mock.calls.length === 0) {
+      await vi.advanceTimersByTimeAsync(seconds * 1_000);
+      taken.shift()?.();
+    }
+    expect(socket.terminate).toHaveBeenCalledTimes(seconds === 16 ? 0 : 1);
+    expect(await sent).toBe(seconds === 16 ? undefined : "given up");
+    vi.useRealTimers();
+  }
 });
 
 test("a peer that takes what is sent is not, however long nothing is", async () => {

@@ -6,6 +6,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type StreamPage } from "@sluice/core";
+import { noteRequest, notesOf } from "@sluice/server";
 import type { Journal } from "./resume-journal.ts";
 import { formatQuestionId } from "./resume-link.ts";
 import {
@@ -79,6 +80,7 @@ export function startRerun(options: RerunOptions): Run {
     // a copy: its signal is that of a connection which may be cut at any time
     const { url, headers } = options.request;
     const request = new Request(url, { headers });
+    noteRequest(request, { address: notesOf(options.request).address });
     transport.onmessage?.(message as JSONRPCMessage, {
       request,
       ...(authInfo && { authInfo }),
