@@ -85,11 +85,10 @@ async function visitAmong(settings: Partial<UnreadSettings>): Promise<readonly s
     .toBe(crowd);
   const visits: { text: string; ms: number }[] = [];
   for (let n = 0; n < 20; n++) visits.push(await visit(port));
-  const median = (all: readonly { ms: number }[]): string =>
-    all
-      .map(({ ms }) => ms)
-      .toSorted((a, b) => a - b)
-      [all.length >> 1]!.toFixed(1);
+  const median = (all: readonly { ms: number }[]): string => {
+    const sorted = all.map(({ ms }) => ms).toSorted((a, b) => a - b);
+    return sorted[all.length >> 1]!.toFixed(1);
+  };
   process.stdout.write(
     `${crowd} slow readers: another address waits ${median(visits)} ms, ${median(quiet)} ms before\n`,
   );

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdtemp, open, rm, truncate, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -188,6 +188,19 @@ describe("a reader", () => {
     );
     const { closed } = await stall(await listen(server));
     await expect.poll(() => cancelled, { timeout: 5_000 }).toBe(1);
+    await closed;
+  });
+
+  test("that takes nothing of a text is given up as well", async () => {
+    let answer: ServerResponse | undefined;
+    const server = createServer((_req, res) => {
+      answer = res;
+      const reply = { status: 200, headers: [], text: "x".repeat(24 * KiB * KiB) };
+      void sendReply(res, reply, { stallTimeoutMs: 200 });
+    });
+    const { closed } = await stall(await listen(server));
+    await expect.poll(() => answer?.destroyed, { timeout: 5_000 }).toBe(true);
+    expect(answer?.writableFinished).toBe(false);
     await closed;
   });
 

@@ -38,6 +38,7 @@ export async function sendReply(
     }
     if (reply.text === undefined || options.beforeEnd) res.end();
     else res.end(reply.text);
+    await whileTaken(res, options);
   } catch (error) {
     discardReply(reply, error);
     res.destroy();
@@ -81,6 +82,14 @@ async function sendTransfer(
     outflow.dispose();
     if (file) file.close().catch(() => {});
   }
+}
+
+/** Waits for what the network has not taken on the spot of an answer that is ended; too slow a reader is given up. */
+export async function whileTaken(res: ServerResponse, options: OutflowOptions): Promise<void> {
+  if (!res.socket || res.socket.writableLength === 0) return;
+  const outflow = createOutflow(res, options);
+  await outflow.end();
+  outflow.dispose();
 }
 
 /**

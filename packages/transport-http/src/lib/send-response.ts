@@ -3,7 +3,7 @@ import { METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server";
 import { endOnDrain } from "./open-answers.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
-import { sendReply } from "./send-reply.ts";
+import { sendReply, whileTaken } from "./send-reply.ts";
 import { LISTEN_METHOD } from "./stream-call.ts";
 
 /**
@@ -21,7 +21,8 @@ export async function sendResponse(
   if (res.destroyed) return body?.cancel();
   if (!body) {
     writeHead(res, response);
-    return void res.end();
+    res.end();
+    return whileTaken(res, options);
   }
   const reader = body.getReader();
   res.once("close", () => void reader.cancel().catch(() => {}));
