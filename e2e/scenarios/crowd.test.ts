@@ -72,17 +72,20 @@ function visit(port: number): Promise<{ text: string; ms: number }> {
   });
 }
 
-async function visitAmong(settings: Partial<UnreadSettings>): Promise<readonly string[]> {
+async function visitAmong(
+  settings: Partial<UnreadSettings>,
+  { crowd, held }: { crowd: number; held: number },
+): Promise<readonly string[]> {
   const server = await start({ fileBytes: 8 * mib, maxConnections: 5_000, ...settings });
   const { port } = server.hello;
   const quiet = await Promise.all(Array.from({ length: 5 }, () => visit(port)));
   const readers = Array.from({ length: crowd }, () => readSlowly(port));
   onTestFinished(() => readers.forEach((socket) => void socket.destroy()));
-  // each was answered, in one way or another
   for (const socket of readers) socket.read(0);
+  // that many have the beginning of an answer
   await expect
-    .poll(() => readers.filter(({ bytesRead }) => bytesRead > 0).length, { timeout: 60_000 })
-    .toBe(crowd);
+    .poll(() => readers.filter(({ bytesRead }) => bytesRead > 0).length, { timeout: 240_000 })
+    .toBeGreaterThanOrEqual(held);
   const visits: { text: string; ms: number }[] = [];
   for (let n = 0; n < 20; n++) visits.push(await visit(port));
   const median = (all: readonly { ms: number }[]): string => {
@@ -99,15 +102,16 @@ const served = Array.from({ length: 20 }, () => "small");
 
 test(
   `${crowd} slow readers of one address do not keep another address from being served`,
-  { timeout: 120_000 },
+  { timeout: deep ? 600_000 : 120_000 },
   async () => {
-    expect(await visitAmong({ limits: { perAddress: 32 } })).toEqual(served);
-    expect(await visitAmong({ node: { maxRequestsPerAddress: 64 } })).toEqual(served);
+    const all = { crowd, held: crowd };
+    expect(await visitAmong({ limits: { perAddress: 32 } }, all)).toEqual(served);
+    expect(await visitAmong({ node: { maxRequestsPerAddress: 64 } }, all)).toEqual(served);
   },
 );
 
 test("the twin: without a share per address they do", { timeout: 120_000 }, async () => {
-  expect(await visitAmong({})).not.toEqual(served);
+  expect(await visitAmong({}, { crowd: 300, held: 300 })).not.toEqual(served);
 });
 
 const mixed = deep ? 30_000 : 600;
@@ -136,7 +140,7 @@ async function ask(port: number, n: number): Promise<void> {
 
 test(
   `${mixed} mixed requests leave no more than 2 MB in the heap`,
-  { timeout: 600_000 },
+  { timeout: deep ? 3_600_000 : 120_000 },
   async () => {
     const server = await start({ fileBytes: 8 * mib, limits: { perProcess: 1_000 } });
     const { port } = server.hello;
