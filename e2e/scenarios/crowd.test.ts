@@ -78,16 +78,30 @@ async function visitAmong(
 ): Promise<readonly string[]> {
   const server = await start({ fileBytes: 8 * mib, maxConnections: 5_000, ...settings });
   const { port } = server.hello;
-  const quiet = await Promise.all(Array.from({ length: 5 }, () => visit(port)));
-  const readers = Array.from({ length: crowd }, () => readSlowly(port));
+  const visitTimes = async (count: number): Promise<{ text: string; ms: number }[]> => {
+    const visits: { text: string; ms: number }[] = [];
+    while (visits.length < count) visits.push(await visit(port));
+    return visits;
+  };
+  // code that is compiled belongs to the idle state
+  await visitTimes(20);
+  const quiet = await visitTimes(20);
+  const readers: Socket[] = [];
   onTestFinished(() => readers.forEach((socket) => void socket.destroy()));
+  // no more at once than the system lets wait for the server to accept them
+  while (readers.length < crowd) {
+    const some = Array.from({ length: Math.min(100, crowd - readers.length) }, () =>
+      readSlowly(port),
+    );
+    readers.push(...some);
+    await Promise.all(some.map((socket) => once(socket, "connect")));
+  }
   for (const socket of readers) socket.read(0);
   // that many have the beginning of an answer
   await expect
     .poll(() => readers.filter(({ bytesRead }) => bytesRead > 0).length, { timeout: 240_000 })
     .toBeGreaterThanOrEqual(held);
-  const visits: { text: string; ms: number }[] = [];
-  for (let n = 0; n < 20; n++) visits.push(await visit(port));
+  const visits = await visitTimes(20);
   const median = (all: readonly { ms: number }[]): string => {
     const sorted = all.map(({ ms }) => ms).toSorted((a, b) => a - b);
     return sorted[all.length >> 1]!.toFixed(1);
