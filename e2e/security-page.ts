@@ -50,7 +50,7 @@ export function checkSecurityPage(
     if (rows.findIndex((row) => row.id === id) !== at) findings.push(`${id} is there twice`);
     if (proofs.length === 0) findings.push(`${id} cites no test`);
     for (const { title, file } of proofs) {
-      const source = file.endsWith(".test.ts") ? read(file) : undefined;
+      const source = /\.test\.m?[jt]s$/.test(file) ? read(file) : undefined;
       if (source === undefined) findings.push(`${id} cites ${file}, which is no test file`);
       else if (!titlesIn(source).has(title))
         findings.push(`${id} cites "${title}", which ${file} does not have`);
