@@ -86,10 +86,19 @@ beforeAll(async () => {
   await mkdir(join(root, "files"));
   await mkdir(inbox);
   await writeFile(join(root, "big.bin"), big);
-  const port = await freePort();
-  line = await createLine(port);
-  const address = ["--port", `${port}`, "--public-url", `http://127.0.0.1:${line.port}/mcp`];
-  served = await serve(join(root, "files"), [...address, "--uploads", inbox]);
+  for (let triesLeft = 3; ; triesLeft--) {
+    const port = await freePort();
+    line = await createLine(port);
+    const address = ["--port", `${port}`, "--public-url", `http://127.0.0.1:${line.port}/mcp`];
+    try {
+      served = await serve(join(root, "files"), [...address, "--uploads", inbox]);
+      return;
+    } catch (error) {
+      line.close();
+      // another process may have taken the port meanwhile
+      if (triesLeft === 1) throw error;
+    }
+  }
 });
 afterAll(async () => {
   line?.close();

@@ -223,7 +223,7 @@ function readKeys(
   return createKeyRing(keys);
 }
 
-/** What is missing where nothing says who a caller is. */
+/** What an operator has to set where no option identifies a caller. */
 function openWarning(
   { access, principal, anonymous }: SluiceOptions,
   { isLoopback }: SluiceParts["endpoint"],

@@ -36,7 +36,7 @@ export async function readJsonBody(
   const read = await readRequestBody(copy, maxBytes).catch(() => undefined);
   if (!read) return { refusal: malformed("the request body could not be read") };
   if (read.tooLarge) {
-    // neither branch keeps what nobody reads
+    // both branches of the clone would keep the rest
     await Promise.all([copy.body?.cancel(), request.body?.cancel()]).catch(() => {});
     return { refusal: toResponse(tooLarge(maxBytes)) };
   }

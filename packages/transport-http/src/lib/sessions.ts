@@ -210,7 +210,7 @@ interface Live {
   readonly transport: Transport;
 }
 
-/** Who asks: as whom a session is used, and in whose share it counts. */
+/** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
 type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
 
 /** The session is no part of it: a client can send any id. */

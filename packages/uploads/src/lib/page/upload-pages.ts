@@ -170,7 +170,7 @@ export function createUploadPages({
       const now = Date.now();
       const { answerId } = answer;
       const times = { now, expiresAt: expiresAt + handoverMs, owner };
-      // who takes a file back looks for these before the answer, so they are there first
+      // a request that takes a file back looks for these before the answer, so they are there first
       for (const { uploadId } of Object.values(question.uploadEndpoints))
         await isPut(state, answeredKey(uploadId), encode({ pageId }), times);
       const isFirst = await isPut(state, answerKey(pageId), encode(answer), times);
