@@ -96,6 +96,8 @@ const pieceBytes = 2 ** 16;
 
 function writeHead(res: ServerResponse, { status, headers }: Response): void {
   const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
+  // the SDK says keep-alive also on the last answer that a connection may have
+  delete fields["connection"];
   const cookies = headers.getSetCookie();
   if (cookies.length > 0) fields["set-cookie"] = cookies;
   res.writeHead(status, fields);
