@@ -75,7 +75,18 @@ test("the path of an endpoint has one spelling, or is refused", () => {
     "/a/b",
     "/m%C3%A9",
   ]);
-  for (const path of ["mcp", "/a//b", "/a//", "/../a", "/a%2fb", "/\u00e9", "/a?b", '/"', "/a\\b", "*"])
+  for (const path of [
+    "mcp",
+    "/a//b",
+    "/a//",
+    "/../a",
+    "/a%2fb",
+    "/\u00e9",
+    "/a?b",
+    '/"',
+    "/a\\b",
+    "*",
+  ])
     expect(() => readBase(path), path).toThrow("as URLs spell it");
 });
 

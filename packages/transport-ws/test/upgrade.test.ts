@@ -47,7 +47,11 @@ describe("an upgrade", () => {
     const url = "wss://x.example/a/mcp/";
     const { port } = await serve({ ws: { url, hosts: ["127.0.0.1"], anonymous: true } });
     expect((await rawSocket(port, { path: "/a/mcp" })).status).toBe(101);
-    for (const wrong of ["wss://x.example/a//mcp", "wss://x.example/a/mcp//", "wss://x.example/a%2fmcp"])
+    for (const wrong of [
+      "wss://x.example/a//mcp",
+      "wss://x.example/a/mcp//",
+      "wss://x.example/a%2fmcp",
+    ])
       expect(() => createWebSocketHandler(factory, { url: wrong, anonymous: true })).toThrow(
         "one spelling",
       );
