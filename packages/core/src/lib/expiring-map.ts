@@ -27,7 +27,7 @@ export interface EntryRefusal {
 /** Makes a map of at most `maxEntries` entries, and of one owner `maxPerOwner`. Expired ones are swept when room is needed. */
 export function createExpiringMap<Value>(
   maxEntries: number,
-  maxPerOwner = maxEntries,
+  maxPerOwner: number = maxEntries,
 ): ExpiringMap<Value> {
   for (const bound of [maxEntries, maxPerOwner])
     if (!Number.isSafeInteger(bound) || bound < 1)

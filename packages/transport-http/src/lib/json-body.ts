@@ -8,7 +8,7 @@ import type { Reply } from "@sluice/server";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
-export const defaultMaxBodySize = 256 * 1024;
+export const defaultMaxBodySize: number = 256 * 1024;
 
 /** A request whose JSON was read, or the answer to one that is refused. */
 export type ReadRequest =
