@@ -78,9 +78,9 @@ async function visitAmong(
 ): Promise<readonly string[]> {
   const server = await start({ fileBytes: 8 * mib, maxConnections: 5_000, ...settings });
   const { port } = server.hello;
-  const visitTimes = async (count: number): Promise<{ text: string; ms: number }[]> => {
+  const visitTimes = async (times: number): Promise<{ text: string; ms: number }[]> => {
     const visits: { text: string; ms: number }[] = [];
-    while (visits.length < count) visits.push(await visit(port));
+    while (visits.length < times) visits.push(await visit(port));
     return visits;
   };
   // code that is compiled belongs to the idle state
