@@ -46,6 +46,8 @@ async function take(way: string, handlers: RawHandlers): Promise<Report> {
   const program = inject("programs")["packages/client/test/memory-process.ts"]!;
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [
+      // what is garbage at once is no memory that is held
+      "--max-semi-space-size=4",
       program,
       server.url,
       way,
@@ -129,5 +131,5 @@ test.each(Object.entries(endless))(
 test.each(["save", "cache"])("to %s, memory follows the bytes and not the chunks", async (way) => {
   const { growth, outcome } = await take(way, oneByteChunks);
   expect(outcome).toBe("taken");
-  expect(growth).toBeLessThan(150 * mebibyte);
+  expect(growth).toBeLessThan(220 * mebibyte);
 });
