@@ -53,7 +53,8 @@ function start(form: HTMLFormElement): void {
       const status = await askPage();
       if (status.phase === "expired") expire();
       else if (status.phase !== "open") end(status);
-      else await Promise.all(files.map((field) => field.sync()));
+      // one after the other: a server answers a bounded number of such requests at a time
+      else for (const field of files) await field.sync();
       if (wasOutOfReach) warn(undefined);
       const isWaiting = !isOver && files.some((field) => field.isWaiting());
       if (isWaiting) nextLook = setTimeout(() => void look(), lookEveryMs);

@@ -217,6 +217,36 @@ test("what is over is not prolonged by a call that comes late", async () => {
   expect(of("hold", "settle")).toEqual(["hold", "hold", "settle"]);
 });
 
+test("of the requests of one user that ask a slot what it has 16 are served, and those of others go on", async () => {
+  let letGo = (): void => {};
+  const gate = new Promise<void>((resolve) => void (letGo = resolve));
+  let looking = 0;
+  const server = await startUploadServer({
+    wrap: (backend) =>
+      wrap(backend, {
+        list: (list) => async (options) => {
+          if (options?.prefix?.includes(slot.uploadId)) {
+            looking += 1;
+            await gate;
+          }
+          return list(options);
+        },
+      }),
+  });
+  const slot = server.slot();
+  const look = (url: string, name: string): Promise<Response> =>
+    fetch(url, { headers: bearer(name) });
+  const asked = Array.from({ length: 16 }, () => look(slot.url, "alice"));
+  await expect.poll(() => looking).toBe(16);
+  const over = await look(slot.url, "alice");
+  expect([over.status, over.headers.get("retry-after")]).toEqual([429, "1"]);
+  const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
+  const other = server.uploads.reserve({ ...alice, subject: "bob" }, terms);
+  expect((await look(other.url, "bob")).status).toBe(200);
+  letGo();
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(16).fill(200));
+});
+
 test("while the store is down uploads are refused for a while, and nothing of them is kept", async () => {
   const store = createMemoryUploadStore();
   let isDown = true;

@@ -28,10 +28,10 @@ export function fileNameFromUri(uri: string): string | undefined {
 const maxBytes = 150;
 // longer than this, what follows the last dot is part of the name
 const maxExtensionBytes = 32;
-// C0, C1, zero width, direction marks and overrides, byte order mark, lone surrogates
+// C0, C1, zero width, line separators, direction marks and overrides, byte order mark, lone surrogates
 const unseen =
   // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu;
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]/gu;
 const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i;
 
 function sanitize(name: string): string {

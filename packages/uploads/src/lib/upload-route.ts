@@ -191,9 +191,16 @@ async function serve(
   onBytes: (count: number) => void,
 ): Promise<Reply> {
   const { request, slot, fileId, signal } = visit;
-  if (fileId === undefined && request.method === "GET") return overviewReply(parts, slot, signal);
-  if (fileId !== undefined) await ensureFile(parts, slot, fileId, signal);
   const { ledger } = parts;
+  if (fileId === undefined && request.method === "GET") {
+    const leave = await ledger.ask(slot.owner);
+    try {
+      return await overviewReply(parts, slot, signal);
+    } finally {
+      await leave();
+    }
+  }
+  if (fileId !== undefined) await ensureFile(parts, slot, fileId, signal);
   if (fileId !== undefined && request.method !== "PATCH") {
     const leave = await ledger.ask(slot.owner);
     try {
