@@ -104,6 +104,42 @@ test("a file that came inside a message is taken like one that was sent", async 
   });
 });
 
+test.each(["refuse", "remove"] as const)(
+  "a file that becomes whole while its upload is confirmed is not kept beside the named ones (%s)",
+  async (unnamed) => {
+    let scans = 0;
+    const server = await startUploadServer({
+      uploads: {
+        quota: { files: 2 },
+        unscanned: undefined as never,
+        async onScan() {
+          scans += 1;
+          if (scans === 1) return "defer";
+          // of the second look at the first file
+          if (scans === 2) await put("late.bin");
+          return "clean";
+        },
+      },
+    });
+    const { url, uploadId } = server.slot({ maxFiles: 2 });
+    const put = async (name: string): Promise<void> => {
+      const headers = { ...bearer("alice"), "content-disposition": `inline; filename="${name}"` };
+      expect((await fetch(url, { method: "PUT", headers, body: bytes })).status).toBe(201);
+    };
+    await put(claim.name);
+    const [file] = await server.uploads.confirm(alice, uploadId, [claim], { unnamed });
+    expect(scans).toBe(3);
+    expect(await server.uploads.reopen(alice, uploadId)).toMatchObject([claim]);
+    // bytes, record and marker
+    expect(await server.files()).toHaveLength(3);
+    expect((await file!.open()).info.size).toBe(bytes.length);
+    // its place in the quota is free again
+    const other = server.slot();
+    const init = { method: "PUT", headers: bearer("alice"), body: bytes };
+    expect((await fetch(other.url, init)).status).toBe(201);
+  },
+);
+
 describe("a scanner", () => {
   const upload = async (scanning: { readonly onScan: Scan }) => {
     const server = await startUploadServer({

@@ -54,6 +54,8 @@ export async function confirmUpload(
   const confirmation = { files } satisfies Confirmation;
   if (!(await createJson(parts.storage, markerKey(state.folder), confirmation, signal)))
     throw again();
+  // what became whole since the files were compared; whatever does so from now on sees the marker
+  await removeUnnamed(parts, uploadId, confirmation).catch(parts.host.onError);
   return files.map((file) => toUploadedFile(parts, uploadId, state, file));
 }
 
@@ -181,6 +183,27 @@ async function removeRecord(
   await storage.remove(recordKey(folder, place), { signal });
   await storage.remove(bytesKey(folder, fileId), { signal });
   await ledger.drop(owner, fileId);
+}
+
+/** Removes whole files that a confirmation does not name: no sweep would. */
+async function removeUnnamed(
+  parts: UploadsParts,
+  uploadId: string,
+  { files }: Confirmation,
+): Promise<void> {
+  const { storage } = parts;
+  const signal = AbortSignal.any([parts.closing]);
+  const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
+  const { folder } = state;
+  if (folder === undefined) return;
+  const named = new Set(files.map(({ place }) => place));
+  const fileIds = new Set(files.map(({ fileId }) => fileId));
+  for (const place of state.places.filter((taken) => !named.has(taken))) {
+    const key = recordKey(folder, place);
+    const { fileId } = await readJson<FileRecord>(storage, key, signal);
+    if (fileIds.has(fileId)) await storage.remove(key);
+    else await removeRecord(parts, { ...state, folder }, { fileId, place }, signal);
+  }
 }
 
 function agrees(file: Omit<FileRecord, "fileId" | "scan">, claim: ClaimedFile): boolean {
