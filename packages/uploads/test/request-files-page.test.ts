@@ -30,7 +30,7 @@ function createPages(answer: (question: PageQuestion) => unknown, patience = 0) 
       outcomes.push(outcome);
     },
   };
-  return { pages, questions, outcomes };
+  return { pages, questions, outcomes, timesAsked: () => asked };
 }
 
 function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
@@ -44,7 +44,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
       return slots.reserve(principal, terms, options);
     },
   };
-  const { pages, questions, outcomes } = createPages(answer, patience);
+  const { pages, questions, outcomes, timesAsked } = createPages(answer, patience);
   const requestFiles = createRequestFiles(sluice.host, watched, pages);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const fields = { picture: { type: "file" }, note: { type: "string" } } as const;
@@ -52,7 +52,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
   });
-  return { slots, fetch, questions, outcomes, reserved };
+  return { slots, fetch, questions, outcomes, reserved, timesAsked };
 }
 
 async function look(options: AnswererOptions) {
@@ -119,6 +119,29 @@ test.each(eras)("%s: what the page says is believed no more than a client", asyn
   expect(slots.came.size).toBe(0);
   expect(outcomes).toEqual(["failed"]);
 });
+
+test.each(eras)(
+  "%s: the page of a call that was given up is told so, and nothing is kept",
+  async (era) => {
+    const { slots, fetch, outcomes, timesAsked } = setUp(
+      () => expect.unreachable("nothing was answered"),
+      Infinity,
+    );
+    const client = await connectAnswerer({
+      era,
+      fetch,
+      capabilities: { elicitation: { url: {} } },
+      answer: () => ({ action: "accept" }),
+    });
+    const giveUp = new AbortController();
+    const call = client.callTool({ name: "look", arguments: {} }, { signal: giveUp.signal });
+    await expect.poll(timesAsked).toBeGreaterThan(0);
+    giveUp.abort();
+    await expect(call).rejects.toThrow();
+    await expect.poll(() => outcomes).toEqual(["cancelled"]);
+    expect(slots.discarded).toHaveLength(1);
+  },
+);
 
 test("legacy: the client is told when the user is done", async () => {
   const { slots, fetch, questions } = setUp(() => ({ action: "decline" }));

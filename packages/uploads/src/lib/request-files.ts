@@ -199,7 +199,14 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     const isFromPage = pageId !== undefined && isConsent(raw);
     if (isFromPage) {
       const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
-      raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
+      try {
+        raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
+      } catch (error) {
+        // its state was used: no other call can take the answer
+        await settlement.discard(expected);
+        await conclude(pageId, "cancelled");
+        throw error;
+      }
       if (raw === undefined) {
         // the client calls again by itself when there is nothing to ask
         const requestState = states.seal(state, { principal, message, fields });
