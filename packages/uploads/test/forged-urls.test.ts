@@ -75,3 +75,15 @@ test("forged upload pages are 429 beyond the limit, and a page that works is sho
   expect([answered.status, answered.headers.has("retry-after")]).toEqual([429, true]);
   expect((await fetch(url)).status).toBe(200);
 });
+
+test("forged upload pages count whatever the method", async () => {
+  await using site = await startPageSite();
+  const { url } = await site.ask({ photo: { type: "file" } });
+  const forged = url.replace(/[^/]+$/, "forged");
+  const put = async (target: string): Promise<number> =>
+    (await fetch(target, { method: "PUT", body: "x" })).status;
+  for (let n = 0; n < 20; n++) expect(await put(forged)).toBe(404);
+  expect(await put(forged)).toBe(429);
+  expect((await fetch(forged)).status).toBe(429);
+  expect(await put(url)).toBe(405);
+});

@@ -92,9 +92,13 @@ export function createPageRoutes(parts: UploadsParts, base: string): Routes {
       return request.header("accept") === "application/json"
         ? tell(request, rest)
         : show(request, rest);
-    const isPage = asset !== undefined || (await pages.open(rest).then(isFound, isMissing));
-    if (!isPage) return problem(404);
-    return problem(405, { headers: ["Allow", asset ? "GET, HEAD" : "GET, HEAD, POST"] });
+    if (asset) return problem(405, { headers: ["Allow", "GET, HEAD"] });
+    try {
+      await pages.open(rest);
+      return problem(405, { headers: ["Allow", "GET, HEAD, POST"] });
+    } catch (error) {
+      return refusalReply(await judge(request, error));
+    }
   }
 
   return (path) => {
@@ -104,8 +108,6 @@ export function createPageRoutes(parts: UploadsParts, base: string): Routes {
   };
 }
 
-const isFound = (): boolean => true;
-const isMissing = (): boolean => false;
 const closing = ["Connection", "close"] as const;
 
 const refusals: Readonly<Record<string, number>> = {
