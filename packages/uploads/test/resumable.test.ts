@@ -221,6 +221,17 @@ describe("refused", () => {
   });
 });
 
+test("a file that is given up no longer counts as received", async () => {
+  const server = await startUploadServer();
+  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const [location, kept] = [await begin(url), await begin(url)];
+  await append(location, 0, noise(500));
+  await append(kept, 0, noise(30));
+  expect(server.uploads.progress(uploadId).received).toBe(530);
+  expect((await ask(location, "DELETE")).status).toBe(204);
+  expect(server.uploads.progress(uploadId).received).toBe(30);
+});
+
 test("a file that is given up is gone, and one that is confirmed cannot be", async () => {
   const server = await startUploadServer();
   const { url, uploadId } = server.slot();

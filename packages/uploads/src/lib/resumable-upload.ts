@@ -130,6 +130,7 @@ export async function cancelResumable(
       throw new SluiceError("already_exists", "uploads: an answer names this file already");
     await progressOf(parts, slot, fileId, signal);
     await removeFile(parts, slot, fileId, signal);
+    parts.board.drop(slot.uploadId, fileId);
   } finally {
     await turn.end();
   }
