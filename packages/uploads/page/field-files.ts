@@ -65,7 +65,10 @@ export function createFieldFiles(options: FieldFilesOptions): FieldFiles {
   };
   channel.addEventListener("message", ({ data }) => {
     const upload = itemOf(data)?.upload;
-    if (upload && upload.state.phase !== "done") upload.leave(upload.state.sent);
+    if (!upload || upload.state.phase === "done") return;
+    upload.leave(upload.state.sent);
+    // from now on it is asked how far that tab is
+    onTrouble();
   });
 
   const itemOf = (fileId: unknown): Item | undefined =>

@@ -320,6 +320,25 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     }
   });
 
+  test("a tab that lets go of a file shows how the other one ended, untouched", async () => {
+    context = await browser.newContext();
+    const [first, second] = [await context.newPage(), await context.newPage()];
+    const asked = await ask("modern");
+    await first.goto(asked.url);
+    const step = holdStep();
+    await pick(first, [files[0]!]);
+    await step.held;
+    await second.goto(asked.url);
+    await pick(second, [files[0]!]);
+    await first.locator("li.file[data-phase=left]").waitFor();
+    step.release();
+    await sent(second).waitFor();
+    await pressDone(second);
+    await heading(second, "All done").waitFor();
+    expect(await asked.result).toContain(sha256(await readFile(files[0]!)));
+    await heading(first, "All done").waitFor({ timeout: patienceMs });
+  });
+
   test("a file that is picked before the page knows what is there is not sent twice", async () => {
     context = await browser.newContext();
     const page = await context.newPage();
