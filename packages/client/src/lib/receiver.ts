@@ -15,7 +15,7 @@ import { httpError } from "./http-error.ts";
 import { startPace } from "./pace.ts";
 import { pause } from "./pause.ts";
 import type { Permit } from "./permit.ts";
-import { ensureSize, totalMsOf, type StreamSettings } from "./stream-options.ts";
+import { ensurePromised, ensureSize, totalMsOf, type StreamSettings } from "./stream-options.ts";
 import type { Supply } from "./supply.ts";
 
 /** Where received bytes go. */
@@ -118,6 +118,7 @@ export function createReceiver(
     const { start, size, etag } = next;
     try {
       ensureSize(uri, size, settings.maxStreamSize);
+      next = withPromise(next);
     } catch (error) {
       next.answer.body.cancel();
       throw error;
@@ -131,6 +132,21 @@ export function createReceiver(
       next.answer.body.cancel();
       fault = isRangeless ? rangeless() : undefined;
     }
+  }
+
+  /** A digest that was promised of a version holds for every answer of it: parts often name none. */
+  function withPromise(next: CheckedAnswer): CheckedAnswer {
+    const isSame = next.etag !== undefined && next.etag === latest?.etag;
+    const promised = isSame ? latest?.digest : undefined;
+    if (promised !== undefined && next.digest !== undefined && promised !== next.digest)
+      throw new SluiceError(
+        "corrupt",
+        `client: ${JSON.stringify(uri)}: the server promises another digest of the same version by now; fetch it again`,
+      );
+    const digest = next.digest ?? promised;
+    // a receiver of one range among several leaves that to the one that asked first
+    if (!kept && next.start === 0) ensurePromised(uri, digest, settings);
+    return digest === undefined ? next : { ...next, digest };
   }
 
   async function ask(from: Permit, end: number | undefined): Promise<CheckedAnswer | Refusal> {

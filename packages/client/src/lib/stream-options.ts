@@ -121,3 +121,16 @@ export function ensureSize(uri: string, size: number | undefined, maxStreamSize:
       { size },
     );
 }
+
+/** Throws `unsupported` for bytes without a digest where one is required. */
+export function ensurePromised(
+  uri: string,
+  digest: string | undefined,
+  { requireDigest }: StreamSettings,
+): void {
+  if (requireDigest && digest === undefined)
+    throw new SluiceError(
+      "unsupported",
+      `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
+    );
+}

@@ -115,11 +115,6 @@ export async function openResource(
   try {
     const answer = await receiver.open();
     const facts = factsOf(uri, await supply.permit(), answer);
-    if (settings.requireDigest && facts.digest === undefined)
-      throw new SluiceError(
-        "unsupported",
-        `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
-      );
     const cancel = (reason: unknown): void => stop.abort(reason);
     const agree = async (to?: string): Promise<void> => {
       const { consent } = settings;
