@@ -1,8 +1,8 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
@@ -126,4 +126,39 @@ test("a list that never ends is not followed for ever", async () => {
   expect(stdout).toBe("files://demo/\\u{1b}[2Jx\n".repeat(2));
   expect(stderr).toMatch(/^sluice: .*same page.*\n$/);
   expect(status).toBe(exitCodes.refused.status);
+});
+
+/** A server that answers `initialize`, and everything else as `answer` does. */
+async function serveRaw(
+  answer: (message: { id: unknown; method: string }) => string | Buffer,
+): Promise<string> {
+  const { origin } = await listen((req, res) => {
+    let text = "";
+    req.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    req.on("end", () => {
+      if (req.method !== "POST") return void res.writeHead(405).end();
+      const message = JSON.parse(text) as { id: unknown; method: string };
+      if (message.id === undefined) return void res.writeHead(202).end();
+      const result = {
+        protocolVersion: "2025-06-18",
+        capabilities: { resources: {} },
+        serverInfo: { name: "raw", version: "0" },
+      };
+      res.writeHead(200, { "content-type": "application/json" });
+      const isFirst = message.method === "initialize";
+      return void res.end(
+        isFirst ? JSON.stringify({ jsonrpc: "2.0", id: message.id, result }) : answer(message),
+      );
+    });
+  });
+  return `${origin}/mcp`;
+}
+
+test("an answer of more than 16 MiB is refused, whatever was asked", async () => {
+  const url = await serveRaw(
+    ({ id }) => `${JSON.stringify({ jsonrpc: "2.0", id, error: {} })}${" ".repeat(2 ** 24)}`,
+  );
+  const { status, stderr } = await run(["ls", url]);
+  expect(status).toBe(exitCodes.refused.status);
+  expect(stderr).toMatch(/^sluice: the server's answer has more than 16777216 bytes;.*\n$/);
 });

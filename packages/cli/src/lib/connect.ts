@@ -5,9 +5,10 @@ import {
 } from "@modelcontextprotocol/client";
 import { streamingCapabilities } from "@sluice/client";
 import { withStreaming } from "@sluice/client/node";
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import type { FileSender } from "@sluice/uploads/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { boundAnswers } from "./bound-answers.ts";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { version } from "./version.ts";
@@ -48,8 +49,9 @@ function transportTo(url: URL, token: string | undefined): Transport {
   if (url.protocol.startsWith("ws"))
     return createWebSocketTransport(url, token === undefined ? {} : { token });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const streaming = withStreaming();
   return new StreamableHTTPClientTransport(url, {
-    fetch: withStreaming(),
+    fetch: async (input, init) => boundAnswers(await streaming(input, init)),
     requestInit: { headers },
   });
 }
@@ -103,6 +105,9 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 function sdkFault(address: string, error: unknown): SluiceError {
+  const ours = causesOf(error).find((cause) => SluiceError.is(cause));
+  const known = ours ?? tlsFault("client", new URL(address), error);
+  if (known) return known;
   const [code, what] = causeOf(error);
   return new SluiceError(code, `${address} ${what}`, { cause: error });
 }
@@ -120,6 +125,16 @@ function causeOf(error: unknown): readonly [SluiceErrorCode, string] {
     return ["timeout", "does not answer"];
   return ["protocol", `does not speak MCP (${messageOf(error)})`];
 }
+
+/** An error and what caused it: an SDK hides a fault of its fetch below errors of its own. */
+function causesOf(error: unknown): Error[] {
+  const causes: Error[] = [];
+  for (let at = error; at instanceof Error && causes.length < mostCauses; at = at.cause)
+    causes.push(at);
+  return causes;
+}
+
+const mostCauses = 8;
 
 /** HTTP status that the SDK put into one of its errors. */
 function statusOf(error: unknown): number | undefined {

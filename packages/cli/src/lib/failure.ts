@@ -83,9 +83,20 @@ export function exitStatus(outcome: Outcome): number {
 }
 
 function hintFor(error: SluiceError): string | undefined {
+  if (isCertificateFault(error)) return certificateHint;
   const errno = localErrno(error);
   return errno === undefined ? hints[error.code] : (localHints[errno] ?? hints[error.code]);
 }
+
+/** True for a server whose certificate is not trusted: no option of ours makes it so. */
+export function isCertificateFault(error: unknown): boolean {
+  if (!SluiceError.is(error) || error.code !== "untrusted") return false;
+  // a refusal of an address has no cause, or one of ours
+  return error.cause instanceof Error && !SluiceError.is(error.cause);
+}
+
+const certificateHint =
+  "have its operator renew it, or name the authority that you trust in NODE_EXTRA_CA_CERTS";
 
 const anotherFolder = "check the folder and its permissions, or pass -o for another place";
 const anotherName = "pass -o with another name";

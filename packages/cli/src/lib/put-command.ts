@@ -4,7 +4,7 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { UploadedReference } from "@sluice/uploads/client";
 import { createFileSender } from "@sluice/uploads/client/node";
 import { connect, translating, type ConnectOptions } from "./connect.ts";
-import { Advice, fault, isResumableFault } from "./failure.ts";
+import { Advice, fault, isCertificateFault, isResumableFault } from "./failure.ts";
 import { answerFileRequest, ensureFiles } from "./file-prompts.ts";
 import { note, print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
@@ -92,7 +92,8 @@ export async function putCommand(
     }
     if (chosen.isList) await hand(sent, client, server, chosen, options);
   } catch (error) {
-    const hint = SluiceError.is(error) ? hints[error.code] : undefined;
+    const hint =
+      SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
     throw hint === undefined ? error : new Advice(error, hint);
   } finally {
     bar.clear();
