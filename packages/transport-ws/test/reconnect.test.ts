@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { isConnectionLost } from "@sluice/transport-ws/client";
@@ -42,6 +43,8 @@ describe.each(sdkNames)("%s, when the connection breaks", (sdk) => {
     expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
   });
 });
+
+type Refuse = (ok: boolean, status: number, message: string, headers: OutgoingHttpHeaders) => void;
 
 describe("the transport", () => {
   test("repeats the legacy handshake on a new connection, and nothing else", async () => {
@@ -155,6 +158,30 @@ describe("the transport", () => {
     await closed.promise;
     expect(refusals).toBe(3);
     expect(errors).toEqual([expect.objectContaining({ code: "unavailable" })]);
+  });
+
+  test("gives up at once where the server asks for more than a minute of patience", async () => {
+    const {
+      url,
+      sockets: open,
+      server,
+    } = await rawServer((socket) => socket.on("message", (data) => answer(socket, parse(data))));
+    let refusals = 0;
+    const { client } = await connect("SDK v2, legacy", url, { reconnect: quick });
+    const errors: unknown[] = [];
+    const closed = deferred();
+    const onerror = (error: unknown): void => void errors.push(error);
+    Object.assign(client, { onerror, onclose: closed.resolve });
+    server.options.verifyClient = (_info, callback: Refuse) => {
+      refusals += 1;
+      callback(false, 503, "", { "retry-after": "9999999999" });
+    };
+    open[0]!.terminate();
+    await closed.promise;
+    expect(refusals).toBe(1);
+    expect(errors).toEqual([
+      expect.objectContaining({ code: "unavailable", retryAfterMs: 9_999_999_999_000 }),
+    ]);
   });
 
   test("does not try again where its credentials were refused", async () => {

@@ -7,7 +7,10 @@ export interface ReconnectOptions {
   readonly maxTries?: number;
   /** Longest first pause in milliseconds; 500. It doubles with each try. */
   readonly baseMs?: number;
-  /** Longest pause of all in milliseconds; 30,000. */
+  /**
+   * Longest pause of all in milliseconds; 30,000. A `Retry-After` of the server comes in addition; one over
+   * 60 s ends the tries.
+   */
   readonly maxMs?: number;
 }
 

@@ -286,9 +286,13 @@ const maxWaiting = 256;
 /** The server found fault with what we send: on another connection it would be the same. */
 const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);
 
+/** A fault that may pass, of a server that does not ask for more patience than messages have that wait. */
 function isTemporary(error: unknown): boolean {
-  return SluiceError.is(error) && error.retryable;
+  return SluiceError.is(error) && error.retryable && (error.retryAfterMs ?? 0) <= mostRetryAfterMs;
 }
+
+// as for downloads; and a timer goes off at once beyond 2^31 ms
+const mostRetryAfterMs = 60_000;
 
 function brokenBy(code: number, reason: string): SluiceError {
   const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
