@@ -17,6 +17,8 @@ export function refuseOddFields(server: Server, most: number): void {
       answerer.writeHead(status, [...headers, "Connection", "close"]).end(text);
     } else {
       answerer.on("error", () => {});
+      // a peer that never closes its side would keep the connection: of an upgrade the server counts no times
+      answerer.once("finish", () => answerer.destroy());
       answerer.end(
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
       );
