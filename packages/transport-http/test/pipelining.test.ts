@@ -1,9 +1,11 @@
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { createMemoryBackend } from "@sluice/storage";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test } from "vitest";
 import { post, streaming } from "./call.ts";
-import { serve } from "./serve.ts";
+import { listen, serve } from "./serve.ts";
 
 const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": new Uint8Array(6 << 20), "b.txt": "b" });
@@ -55,4 +57,37 @@ test("a connection with more than a hundred requests waiting is destroyed", asyn
   const socket = pipeline(150);
   await once(socket.resume(), "close");
   await expect.poll(ended).toHaveLength(1);
+});
+
+/** Pipelines so many requests behind one that is answered later; tells how many were answered when the connection ended. */
+async function answeredBehind(fields: string, count: number): Promise<number> {
+  let answerFirst: (() => void) | undefined;
+  const first = new Promise<void>((resolve) => (answerFirst = resolve));
+  const handler = toNodeHandler({
+    async fetch(request) {
+      if (new URL(request.url).pathname === "/first") await first;
+      return new Response("answered");
+    },
+  });
+  let arrived = 0;
+  const server = createServer((req, res) => {
+    handler(req, res);
+    if (++arrived === 1 + count) answerFirst?.();
+  });
+  const origin = await listen(server);
+  const socket = connect(Number(new URL(origin).port), "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  const more = `GET /more HTTP/1.1\r\nHost: x\r\n${fields}`;
+  socket.write("GET /first HTTP/1.1\r\nHost: x\r\n\r\n");
+  socket.write(`${more}\r\n`.repeat(count - 1));
+  socket.write(`${more}Connection: close\r\n\r\n`);
+  let said = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => void (said += chunk));
+  await new Promise((resolve) => void socket.once("close", resolve));
+  return said.split("answered").length - 1;
+}
+
+test("a connection whose waiting requests have more than 256 KiB is destroyed, with fewer they are answered", async () => {
+  expect(await answeredBehind(`X-Long: ${"x".repeat(15_000)}\r\n`, 60)).toBe(0);
+  expect(await answeredBehind(`X-Long: ${"x".repeat(2_000)}\r\n`, 99)).toBe(100);
 });
