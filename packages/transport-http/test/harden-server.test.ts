@@ -85,19 +85,22 @@ test.each([
 test.each([
   ["a request", "\r\n"],
   ["an upgrade", "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
-])("a refusal ends the connection of a peer that never closes its side: %s", async (_name, rest) => {
-  const { server, port } = await startHardened();
-  server.on("upgrade", (_request, socket) => void socket.destroy());
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-  onTestFinished(() => void socket.destroy());
-  socket.on("error", () => {}).resume();
-  const ended = once(socket, "end");
-  socket.write(`GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n${rest}`);
-  await ended;
-  const connections = (): Promise<number> =>
-    new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
-  await expect.poll(connections).toBe(0);
-});
+])(
+  "a refusal ends the connection of a peer that never closes its side: %s",
+  async (_name, rest) => {
+    const { server, port } = await startHardened();
+    server.on("upgrade", (_request, socket) => void socket.destroy());
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => {}).resume();
+    const ended = once(socket, "end");
+    socket.write(`GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n${rest}`);
+    await ended;
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+    await expect.poll(connections).toBe(0);
+  },
+);
 
 test("connections beyond the limit are closed unanswered", async () => {
   const { port } = await startHardened(2);
