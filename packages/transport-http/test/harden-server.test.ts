@@ -1,12 +1,12 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { Agent, createServer, get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
-import { hardenServer } from "@sluice/transport-http/node";
+import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test } from "vitest";
 import { boundHandshakes } from "../src/lib/bound-connections.ts";
 import { listen } from "./serve.ts";
 
-const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+const asking = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 async function startHardened(maxConnections?: number) {
   let asked = 0;
@@ -44,10 +44,33 @@ test("a hardened server waits for nobody for ever", async () => {
 test("a pipeline of requests ends after the hundredth", async () => {
   const { server, port, asked } = await startHardened();
   server.keepAliveTimeout = 100; // nobody needs to wait for the end that comes anyway
-  const said = await talk(port, get.repeat(150)).said;
+  const said = await talk(port, asking.repeat(150)).said;
   expect(said.match(/HTTP\/1\.1 200/g)).toHaveLength(100);
   expect(asked()).toBe(100);
 });
+
+test("the hundredth answer of a connection says that it is the last, also where a handler says keep-alive", async () => {
+  const event = () => new Response("data: {}\n\n", { headers: { ...events, ...keepAlive } });
+  const json = () => Response.json({}, { headers: keepAlive });
+  for (const answer of [event, json]) {
+    const handler = toNodeHandler({ fetch: async () => answer() });
+    const origin = await listen(hardenServer(createServer(handler)));
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const said: unknown[] = [];
+    for (let asked = 0; asked < 201; asked++) {
+      const request = get(origin, { agent });
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      await response.resume().toArray();
+      said.push(`${response.statusCode} ${response.headers.connection}`);
+    }
+    const last = new Set([99, 199]);
+    expect(said).toEqual(said.map((_, at) => (last.has(at) ? "200 close" : "200 keep-alive")));
+  }
+});
+
+const events = { "content-type": "text/event-stream" };
+const keepAlive = { connection: "keep-alive" };
 
 test("headers of more than 16 KiB, or of more than 64 fields, are 431, and no listener hears of them", async () => {
   const { port, asked } = await startHardened();
@@ -106,7 +129,7 @@ test("connections beyond the limit are closed unanswered", async () => {
   const { port } = await startHardened(2);
   const held = [talk(port, "GET / HTTP/1.1\r\n"), talk(port, "GET / HTTP/1.1\r\n")];
   await Promise.all(held.map(({ socket }) => new Promise((done) => socket.once("ready", done))));
-  expect(await talk(port, get).said).toBe("");
+  expect(await talk(port, asking).said).toBe("");
   for (const { socket } of held) socket.destroy();
 });
 
@@ -141,7 +164,7 @@ test("connections of one address beyond its share are closed unanswered, those o
     return socket.on("error", () => {});
   };
   const answerTo = async (socket: Socket): Promise<string> => {
-    socket.write(get.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+    socket.write(asking.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
     let answer = "";
     socket.setEncoding("latin1").on("data", (chunk: string) => void (answer += chunk));
     await over(socket);

@@ -100,6 +100,8 @@ function writeHead(res: ServerResponse, { status, headers }: Response): void {
   delete fields["connection"];
   const cookies = headers.getSetCookie();
   if (cookies.length > 0) fields["set-cookie"] = cookies;
+  // the SDK says keep-alive in events; what becomes of a connection is known here, where a last answer has to say so
+  if (fields["connection"] !== "close") delete fields["connection"];
   res.writeHead(status, fields);
 }
 
