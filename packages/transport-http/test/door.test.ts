@@ -234,6 +234,28 @@ describe("the Node adapter", () => {
     expect(asked).toEqual([]);
   });
 
+  test.each<[string, NonNullable<NodeHandlerOptions["authenticate"]>]>([
+    ["ended", (_request, response, next) => (response.writeHead(401).end(), next())],
+    ["begun", (_request, response, next) => (response.writeHead(401).flushHeaders(), next())],
+    [
+      "ended, later",
+      (_request, response, next) => {
+        response.writeHead(401).end();
+        setImmediate(next);
+      },
+    ],
+  ])("a hook that has %s an answer lets nothing in, also when it calls next", async (_name, hook) => {
+    const { ask, asked, errors } = await start({
+      authenticate(request, response, next, route) {
+        // for the answer that is only begun
+        setTimeout(() => response.end(), 50);
+        return hook(request, response, next, route);
+      },
+    });
+    expect(await ask("GET /mcp")).toMatch(/^HTTP\/1\.1 401 /);
+    expect([asked, errors]).toEqual([[], []]);
+  });
+
   test("middleware that verified a token in the hook is where the identity comes from", async () => {
     const found: unknown[] = [];
     const auth = { token: "right", clientId: "app", scopes: [] };

@@ -36,7 +36,8 @@ export async function authenticateFirst(
     res.once("close", onClose);
     const next = (error?: unknown): void => {
       settle();
-      if (error === undefined || error === null) resolve(true);
+      // what it has answered is answered, whatever it says behind that
+      if (error === undefined || error === null) resolve(!res.headersSent);
       else reject(error);
     };
     // async middleware may reject
