@@ -8,7 +8,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { withResume } from "@sluice/transport-http/resume";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { listen } from "./serve.ts";
 
 const endpoint = "https://files.example.com/mcp";
@@ -244,16 +244,38 @@ describe("the Node adapter", () => {
         setImmediate(next);
       },
     ],
-  ])("a hook that has %s an answer lets nothing in, also when it calls next", async (_name, hook) => {
-    const { ask, asked, errors } = await start({
-      authenticate(request, response, next, route) {
-        // for the answer that is only begun
-        setTimeout(() => response.end(), 50);
-        return hook(request, response, next, route);
-      },
+  ])(
+    "a hook that has %s an answer lets nothing in, also when it calls next",
+    async (_name, hook) => {
+      const { ask, asked, errors } = await start({
+        authenticate(request, response, next, route) {
+          // for the answer that is only begun
+          setTimeout(() => response.end(), 50);
+          return hook(request, response, next, route);
+        },
+      });
+      expect(await ask("GET /mcp")).toMatch(/^HTTP\/1\.1 401 /);
+      expect([asked, errors]).toEqual([[], []]);
+    },
+  );
+
+  test("what is left of a body that the hook refused ends with its connection, and one that has come does not", async () => {
+    const { origin } = await start({ authenticate: bearer });
+    const socket = connect(Number(new URL(origin).port), "127.0.0.1");
+    const post = (length: number) =>
+      `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`;
+    socket.on("error", () => {}).setEncoding("latin1");
+    for (let asked = 0; asked < 2; asked++) {
+      socket.write(`${post(2)}{}`);
+      expect((await once(socket, "data"))[0]).toMatch(/^HTTP\/1\.1 401 /);
+    }
+    socket.write(`${post(2 ** 40)}{`);
+    const sending = setInterval(() => void socket.write("x"), 20);
+    onTestFinished(() => {
+      clearInterval(sending);
+      socket.destroy();
     });
-    expect(await ask("GET /mcp")).toMatch(/^HTTP\/1\.1 401 /);
-    expect([asked, errors]).toEqual([[], []]);
+    await once(socket, "close");
   });
 
   test("middleware that verified a token in the hook is where the identity comes from", async () => {

@@ -80,5 +80,11 @@ export async function drainBody(req: IncomingMessage): Promise<void> {
   });
 }
 
+/** Waits as `drainBody` does behind an answer that is sent, and ends the connection where that was not all. */
+export async function endBody(req: IncomingMessage): Promise<void> {
+  await drainBody(req);
+  if (!req.complete) req.destroy();
+}
+
 const maxDrainBytes = 1024 * 1024;
 const maxDrainMs = 2_000;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { drainBody, nodeBody } from "./node-body.ts";
+import { endBody, nodeBody } from "./node-body.ts";
 import type { RequestBody } from "./plain-route.ts";
 
 /**
@@ -18,7 +18,7 @@ export async function toStreamingRequest(
   const request = await toWebRequest(headless, undefined, { signal, maxRequestBodySize });
   const body = nodeBody(req, res);
   if (!body) return request;
-  res.once("finish", () => void letGo(req));
+  res.once("finish", () => void endBody(req));
   return new Request(request, { method: "POST", body: streamOf(body), duplex: "half" });
 }
 
@@ -42,9 +42,4 @@ function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
     pull: () => goOn?.(),
     cancel: (reason) => stopped.abort(reason),
   });
-}
-
-async function letGo(req: IncomingMessage): Promise<void> {
-  await drainBody(req);
-  if (!req.complete) req.destroy();
 }
