@@ -1,3 +1,6 @@
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test } from "vitest";
 import { createSessionCapabilities } from "../src/lib/session-capabilities.ts";
 import { createSessionMemory } from "../src/lib/session-memory.ts";
@@ -11,6 +14,49 @@ test("a principal that opens sessions without end makes the server forget its ow
   expect(sessions.of("of mallory 0")).toBeUndefined();
   expect(sessions.of("of mallory 19999")).toBeDefined();
 });
+
+test.each(["outside", "inside"])(
+  "what withBinary %s of withSluice knows of a session is not pushed out by another principal's",
+  async (place) => {
+    const url = "https://files.example.com/mcp";
+    const sluice = createSluice({
+      storage: createMemoryBackend({}),
+      baseUri: "files://demo/",
+      endpoint: url,
+      keys: "ephemeral",
+      principal: ({ header }) => ({ issuer: "i", subject: header("x-user")!, clientId: "c" }),
+      onWarning: () => {},
+    });
+    let opened = 0;
+    const mcp: McpFetchHandler = {
+      fetch: async () =>
+        Response.json({}, { headers: { "mcp-session-id": `session ${opened++}` } }),
+    };
+    const handler =
+      place === "outside"
+        ? withBinary(withSluice(mcp, sluice))
+        : withSluice(withBinary(mcp), sluice);
+    const send = async (user: string, body: string, fields: Record<string, string>) => {
+      const headers = { host: "files.example.com", "x-user": user, ...fields };
+      return handler.fetch(new Request(url, { method: "POST", headers, body }));
+    };
+    const open = (user: string) => {
+      const binaryTransfer = { supported: true, preferredMode: "multipart" };
+      const params = { capabilities: { binaryTransfer } };
+      const call = { jsonrpc: "2.0", id: 1, method: "initialize", params };
+      return send(user, JSON.stringify(call), { "content-type": "application/json" });
+    };
+    const { headers } = await open("ann");
+    for (let n = 0; n < 10_000; n++) await open("mallory");
+    const ping = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" });
+    const part = `--b\r\nContent-Type: application/json\r\n\r\n${ping}\r\n--b--\r\n`;
+    const { status } = await send("ann", part, {
+      "content-type": "multipart/mixed; boundary=b",
+      "mcp-session-id": headers.get("mcp-session-id")!,
+    });
+    expect(status).toBe(200);
+  },
+);
 
 test("a full memory forgets the oldest session, and one that was said again is not it", () => {
   const memory = createSessionMemory<number>();

@@ -22,6 +22,7 @@ export async function admitSessionRequest(
   authInfo: McpHandlerRequestOptions["authInfo"],
 ): Promise<Admission> {
   const { tag, owner } = await identified(host, request, authInfo);
+  owners.set(request, owner);
   try {
     await host.usage.admit(tag, "request");
     return { owner };
@@ -29,6 +30,13 @@ export async function admitSessionRequest(
     if (SluiceError.is(error)) return { owner, refused: toResponse(problemOf(error)) };
     throw error;
   }
+}
+
+const owners = new WeakMap<Request, string>();
+
+/** In whose share it counts what other layers remember of a session that this request opened; empty where nothing says so. */
+export function sessionOwnerOf(request: Request): string {
+  return owners.get(request) ?? "";
 }
 
 /** The session is no part of it: each invented id would have limits of its own. */

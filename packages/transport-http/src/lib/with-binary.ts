@@ -9,6 +9,7 @@ import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
+import { sessionOwnerOf } from "./session-requests.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { toResponse } from "./web-response.ts";
 import type { McpFetchHandler } from "./sluice-handler.ts";
@@ -87,7 +88,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       const { message } = received;
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: message });
       if (call.method === "initialize")
-        sessions.remember(call, inner.headers.get("mcp-session-id"));
+        sessions.remember(call, inner.headers.get("mcp-session-id"), sessionOwnerOf(request));
       return await answerWithBytes(inner, { call, peer, maxBase64Bytes, done });
     } catch (error) {
       done();
