@@ -11,7 +11,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/lib/exit-code.ts";
+import { exitCodes, outcomes } from "../src/lib/exit-code.ts";
 import { runHere as run } from "./run-here.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -34,6 +34,44 @@ async function listen(listener?: RequestListener): Promise<{ server: Server; ori
   await once(server, "listening");
   return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
+
+test("pages that lead in a circle are an error, however long it is", async () => {
+  for (const length of [1, 2, 5]) {
+    const { origin } = await listen((req, res) => {
+      let body = "";
+      req.setEncoding("utf8").on("data", (text: string) => (body += text));
+      req.on("end", () => {
+        const {
+          id,
+          method,
+          params = {},
+        } = JSON.parse(body || "{}") as {
+          id?: number;
+          method?: string;
+          params?: { cursor?: string };
+        };
+        const next = (Number(params.cursor ?? -1) + 1) % length;
+        const result =
+          method === "resources/list"
+            ? { resources: [], nextCursor: `${next}` }
+            : {
+                protocolVersion: "2025-11-25",
+                capabilities: { resources: {} },
+                serverInfo: { name: "circle", version: "1" },
+              };
+        if (method !== "resources/list" && method !== "initialize")
+          return void res.writeHead(id === undefined ? 202 : 404).end();
+        res.writeHead(200, { "content-type": "application/json" });
+        return void res.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      });
+    });
+    const { status, stderr } = await run(["ls", `${origin}/mcp`]);
+    expect([status, stderr]).toEqual([
+      exitCodes[outcomes.protocol].status,
+      expect.stringContaining("the same pages again and again"),
+    ]);
+  }
+});
 
 /** A server of one object whose answers may be altered; gives its URL. */
 async function serveBadly(

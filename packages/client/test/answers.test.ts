@@ -139,6 +139,19 @@ test("a stream of events that ends without an answer, and without an id to go on
   }
 });
 
+test("a JSON answer that drips is a timeout, also where its end is that of the connection", async () => {
+  await using server = await startRawServer({
+    stream(_request, res) {
+      res.socket!.write("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+      const drip = setInterval(() => res.socket?.write(" "), 5);
+      res.socket!.once("close", () => clearInterval(drip));
+    },
+  });
+  const client = createRawClient(server.url, withStreaming());
+  const asked = streamResource(client, uri, { timeouts: { headersMs: 100 } });
+  await expect(asked).rejects.toMatchObject({ code: "timeout" });
+});
+
 test("bytes are taken only when they are named exactly as asked", async () => {
   for (const name of [
     "x://other",

@@ -13,7 +13,7 @@ function flowOf(...texts: readonly string[]): ByteFlow {
 
 async function watched(...texts: readonly string[]): Promise<{ text: string; faults: string[] }> {
   const faults: string[] = [];
-  const call = { what: "a call", id: 1 };
+  const call = { what: "a call", id: 1, answerMs: 10_000 };
   const body = watchEvents(flowOf(...texts), call, ({ code }) => void faults.push(code));
   return { text: await new Response(body).text(), faults };
 }
@@ -30,6 +30,24 @@ test("events go through to the answer as they came, however they are cut", async
 
 test("a stream with the id of an event ends as it is: an SDK goes on with it elsewhere", async () => {
   expect(await watched("id: 7\ndata:\n\n")).toEqual({ text: "id: 7\ndata:\n\n", faults: [] });
+});
+
+test("a stream of events that brings no answer in time ends, whatever comes instead", async () => {
+  let isOver = false;
+  const dripping: ByteFlow = {
+    async pump(take) {
+      while (!isOver) {
+        await take(new TextEncoder().encode(": still here\n\n"));
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    },
+    cancel: () => void (isOver = true),
+  };
+  const faults: string[] = [];
+  const call = { what: "a call", id: 1, answerMs: 20 };
+  const body = watchEvents(dripping, call, ({ code }) => void faults.push(code));
+  expect(await new Response(body).text()).toContain('"reason":"timeout"');
+  expect([faults, isOver]).toEqual([["timeout"], true]);
 });
 
 test("in place of an answer that cannot come any more there is an error for the call", async () => {

@@ -22,6 +22,11 @@ test.each([
   "Sun, 06 Nov 1994 08:49:37 CET",
   "06 Nov 1994 08:49:37 GMT",
   "Sun, 06 Nux 1994 08:49:37 GMT",
+  "Fri, 99 Dec 2020 10:00:00 GMT",
+  "Wed, 30 Feb 2022 10:00:00 GMT",
+  "Fri, 11 Dec 2020 24:00:00 GMT",
+  "Fri, 11 Dec 2020 10:60:00 GMT",
+  "Fri, 11 Dec 2020 10:00:61 GMT",
 ])("what is no date is none: %s", (text) => {
   expect(parseHttpDate(text, now)).toBeUndefined();
 });

@@ -252,6 +252,20 @@ describe("sessions", () => {
     expect(await ping("ann", session)).toBe(404);
   });
 
+  test("an initialize of more than 16 KiB is refused: its session would keep it", async () => {
+    const { servers, send } = createHost();
+    const params = (bytes: number): object => ({
+      protocolVersion: "2025-11-25",
+      clientInfo: { name: "c".repeat(bytes), version: "1" },
+      capabilities: {},
+    });
+    const message = { id: 0, method: "initialize" };
+    const large = await send("ann", "POST", {}, { ...message, params: params(20_000) });
+    expect([large.status, servers.made]).toEqual([413, 0]);
+    const small = await send("ann", "POST", {}, { ...message, params: params(15_000) });
+    expect(small.status).toBe(200);
+  });
+
   test("DELETE ends a session and its server, once", async () => {
     const { servers, open, ping, send } = createHost();
     const session = await open("ann");

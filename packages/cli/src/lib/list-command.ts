@@ -41,6 +41,9 @@ async function* listResources(
   signal: AbortSignal,
 ): AsyncGenerator<ListedResource> {
   let cursor: string | undefined;
+  // of every power of two one cursor is remembered, so that circles of any length are found in bounded memory
+  let landmark: string | undefined;
+  let pages = 0;
   do {
     // not client.listResources(): without a cursor it gathers every page before it answers
     const request = { method: "resources/list" as const, params: cursor ? { cursor } : {} };
@@ -55,8 +58,10 @@ async function* listResources(
         ...(lastModified !== undefined && { lastModified }),
       };
     }
-    if (page.nextCursor !== undefined && page.nextCursor === cursor)
-      throw new SluiceError("protocol", `${server} gives the same page again and again`);
     cursor = page.nextCursor;
+    if (cursor !== undefined && cursor === landmark)
+      throw new SluiceError("protocol", `${server} gives the same pages again and again`);
+    pages += 1;
+    if (Number.isInteger(Math.log2(pages))) landmark = cursor;
   } while (cursor !== undefined);
 }

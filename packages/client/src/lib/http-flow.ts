@@ -21,7 +21,8 @@ export function flowOf(response: IncomingMessage, signal: AbortSignal): ByteFlow
         if (response.destroyed && !response.readableEnded) return broken(response.errored);
         response.on("error", broken);
         response.on("close", broken);
-        response.on("end", resolve);
+        // a body that only its connection ends looks whole when it is aborted
+        response.on("end", () => (signal.aborted ? broken() : resolve()));
         const finish = (): void => {
           resolve();
           response.destroy();

@@ -15,6 +15,8 @@ export interface AnsweredCall {
   readonly what: string;
   /** Its JSON-RPC id. */
   readonly id: unknown;
+  /** Milliseconds in which its response has to come. */
+  readonly answerMs: number;
 }
 
 /** The text of a body. Throws `protocol` for one of more than 256 KiB. */
@@ -64,8 +66,8 @@ export function answerIn(text: string, call: AnsweredCall): string {
 
 /**
  * Lets a stream of events through that answers a call, up to 1 MiB. Where no response to the call can come any more,
- * because another one came, the stream is too long, or it broke off and no event had an id to go on from, `fail` hears
- * the reason and the SDK gets an error response: it would wait for its own timeout otherwise.
+ * because another one came, the stream is too long, it broke off and no event had an id to go on from, or `answerMs` are
+ * over, `fail` hears the reason and the SDK gets an error response: it would wait for its own timeout otherwise.
  */
 export function watchEvents(
   body: ByteFlow,
@@ -78,17 +80,26 @@ export function watchEvents(
   let isAnswered = false;
   let isForeign = false;
   let mayGoOn = false;
+  let expired: SluiceError | undefined;
+  const late = setTimeout(() => {
+    expired = new SluiceError("timeout", `client: ${call.what}: the server did not answer in time`);
+    reader.cancel(expired).catch(() => {});
+  }, call.answerMs);
   const parser = createParser({
     onEvent({ id, data }) {
       if (id !== undefined && id !== "") mayGoOn = true;
       const message = data === "" ? undefined : parse(data);
       if (!isResponse(message) && !isNamelessError(message)) return;
-      if (answers(message, call.id)) isAnswered = true;
-      else isForeign = true;
+      if (!answers(message, call.id)) isForeign = true;
+      else {
+        isAnswered = true;
+        clearTimeout(late);
+      }
     },
   });
 
   function end(controller: ReadableStreamDefaultController<Uint8Array>, error: SluiceError): void {
+    clearTimeout(late);
     reader.cancel().catch(() => {});
     fail(error);
     controller.enqueue(errorEvent(call, error));
@@ -103,17 +114,25 @@ export function watchEvents(
           ({ value } = await reader.read());
         } catch (error) {
           if (!isAnswered && !mayGoOn && SluiceError.is(error)) return end(controller, error);
+          clearTimeout(late);
           throw error;
         }
-        if (!value)
-          return isAnswered || mayGoOn ? controller.close() : end(controller, unanswered(call));
+        if (expired) return end(controller, expired);
+        if (!value && !isAnswered && !mayGoOn) return end(controller, unanswered(call));
+        if (!value) {
+          clearTimeout(late);
+          return controller.close();
+        }
         bytes += value.length;
         if (bytes > maxEventBytes) return end(controller, tooLong(call.what, maxEventBytes));
         parser.feed(decoder.decode(value, { stream: true }));
         if (isForeign && !isAnswered) return end(controller, foreign(call));
         return controller.enqueue(value);
       },
-      cancel: (reason) => reader.cancel(reason),
+      cancel(reason) {
+        clearTimeout(late);
+        return reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 },
   );

@@ -46,7 +46,7 @@ export interface TransferCount {
 export interface TransferTimeouts {
   /** For a connection; 10 s. */
   readonly connectMs: number;
-  /** For the headers of an answer; 30 s. */
+  /** For the headers of an answer, and for all of one that is a JSON-RPC message; 30 s. */
   readonly headersMs: number;
   /** Without a byte until the connection is given up and another one tried; 30 s. */
   readonly idleMs: number;

@@ -131,7 +131,7 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
   if (status === 401 || status === 403)
     return { response: respond(answer, await readBeginning(body)) };
   const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
-  const asked = { what, id: request.id };
+  const asked = { what, id: request.id, answerMs: request.call.headersMs };
   if (!ok) {
     const failure = httpError(what, status, retryAfterOf(answer));
     if (essence === "application/json" || essence === "application/problem+json") {

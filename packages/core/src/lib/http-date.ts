@@ -24,16 +24,13 @@ export function parseHttpDate(header: string | null | undefined, now: number): n
     const found = form.exec(text)?.groups;
     if (!found) continue;
     const month = months.indexOf(found["month"]!);
-    const [hour, minute, second] = found["clock"]!.split(":").map(Number);
-    const time = Date.UTC(
-      fullYear(found["year"]!, now),
-      month,
-      Number(found["day"]),
-      hour,
-      minute,
-      second,
-    );
-    return month < 0 ? undefined : time;
+    const day = Number(found["day"]);
+    const midnight = Date.UTC(fullYear(found["year"]!, now), month, day);
+    const [hour = 0, minute = 0, second = 0] = found["clock"]!.split(":").map(Number);
+    const isDay = month >= 0 && new Date(midnight).getUTCDate() === day;
+    // 60 is a leap second
+    const isTime = hour < 24 && minute < 60 && second <= 60;
+    return isDay && isTime ? midnight + ((hour * 60 + minute) * 60 + second) * 1_000 : undefined;
   }
   return undefined;
 }

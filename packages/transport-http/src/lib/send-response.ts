@@ -96,8 +96,6 @@ const pieceBytes = 2 ** 16;
 
 function writeHead(res: ServerResponse, { status, headers }: Response): void {
   const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
-  // the SDK says keep-alive also on the last answer that a connection may have
-  delete fields["connection"];
   const cookies = headers.getSetCookie();
   if (cookies.length > 0) fields["set-cookie"] = cookies;
   // the SDK says keep-alive in events; what becomes of a connection is known here, where a last answer has to say so

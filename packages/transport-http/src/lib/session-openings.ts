@@ -29,16 +29,22 @@ interface Replay {
 }
 
 const lifeMs = 24 * 3_600_000;
-/** An opening lies in the store as long as its session lasts. */
+/** Most bytes of an opening: it is kept as long as its session lasts. */
 const maxBytes = 16_384;
+
+/** Throws `too_large` for an opening of more than 16 KiB; gives it as it is kept. */
+export function encodeOpening(opening: SessionOpening): Uint8Array {
+  const record = new TextEncoder().encode(JSON.stringify(opening));
+  if (record.byteLength > maxBytes)
+    throw new SluiceError("too_large", "sessions: initialize has at most 16 KiB");
+  return record;
+}
 
 /** Keeps openings in a store. */
 export function createSharedOpenings(state: StateStore): SharedOpenings {
   return {
     async keep(id, opening, owner) {
-      const record = new TextEncoder().encode(JSON.stringify(opening));
-      if (record.byteLength > maxBytes)
-        throw new SluiceError("too_large", "sessions: initialize is too large");
+      const record = encodeOpening(opening);
       const now = Date.now();
       await state.put(nameOf(id), record, { now, expiresAt: now + lifeMs, owner });
     },

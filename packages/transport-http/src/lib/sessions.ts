@@ -9,7 +9,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { notesOf, problem, problemOf, tagOf, type Sluice } from "@sluice/server";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
-import { createSharedOpenings } from "./session-openings.ts";
+import { createSharedOpenings, encodeOpening } from "./session-openings.ts";
 import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
 import { watchEnd } from "./watch-end.ts";
 import { headerReader } from "./web-request.ts";
@@ -40,11 +40,11 @@ export interface SessionsHandler extends McpFetchHandler {
  * every other caller, and towards none, it does not exist (404 for POST, GET and DELETE). It ends by DELETE,
  * after `idleMs`, and at a bound in favour of a new one, the longest idle of the same principal first. In a full process
  * the anonymous, and callers whose bearer token nothing verified, give way to others; when no session is idle, an
- * `initialize` is answered with 503 and `Retry-After`. An `initialize` that is refused leaves nothing. What is bound to a session that ends
+ * `initialize` is answered with 503 and `Retry-After`. An `initialize` has at most 16 KiB (413); one that is refused leaves nothing. What is bound to a session that ends
  * here ends with it.
  *
  * Where the state store of the Sluice is shared, sessions are known to every process that shares it: the `initialize`
- * (at most 16 KiB) is kept there for 24 h, the longest life of such a session, and a process that does not
+ * is kept there for 24 h, the longest life of such a session, and a process that does not
  * know it says it once more to a server of its own. What only the other server knew, such as its subscriptions,
  * stays there. Idle time and bounds are then those of a process, which opens the session anew when it is asked for.
  *
@@ -99,8 +99,10 @@ export function createSessions(
     { message, ...told }: McpHandlerRequestOptions & { readonly message: unknown },
   ): Promise<Response> {
     const id = crypto.randomUUID();
+    const opening = { message, holder: caller.holder };
+    encodeOpening(opening);
     const added = add(caller, id, async () => {
-      await shared?.keep(id, { message, holder: caller.holder }, caller.owner);
+      await shared?.keep(id, opening, caller.owner);
       return connect(id);
     });
     if (!added) return full();
