@@ -14,11 +14,15 @@ async function take(): Promise<void> {
   else await (await streamResource(client, uri)).body.cancel();
 }
 
+// what getrusage(2) says of a process may be from before it was started
 const idle = process.memoryUsage.rss();
+let peak = idle;
+const look = (): void => void (peak = Math.max(peak, process.memoryUsage.rss()));
+setInterval(look, 5).unref();
 const outcome = await take().then(
   () => "taken",
   (error: { code?: string; message?: string }) => `${error.code} ${error.message}`,
 );
-const growth = process.resourceUsage().maxRSS * 1_024 - idle;
-process.stdout.write(JSON.stringify({ growth, outcome }));
+look();
+process.stdout.write(JSON.stringify({ growth: peak - idle, outcome }));
 process.exit();

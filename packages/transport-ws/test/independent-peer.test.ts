@@ -33,6 +33,7 @@ async function output(child: ChildProcessWithoutNullStreams): Promise<string> {
 describe.skipIf(python === undefined)("a WebSocket implementation that nobody here wrote", () => {
   test("understands our server, and is understood: fragments, pings, closes and refusals", async () => {
     const { url, errors } = await serve({
+      ws: { maxMessageBytes: 2 ** 22 },
       register: (mcp) => {
         mcp.registerTool("echo", {}, () => ({ content: [] }));
         mcp.server.setRequestHandler("tools/call", (request) => ({
