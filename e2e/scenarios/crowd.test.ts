@@ -17,7 +17,7 @@ async function start(settings: UnreadSettings): Promise<Server> {
   return server;
 }
 
-const crowd = deep ? 2_000 : 300;
+const crowd = deep ? 2_000 : 150;
 
 /** Streams the large file, and takes a kibibyte a second of whatever is answered. */
 function readSlowly(port: number): Socket {
@@ -128,7 +128,7 @@ test("the twin: without a share per address they do", { timeout: 120_000 }, asyn
   expect(await visitAmong({}, { readers: 300, held: 300 })).not.toEqual(served);
 });
 
-const mixed = deep ? 30_000 : 600;
+const mixed = deep ? 30_000 : 300;
 
 /** One of each kind of request, in turn. */
 async function ask(port: number, n: number): Promise<void> {
@@ -165,7 +165,7 @@ test(
     const heap = async (): Promise<number> =>
       (await server.ask<{ heapUsed: number }>("heap")).heapUsed;
     // code that is compiled and caches that are full belong to the idle state
-    await askMany(deep ? 3_000 : 600);
+    await askMany(deep ? 3_000 : 300);
     const idle = await heap();
     await askMany(mixed);
     let grown = 0;

@@ -12,7 +12,7 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import { startProgram } from "../bed/program.ts";
 import type { FloodSettings } from "../bed/programs/flood.ts";
 
-const forged = process.env["SLUICE_DEEP"] ? 100_000 : 1_500;
+const forged = process.env["SLUICE_DEEP"] ? 100_000 : 600;
 const connections = 64;
 
 /** A running `sluice serve` with a trail, uploads and one file. */

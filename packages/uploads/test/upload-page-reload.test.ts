@@ -14,6 +14,7 @@ if (!hasBrowser)
   console.log("no Chromium: the upload page is not loaded again (apt-get install chromium)");
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+if (!isDeep) console.log("upload page, loaded again: most of its tests are for SLUICE_DEEP=1");
 const patienceMs = isDeep ? 60_000 : 20_000;
 const papers = { type: "file", title: "Papers", multiple: true, maxFiles: 3 } as const;
 const photo = { type: "file", title: "Photo" } as const;
@@ -83,8 +84,6 @@ interface Scene {
 const ordinary: readonly (readonly [Point, Event])[] = [
   ["in the middle of the second", "a reload"],
   ["after the last", "a second tab"],
-  ["in the middle of the first file", "a phone that sleeps"],
-  ["after Done, before its answer", "a crashed tab"],
 ];
 const all = points.flatMap((point) =>
   (Object.keys(events) as Event[]).map((event) => [point, event] as const),
@@ -275,7 +274,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     },
   );
 
-  test("these checks catch a page that does not ask its slots", async () => {
+  test.runIf(isDeep)("these checks catch a page that does not ask its slots", async () => {
     context = await browser.newContext();
     const { url, result, stop } = await ask("legacy");
     const page = await context.newPage();
@@ -296,48 +295,54 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     expect(await result).toMatch(/^error: /);
   });
 
-  test("a page says done when the tool has the files, and these checks catch one that says it before", async () => {
-    for (const isTwin of [false, true]) {
-      context = await browser.newContext();
-      const { url, pageId } = await site.ask({ papers });
-      const page = await context.newPage();
-      if (isTwin)
-        await page.route("**/assets/page-*.js", async (route) => {
-          const response = await route.fetch();
-          const body = (await response.text()).replace("Almost done", "All done");
-          await route.fulfill({ response, body });
-        });
-      await page.goto(url);
-      await pick(page, files);
-      await expect.poll(() => sent(page).count(), { timeout: patienceMs }).toBe(3);
-      await pressDone(page);
-      await page.locator("#ending").waitFor({ timeout: patienceMs });
-      expect(await heading(page, "All done").count()).toBe(isTwin ? 1 : 0);
-      await site.pages.conclude(pageId, "failed");
-      await heading(page, "Your files were not taken").waitFor({ timeout: patienceMs });
-      await page.locator("#ending").getByText("Go back and ask for a new link.").waitFor();
-      if (!isTwin) await context.close();
-    }
-  });
+  test.runIf(isDeep)(
+    "a page says done when the tool has the files, and these checks catch one that says it before",
+    async () => {
+      for (const isTwin of [false, true]) {
+        context = await browser.newContext();
+        const { url, pageId } = await site.ask({ papers });
+        const page = await context.newPage();
+        if (isTwin)
+          await page.route("**/assets/page-*.js", async (route) => {
+            const response = await route.fetch();
+            const body = (await response.text()).replace("Almost done", "All done");
+            await route.fulfill({ response, body });
+          });
+        await page.goto(url);
+        await pick(page, files);
+        await expect.poll(() => sent(page).count(), { timeout: patienceMs }).toBe(3);
+        await pressDone(page);
+        await page.locator("#ending").waitFor({ timeout: patienceMs });
+        expect(await heading(page, "All done").count()).toBe(isTwin ? 1 : 0);
+        await site.pages.conclude(pageId, "failed");
+        await heading(page, "Your files were not taken").waitFor({ timeout: patienceMs });
+        await page.locator("#ending").getByText("Go back and ask for a new link.").waitFor();
+        if (!isTwin) await context.close();
+      }
+    },
+  );
 
-  test("a tab that lets go of a file shows how the other one ended, untouched", async () => {
-    context = await browser.newContext();
-    const [first, second] = [await context.newPage(), await context.newPage()];
-    const asked = await ask("modern");
-    await first.goto(asked.url);
-    const step = holdStep();
-    await pick(first, [files[0]!]);
-    await step.held;
-    await second.goto(asked.url);
-    await pick(second, [files[0]!]);
-    await first.locator("li.file[data-phase=left]").waitFor();
-    step.release();
-    await sent(second).waitFor();
-    await pressDone(second);
-    await heading(second, "All done").waitFor();
-    expect(await asked.result).toContain(sha256(await readFile(files[0]!)));
-    await heading(first, "All done").waitFor({ timeout: patienceMs });
-  });
+  test.runIf(isDeep)(
+    "a tab that lets go of a file shows how the other one ended, untouched",
+    async () => {
+      context = await browser.newContext();
+      const [first, second] = [await context.newPage(), await context.newPage()];
+      const asked = await ask("modern");
+      await first.goto(asked.url);
+      const step = holdStep();
+      await pick(first, [files[0]!]);
+      await step.held;
+      await second.goto(asked.url);
+      await pick(second, [files[0]!]);
+      await first.locator("li.file[data-phase=left]").waitFor();
+      step.release();
+      await sent(second).waitFor();
+      await pressDone(second);
+      await heading(second, "All done").waitFor();
+      expect(await asked.result).toContain(sha256(await readFile(files[0]!)));
+      await heading(first, "All done").waitFor({ timeout: patienceMs });
+    },
+  );
 
   test("a file that is picked before the page knows what is there is not sent twice", async () => {
     context = await browser.newContext();
@@ -358,91 +363,100 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     expect(content.papers).toHaveLength(3);
   });
 
-  test("with one file allowed, a user goes on with it or replaces it at once", async () => {
-    context = await browser.newContext();
-    const page = await context.newPage();
-    const { url, pageId } = await site.ask({ photo });
-    await page.goto(url);
-    const { held } = holdStep();
-    await pick(page, [files[0]!]);
-    await held;
-    await page.reload();
-    site.meddle = undefined;
-    const left = page.locator("li.file[data-phase=left]");
-    await left.getByText("choose the same file again").waitFor();
-    // another one takes its place
-    await pick(page, [files[1]!]);
-    await sent(page)
-      .filter({ hasText: basename(files[1]!) })
-      .waitFor({ timeout: patienceMs });
-    await page.reload();
-    await sent(page)
-      .filter({ hasText: basename(files[1]!) })
-      .waitFor();
-    await pick(page, [files[2]!]);
-    await sent(page)
-      .filter({ hasText: basename(files[2]!) })
-      .waitFor({ timeout: patienceMs });
-    expect(await page.getByRole("listitem").count()).toBe(1);
-    await page.reload();
-    await sent(page).waitFor();
-    // the same again is the same
-    await pick(page, [files[2]!]);
-    await page.getByText("is here already and not sent again").waitFor();
-    await pressDone(page);
-    await heading(page, "Almost done").waitFor({ timeout: patienceMs });
-    const { content } = (await site.pages.answerOf(pageId)) as { content: { photo: object } };
-    expect(content.photo).toMatchObject({ name: basename(files[2]!), size: fileBytes });
-  });
+  test.runIf(isDeep)(
+    "with one file allowed, a user goes on with it or replaces it at once",
+    async () => {
+      context = await browser.newContext();
+      const page = await context.newPage();
+      const { url, pageId } = await site.ask({ photo });
+      await page.goto(url);
+      const { held } = holdStep();
+      await pick(page, [files[0]!]);
+      await held;
+      await page.reload();
+      site.meddle = undefined;
+      const left = page.locator("li.file[data-phase=left]");
+      await left.getByText("choose the same file again").waitFor();
+      // another one takes its place
+      await pick(page, [files[1]!]);
+      await sent(page)
+        .filter({ hasText: basename(files[1]!) })
+        .waitFor({ timeout: patienceMs });
+      await page.reload();
+      await sent(page)
+        .filter({ hasText: basename(files[1]!) })
+        .waitFor();
+      await pick(page, [files[2]!]);
+      await sent(page)
+        .filter({ hasText: basename(files[2]!) })
+        .waitFor({ timeout: patienceMs });
+      expect(await page.getByRole("listitem").count()).toBe(1);
+      await page.reload();
+      await sent(page).waitFor();
+      // the same again is the same
+      await pick(page, [files[2]!]);
+      await page.getByText("is here already and not sent again").waitFor();
+      await pressDone(page);
+      await heading(page, "Almost done").waitFor({ timeout: patienceMs });
+      const { content } = (await site.pages.answerOf(pageId)) as { content: { photo: object } };
+      expect(content.photo).toMatchObject({ name: basename(files[2]!), size: fileBytes });
+    },
+  );
 
-  test("a file of the same name and size with another beginning is not gone on with", async () => {
-    context = await browser.newContext();
-    const page = await context.newPage();
-    const { url, pageId } = await site.ask({ papers });
-    await page.goto(url);
-    const { held } = holdStep();
-    await pick(page, [files[0]!]);
-    await held;
-    await page.reload();
-    site.meddle = undefined;
-    const left = page.locator("li.file[data-phase=left]");
-    await left.waitFor();
-    const name = basename(files[0]!);
-    const buffer = randomBytes(fileBytes);
-    await page
-      .locator("input[type=file]")
-      .setInputFiles([{ name, mimeType: "application/octet-stream", buffer }]);
-    await sent(page).waitFor({ timeout: patienceMs });
-    await pressDone(page);
-    await page.getByText("A file is not complete.").waitFor();
-    await left.getByRole("button", { name: "Remove" }).click();
-    await pressDone(page);
-    await heading(page, "Almost done").waitFor({ timeout: patienceMs });
-    const { content } = (await site.pages.answerOf(pageId)) as { content: object };
-    expect(content).toMatchObject({ papers: [{ name, sha256: sha256(buffer) }] });
-  });
+  test.runIf(isDeep)(
+    "a file of the same name and size with another beginning is not gone on with",
+    async () => {
+      context = await browser.newContext();
+      const page = await context.newPage();
+      const { url, pageId } = await site.ask({ papers });
+      await page.goto(url);
+      const { held } = holdStep();
+      await pick(page, [files[0]!]);
+      await held;
+      await page.reload();
+      site.meddle = undefined;
+      const left = page.locator("li.file[data-phase=left]");
+      await left.waitFor();
+      const name = basename(files[0]!);
+      const buffer = randomBytes(fileBytes);
+      await page
+        .locator("input[type=file]")
+        .setInputFiles([{ name, mimeType: "application/octet-stream", buffer }]);
+      await sent(page).waitFor({ timeout: patienceMs });
+      await pressDone(page);
+      await page.getByText("A file is not complete.").waitFor();
+      await left.getByRole("button", { name: "Remove" }).click();
+      await pressDone(page);
+      await heading(page, "Almost done").waitFor({ timeout: patienceMs });
+      const { content } = (await site.pages.answerOf(pageId)) as { content: object };
+      expect(content).toMatchObject({ papers: [{ name, sha256: sha256(buffer) }] });
+    },
+  );
 
-  test("a file that changed behind its beginning is sent anew, and no byte of the two is mixed", async () => {
-    context = await browser.newContext();
-    const page = await context.newPage();
-    const { url, pageId } = await site.ask({ photo });
-    await page.goto(url);
-    const { held } = holdStep();
-    await pick(page, [files[0]!]);
-    await held;
-    await page.reload();
-    site.meddle = undefined;
-    await page.locator("li.file[data-phase=left]").waitFor();
-    const buffer = await readFile(files[0]!);
-    buffer.fill(7, 100_000, 200_000);
-    const name = basename(files[0]!);
-    await page
-      .locator("input[type=file]")
-      .setInputFiles([{ name, mimeType: "application/octet-stream", buffer }]);
-    await sent(page).waitFor({ timeout: patienceMs });
-    await pressDone(page);
-    await heading(page, "Almost done").waitFor({ timeout: patienceMs });
-    const { content } = (await site.pages.answerOf(pageId)) as { content: object };
-    expect(content).toMatchObject({ photo: { name, sha256: sha256(buffer) } });
-  });
+  test.runIf(isDeep)(
+    "a file that changed behind its beginning is sent anew, and no byte of the two is mixed",
+    async () => {
+      context = await browser.newContext();
+      const page = await context.newPage();
+      const { url, pageId } = await site.ask({ photo });
+      await page.goto(url);
+      const { held } = holdStep();
+      await pick(page, [files[0]!]);
+      await held;
+      await page.reload();
+      site.meddle = undefined;
+      await page.locator("li.file[data-phase=left]").waitFor();
+      const buffer = await readFile(files[0]!);
+      buffer.fill(7, 100_000, 200_000);
+      const name = basename(files[0]!);
+      await page
+        .locator("input[type=file]")
+        .setInputFiles([{ name, mimeType: "application/octet-stream", buffer }]);
+      await sent(page).waitFor({ timeout: patienceMs });
+      await pressDone(page);
+      await heading(page, "Almost done").waitFor({ timeout: patienceMs });
+      const { content } = (await site.pages.answerOf(pageId)) as { content: object };
+      expect(content).toMatchObject({ photo: { name, sha256: sha256(buffer) } });
+    },
+  );
 });
