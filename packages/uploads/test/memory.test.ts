@@ -71,8 +71,8 @@ test("memory does not grow with a file, nor by more than a little with each of m
   // buffers of the parser, of the writer and of the hash: 3 MiB each, at most
   expect(await growthDuring(Promise.all(many))).toBeLessThan(48 + 3 * many.length);
 
-  const byteByByte = Array.from({ length: 4 }, () => sendByteByByte(to, deep ? MiB : MiB / 4));
-  // views of the chunks that wait for storage would take 400 times their bytes
-  expect(await growthDuring(Promise.all(byteByByte))).toBeLessThan(deep ? 256 : 160);
+  const byteByByte = Array.from({ length: 4 }, () => sendByteByByte(to, MiB / 2));
+  // views of the chunks that wait for storage would take 400 times their bytes; garbage is up to half of this
+  expect(await growthDuring(Promise.all(byteByByte))).toBeLessThan(512);
   for (const answer of byteByByte) expect(await answer).toMatch(/^HTTP\/1\.1 201 /);
 });
