@@ -23,7 +23,7 @@ export interface FileField {
   wake(): void;
   /** Waits until the server has nothing of a file that was removed, else it would not take the answer; false when that fails. */
   settle(): Promise<boolean>;
-  /** Ends everything that is under way. */
+  /** Pauses everything that is under way, and what is picked from now on. */
   stop(): void;
 }
 
@@ -59,6 +59,7 @@ export function createFileField(
   const seen = new Promise<void>((resolve) => (isSeen = resolve));
   /** Choices are looked at one after the other. */
   let takes: Promise<void> = Promise.resolve();
+  let isStopped = false;
 
   function complain(text: string | undefined): void {
     tell(error, text);
@@ -104,6 +105,8 @@ export function createFileField(
     else if (fresh.length > 0) list.clear("all");
     const room = terms.maxFiles - items.length;
     for (const file of fresh.slice(0, room)) list.add(file);
+    // picked before the end, and listed after it
+    if (isStopped) pauseAll();
     if (fresh.length > room) {
       const most = terms.maxFiles === 1 ? "One file" : `At most ${terms.maxFiles} files`;
       complaints.push(
@@ -113,6 +116,10 @@ export function createFileField(
     if (complaints.length === 0) return;
     complain(complaints.join(" "));
     announce(error.textContent);
+  }
+
+  function pauseAll(): void {
+    for (const { upload } of items) if (upload?.state.phase !== "done") upload?.pause();
   }
 
   input.addEventListener("change", () => {
@@ -153,7 +160,8 @@ export function createFileField(
     },
     settle: () => list.settle(),
     stop() {
-      for (const { upload } of items) if (upload?.state.phase !== "done") upload?.pause();
+      isStopped = true;
+      pauseAll();
     },
   };
 }

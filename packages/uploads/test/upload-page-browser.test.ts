@@ -323,7 +323,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
         return true;
       };
       await choose("Photo", [named("a.png", png(100), "image/png")]);
-      await until("a.png", "Trying again");
+      await row("a.png").waitFor();
       site.meddle = undefined;
       await row("a.png").getByRole("button", { name: "Try now" }).click();
       await until("a.png", "sent");
@@ -382,11 +382,17 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
 
   test.runIf(isDeep)("a link that ends while the page is open stops it, and says so", async () => {
     site.meddle = (request) => request.method === "PATCH";
-    const { pageId } = await open({ photo }, { hasClock: true });
-    await choose("Photo", [named("a.png", png(100), "image/png")]);
+    const { pageId } = await open({ papers }, { hasClock: true });
+    await choose("Papers", [named("a.png", png(100), "image/png")]);
+    await row("a.png").waitFor();
     await page.clock.fastForward(601_000);
     await page.getByRole("alert").getByText("This link has expired.").waitFor();
     await until("a.png", "paused");
+    // a file that is picked when the link is over is not sent
+    const before = site.requests.length;
+    await choose("Papers", [named("b.png", png(100), "image/png")]);
+    await until("b.png", "paused");
+    expect(site.requests.slice(before)).toEqual([]);
     expect(await site.pages.answerOf(pageId)).toBeUndefined();
   });
 
