@@ -23,6 +23,11 @@ test("help goes to standard output and names every exit code", async () => {
   expect(stdout).toContain(formatExitCodes());
 });
 
+test("help of serve says what one user has", async () => {
+  const { stdout } = await runHere(["serve", "--help"]);
+  expect(stdout).toContain("256 downloads\nand 64 uploads");
+});
+
 test.each([
   ["a misspelt option", ["ls", "--jso", "http://127.0.0.1:1/mcp"]],
   ["a missing argument", ["get", "http://127.0.0.1:1/mcp"]],

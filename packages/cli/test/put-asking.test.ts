@@ -81,6 +81,16 @@ function createTools(mcp: McpServer): McpServer {
           : outcome.action;
       return { content: [{ type: "text", text: JSON.stringify(said) }] };
     });
+  mcp.registerTool("idle", { inputSchema: z.object({}) }, () => ({
+    content: [{ type: "text", text: "well" }],
+  }));
+  mcp.registerTool("forgiving", { inputSchema: z.object({}) }, async (_args, ctx) => {
+    const outcome = await uploads
+      .requestFiles(ctx, { mcp, message: "Texts", fields: { text: { ...text, maxBytes: 5 } } })
+      .catch((error: Error) => error);
+    if ("action" in outcome && outcome.action === "ask") return outcome.result;
+    return { content: [{ type: "text", text: "well" }] };
+  });
   return mcp;
 }
 
@@ -119,6 +129,16 @@ test("what does not fit the question is not sent", async () => {
   expect([status, stdout]).toEqual([exitCodes.refused.status, ""]);
 });
 
+test.each([
+  ["does not ask for files", ["a.txt", "--tool", "idle"], "well\n"],
+  ["does not ask, and none are named", ["--tool", "idle"], "well\n"],
+  ["gets none because they are too large", ["a.txt", "--tool", "forgiving"], ""],
+])("a tool that %s ends with an error, since nothing was sent", async (_, args, said) => {
+  const { status, stderr, stdout } = await runHere(["put", url, ...args], { cwd: root });
+  expect(stderr).toMatch(/^sluice: |\nsluice: /);
+  expect([status, stdout]).toEqual([exitCodes.refused.status, said]);
+});
+
 test("a server whose tools take no files says so", async () => {
   const { status, stderr } = await runHere(["put", url, "a.txt"], { cwd: root });
   expect(stderr).toContain("has no tool that takes a file");
@@ -153,7 +173,7 @@ test.skipIf(!isThere)(
 );
 
 test.skipIf(!isThere).each([
-  ["no declines", "n", 0, '"decline"'],
+  ["no declines, and nothing was sent", "n", exitCodes.refused.status, '"decline"'],
   ["Ctrl-C ends the command as ever", "\u0003", exitCodes.interrupted.status, "interrupted"],
 ])("at the question, %s", async (_, answer, status, said) => {
   const run = await asked("look", [["Choose files to send?", answer]]);

@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
+import type { Command } from "commander";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { expect, test } from "vitest";
 import { exitCodes, formatExitCodes, outcomes } from "../src/lib/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../src/lib/failure.ts";
 import { isLoopbackHost } from "../src/lib/loopback.ts";
 import { printable, printableJson } from "../src/lib/printable.ts";
+import { createProgram } from "../src/lib/program.ts";
 import { formatTableRow, tableHeading } from "../src/lib/resource-table.ts";
 import { readToken } from "../src/lib/token.ts";
 
@@ -37,6 +39,20 @@ test("the README has the same exit codes", () => {
   expect(rows.map(([, status, meaning]) => ({ status: Number(status), meaning }))).toEqual(
     Object.values(exitCodes),
   );
+});
+
+test("the README names every command and every option", () => {
+  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const namesOf = (command: Command, path: string): string[] => [
+    ...command.options.map(({ long }) => `\`${long}\``),
+    ...command.commands.flatMap((inner) => {
+      const name = `${path} ${inner.name()}`;
+      return [name, ...namesOf(inner, name)];
+    }),
+  ];
+  const names = namesOf(createProgram(new AbortController().signal), "sluice");
+  expect(names).toContain("sluice keys rotate");
+  expect(names.filter((name) => name !== "`--version`" && !readme.includes(name))).toEqual([]);
 });
 
 test("no error of ours ends as success", () => {

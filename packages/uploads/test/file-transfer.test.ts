@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { FileInputTerms } from "../src/lib/sep-2631/file-input.ts";
 import { fileInput } from "../src/lib/sep-2631/file-input.ts";
@@ -85,6 +85,17 @@ test.each(eras)("%s: a file that was authorized and uploaded opens in a tool", a
   // the same URI names the same bytes as long as it lives
   expect(await call(client)).toEqual(came);
   expect(slots.confirmed.size).toBe(1);
+});
+
+test("a file whose bytes came for an hour opens in a tool", async () => {
+  let argument = "";
+  const { slots, fetch } = setUp((files, toolCall) => files.open(argument, {}, toolCall));
+  const client = await connectAnswerer({ era: "modern", fetch, token: "ada" });
+  const { file, upload } = await ask(client, "files/authorizeUpload", declared);
+  argument = file.uri;
+  slots.came.set(upload.url.split("/").at(-1), [{ ...came, sha256 }]);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
+  expect(await call(client).finally(() => vi.restoreAllMocks())).toMatchObject(came);
 });
 
 test.each(eras)(

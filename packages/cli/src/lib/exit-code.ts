@@ -24,7 +24,7 @@ export const exitCodes: Readonly<Record<Outcome, { status: number; meaning: stri
   network: { status: 5, meaning: "the server is away, slow or busy; run it again to go on" },
   integrity: { status: 6, meaning: "the bytes are not the ones that were promised" },
   target: { status: 7, meaning: "the file exists, or the disk is full or refuses" },
-  refused: { status: 8, meaning: "too large, an untrusted address, or no streaming there" },
+  refused: { status: 8, meaning: "too large, an untrusted address, or nothing was sent" },
   interrupted: { status: 130, meaning: "Ctrl-C; run it again to go on" },
   terminated: { status: 143, meaning: "SIGTERM; run it again to go on" },
 };

@@ -2,7 +2,8 @@ import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { scaleOf, type Consent, type StreamFacts, type StreamOptions } from "@sluice/client";
-import { streamResource, type SavedFile } from "@sluice/client/node";
+import { saveBytes, streamResource, type SavableStream, type SavedFile } from "@sluice/client/node";
+import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import { connect, type ConnectOptions } from "./connect.ts";
 import { createConsent } from "./consent.ts";
 import { Advice, fault, isResumableFault } from "./failure.ts";
@@ -10,6 +11,7 @@ import { note, print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
+import { isStreamless, readResource } from "./read-resource.ts";
 import { ensureTrust } from "./trust.ts";
 
 /** Options of `sluice get`. */
@@ -30,7 +32,8 @@ export interface GetOptions extends ConnectOptions {
 
 /**
  * `sluice get`: saves resources, one after the other, and says on standard output where. What an
- * interrupted run left is taken up again when the same resource is saved to the same place.
+ * interrupted run left is taken up again when the same resource is saved to the same place. What a server does not stream comes
+ * by `resources/read`, which is said on standard error.
  */
 export async function getCommand(
   server: string,
@@ -47,7 +50,7 @@ export async function getCommand(
     const consent = createConsent(options);
     const consentOf =
       isOne || !consent ? () => consent : await askAtOnce(client, uris, consent, options);
-    for (const uri of uris) await save(client, uri, options, consentOf(uri));
+    for (const uri of uris) await save(client, server, uri, options, consentOf(uri));
   } finally {
     await client.close();
   }
@@ -62,16 +65,37 @@ async function askAtOnce(
 ): Promise<(uri: string) => Consent> {
   const resources = new Map<string, StreamFacts>();
   for (const uri of uris) {
-    const { body, ...facts } = await streamResource(client, uri, streamOptions(options));
+    const stream = await openStream(client, uri, options, undefined);
+    // what comes in one message is bounded
+    if (!stream) continue;
+    const { body, ...facts } = stream;
     await body.cancel();
     resources.set(uri, facts);
   }
   await consent(scaleOf([...resources.values()], options.output));
   return (uri) => (now) => {
-    const { size = Infinity } = resources.get(uri)!;
+    const { size = Infinity } = resources.get(uri) ?? {};
     if (now.unknownSizes === 0 ? now.bytes <= size : size === Infinity) return true;
     throw fault("too_large", `${uri} has grown since you were asked`, "run the same command again");
   };
+}
+
+/** Asks for a resource; `undefined` where the server does not stream it. */
+async function openStream(
+  client: Client,
+  uri: string,
+  options: GetOptions,
+  consent: Consent | undefined,
+): Promise<SavableStream | undefined> {
+  try {
+    return await streamResource(client, uri, {
+      ...streamOptions(options),
+      ...(consent && { consent }),
+    });
+  } catch (error) {
+    if (isStreamless(client, error)) return undefined;
+    throw error;
+  }
 }
 
 function streamOptions({
@@ -84,6 +108,7 @@ function streamOptions({
 
 async function save(
   client: Client,
+  server: string,
   uri: string,
   options: GetOptions,
   consent: Consent | undefined,
@@ -92,13 +117,10 @@ async function save(
   const bar = createProgressBar(process.stderr);
   let receivedBytes = 0;
   try {
-    const stream = await streamResource(client, uri, {
-      ...streamOptions(options),
-      ...(consent && { consent }),
-    });
+    const stream = await openStream(client, uri, options, consent);
+    if (!stream) return await saveContent(client, server, uri, options);
     const startedAt = performance.now();
-    // in a folder the library would number a name that is taken; a command that is run again should not
-    const path = (await isFolder(output)) ? join(output, stream.name) : output;
+    const path = await pathFor(output, stream.name);
     const saved = await stream
       .saveTo(path, {
         overwrite: force,
@@ -126,6 +148,31 @@ async function save(
   }
 }
 
+/** The way of servers without streaming: the whole content in one message. */
+async function saveContent(
+  client: Client,
+  server: string,
+  uri: string,
+  options: GetOptions,
+): Promise<void> {
+  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER, signal } = options;
+  note(`${server} does not stream ${printable(uri)}: read in one message (resources/read)`);
+  const startedAt = performance.now();
+  const { bytes, verified } = await readResource(client, server, uri, { maxSize, signal });
+  const name = sanitizeFileName(fileNameFromUri(uri));
+  const path = await pathFor(output, name);
+  const saved = await saveBytes(bytes, path, { name, overwrite: force });
+  const result = { ...saved, verified, resumedBytes: 0 };
+  if (options.json) return print(printableJson({ uri, mode: "read", ...result }));
+  note(summary(result, performance.now() - startedAt));
+  await print(shortest(saved.path));
+}
+
+/** In a folder the library would number a name that is taken; a command that is run again should not. */
+async function pathFor(output: string, name: string): Promise<string> {
+  return (await isFolder(output)) ? join(output, name) : output;
+}
+
 /** Relative below the current folder, absolute elsewhere. */
 function shortest(path: string): string {
   const below = relative("", path);
@@ -143,7 +190,11 @@ function adviceAfter(error: unknown, keptBytes: number): string | undefined {
   return `${formatBytes(keptBytes)} are kept: run the same command again to go on from there`;
 }
 
-function summary({ size, sha256, verified, resumedBytes }: SavedFile, durationMs: number): string {
+type Summed = Omit<SavedFile, "path" | "verified"> & {
+  readonly verified: SavedFile["verified"] | "none";
+};
+
+function summary({ size, sha256, verified, resumedBytes }: Summed, durationMs: number): string {
   const rate = formatBytes(((size - resumedBytes) / durationMs) * 1000);
   const resumed = resumedBytes > 0 ? ` after ${formatBytes(resumedBytes)} of an earlier run` : "";
   const check = verified === "digest" ? "as the server promised" : "the server promised none";

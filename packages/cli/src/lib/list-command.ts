@@ -35,7 +35,8 @@ function formatFor({ json }: ListOptions): (resource: ListedResource) => string 
   return process.stdout.isTTY ? formatTableRow : ({ uri }) => printable(uri);
 }
 
-async function* listResources(
+/** Resources of a server in the order of its list, page by page. */
+export async function* listResources(
   client: Client,
   server: string,
   signal: AbortSignal,

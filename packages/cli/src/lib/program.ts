@@ -6,6 +6,7 @@ import type { ListOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "./quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
+import { serveLimitsText } from "./serve-limits.ts";
 import { readToken } from "./token.ts";
 import { version } from "./version.ts";
 
@@ -40,6 +41,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--ws", "take WebSockets at the same address, too")
     .option("--uploads <folder>", "let clients put files into this folder")
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
+    .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
       await serveCommand(folder, { ...options, token: readToken(options.token), signal });

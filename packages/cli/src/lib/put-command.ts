@@ -1,7 +1,8 @@
+import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { UploadedReference } from "@sluice/uploads/client";
+import type { FilesAnswer, UploadedReference } from "@sluice/uploads/client";
 import { createFileSender } from "@sluice/uploads/client/node";
 import { connect, translating, type ConnectOptions } from "./connect.ts";
 import { Advice, fault, isCertificateFault, isResumableFault } from "./failure.ts";
@@ -42,7 +43,7 @@ const toolMs = 3_600_000;
 /**
  * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes
  * several; or calls a tool that asks for files itself, and answers it. What an interrupted run sent
- * is not sent again when the same file goes to the same server.
+ * is not sent again when the same file goes to the same server. A run that sent no file is a failure.
  */
 export async function putCommand(
   server: string,
@@ -54,16 +55,23 @@ export async function putCommand(
   await ensureFiles(files);
   const bar = createProgressBar(process.stderr);
   let refusal: unknown;
+  let wantedBytes: number | undefined;
+  let sentSoFar = 0;
   const sender = createFileSender({
     endpoint: endpointOf(server),
     maxFileSize: Number.MAX_SAFE_INTEGER,
     ...(trust && { trustedOrigins: trust }),
     ...(token !== undefined && { authorization: () => `Bearer ${token}` }),
-    onProgress: ({ sentBytes, totalBytes }) => bar.update(sentBytes, totalBytes),
+    onProgress({ sentBytes, totalBytes }) {
+      sentSoFar = sentBytes;
+      bar.update(sentBytes, totalBytes);
+    },
     async onFilesRequested(request, context) {
       try {
         const either = AbortSignal.any([signal, context.signal]);
-        return await answerFileRequest(request, { files, signal: either });
+        const answer = await answerFileRequest(request, { files, signal: either });
+        wantedBytes = await bytesOf(answer);
+        return answer;
       } catch (error) {
         // the server hears less about it than the user
         refusal = error;
@@ -80,7 +88,14 @@ export async function putCommand(
       });
       if (refusal !== undefined) throw refusal;
       bar.clear();
-      return await report(result, options);
+      await report(result, options);
+      if (wantedBytes === undefined || sentSoFar < wantedBytes)
+        throw fault(
+          "unsupported",
+          `${chosen.name} ended, and no file was sent`,
+          "send files to a tool that takes or asks for some, and say yes where it asks",
+        );
+      return;
     }
     if (files.length === 0)
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
@@ -99,6 +114,14 @@ export async function putCommand(
     bar.clear();
     await client.close();
   }
+}
+
+/** Bytes of the files of an answer; `undefined` for one without files. */
+async function bytesOf(answer: FilesAnswer<string>): Promise<number | undefined> {
+  const paths = answer.action === "accept" ? Object.values(answer.files).flat() : [];
+  if (paths.length === 0) return undefined;
+  const found = await Promise.all(paths.map((path) => stat(path)));
+  return found.reduce((sum, { size }) => sum + size, 0);
 }
 
 /** WebSockets carry messages only: files go to the HTTP side of the same server. */

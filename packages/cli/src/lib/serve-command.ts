@@ -20,6 +20,7 @@ import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http
 import type { WebSocketHandler } from "@sluice/transport-ws";
 import { fault } from "./failure.ts";
 import { isLoopbackHost } from "./loopback.ts";
+import { serveLimits } from "./serve-limits.ts";
 import { createAuthenticate, tokenCheck } from "./serve-token.ts";
 import { note, print } from "./print.ts";
 import { printable } from "./printable.ts";
@@ -205,6 +206,7 @@ async function createHandlers(
     onWarning() {}, // about the ephemeral keys: one process whose URLs may die with it is the point
     ...(isToken ? { principal: () => holder } : { anonymous }),
     audit: auditOf(trail),
+    limits: serveLimits,
   });
   const uploads =
     uploadFolder === undefined

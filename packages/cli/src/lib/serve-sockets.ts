@@ -31,6 +31,7 @@ export function createSockets(
     url: endpoint.replace(/^http/, "ws"),
     // everybody has the same token
     maxConnectionsPerPrincipal: 2_000,
+    maxBufferedBytesPerPrincipal: 2 ** 28,
     ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
   });
 }

@@ -12,6 +12,7 @@ import {
   type UploadedFile,
 } from "@sluice/uploads";
 import { z } from "zod";
+import { uploadQuota } from "./serve-limits.ts";
 import { makeWaitingFolder } from "./waiting-folder.ts";
 
 /** Takes files from clients. */
@@ -44,6 +45,7 @@ export async function createServedUploads(
     storage: createFsBackend({ root: waiting.path, writable: true }),
     unscanned: "allow",
     maxBytes,
+    quota: uploadQuota(maxBytes),
   });
   const transfer = createFileTransfer(sluice, uploads);
   const target = createFsBackend({ root: folder, writable: true });

@@ -7,6 +7,7 @@ import {
 import { z } from "zod";
 import { isAccepted } from "../client/accept-list.ts";
 import type { ClaimedFile, UploadedFile } from "../slots.ts";
+import { graceMs } from "../uploads-parts.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
@@ -89,8 +90,11 @@ export function authorizeUpload(
 
 /** Most that a slot without a bearer may live. */
 const uploadTtlMs = 900_000;
-/** How long a file may wait for the call that uses it, after its slot: nothing unconfirmed is kept longer. */
-const useTtlMs = 300_000;
+/**
+ * How long the URI of a file outlives its slot: a body that began at the last moment may take 6 hours, and the sweeper keeps what
+ * came for 5 minutes more.
+ */
+const useTtlMs = 6 * 3_600_000 + graceMs;
 
 function digestIn({ algorithm, value }: { algorithm: string; value: string }): string {
   const sha256 = algorithm === "sha-256" ? parseDigest(value) : undefined;

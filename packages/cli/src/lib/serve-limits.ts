@@ -1,0 +1,26 @@
+import type { SluiceOptions } from "@sluice/server";
+import type { UploadQuota } from "@sluice/uploads";
+
+/** Downloads and reads at the same time, as many as a process has. */
+const mostStreams = 256;
+const mostUploads = 64;
+
+/** The limits as the help text says them. */
+export const serveLimitsText: string = `Limits: all callers are one user, with the same token or none. At the same time ${mostStreams} downloads
+and ${mostUploads} uploads, each of at most --max-upload; 1000 uploads may wait for their tool.`;
+
+/**
+ * Limits for a server whose callers are one user: all of them show the same token, or none. That user may
+ * take every place of the process; the bounds of the process stay.
+ */
+export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
+  perPrincipal: mostStreams,
+  listeners: { perPrincipal: 10_000 },
+  answers: { perPrincipal: 256 * 2 ** 20 },
+};
+
+/** Quota for such a server: as many of the largest files as may come at the same time. */
+export function uploadQuota(maxBytes: number): UploadQuota {
+  const bytes = Math.min(mostUploads * maxBytes, Number.MAX_SAFE_INTEGER);
+  return { concurrent: mostUploads, bytes };
+}

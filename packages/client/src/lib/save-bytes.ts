@@ -1,0 +1,48 @@
+import type { SavedFile } from "./save-resource.ts";
+import { createPartFile } from "./part-file.ts";
+import {
+  ensureFree,
+  ensureSpace,
+  permissionsOf,
+  publishFile,
+  resolveTarget,
+} from "./save-target.ts";
+
+/** Options of {@link saveBytes}. */
+export interface SaveBytesOptions {
+  /** Name for the file in a folder. It is made safe. */
+  readonly name: string;
+  /** Replace a file that is there. Default: false. */
+  readonly overwrite?: boolean;
+}
+
+/**
+ * Saves bytes that are in memory, as `saveTo` of a stream saves what it receives: the file appears whole or not at all, and
+ * replaces nothing unless `overwrite` says so. `path` is the file, or a folder where it is one or ends with a separator.
+ * Rejects with `already_exists`, `no_space`, `permission_denied` and `invalid_argument`.
+ */
+export async function saveBytes(
+  bytes: Uint8Array,
+  path: string,
+  { name, overwrite = false }: SaveBytesOptions,
+): Promise<Pick<SavedFile, "path" | "size" | "sha256">> {
+  const target = await resolveTarget(path, name);
+  await ensureFree(target, overwrite);
+  await ensureSpace(target.directory, bytes.length);
+  const permissions = await permissionsOf(target, overwrite);
+  const part = await createPartFile(target.directory);
+  try {
+    const lane = part.lane(bytes.length);
+    if (bytes.length > 0) await lane.write(bytes, 0);
+    await lane.flush();
+    const { size, sha256 } = await part.finish();
+    await part.ensureInPlace();
+    await part.allow(permissions);
+    return { path: await publishFile(part.path, target, overwrite), size, sha256 };
+  } catch (error) {
+    await part.discard();
+    throw error;
+  } finally {
+    await part.close();
+  }
+}
