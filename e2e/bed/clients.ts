@@ -16,16 +16,18 @@ export interface ConnectOptions {
   /** The fetch below the middleware. */
   readonly fetch?: typeof fetch;
   readonly headers?: Record<string, string>;
+  /** The middleware was forgotten; the capabilities are there. */
+  readonly forgetsFetch?: boolean;
 }
 
 const info = { name: "test", version: "1.0.0" };
 
 function wiring(url: string, official: boolean, options: ConnectOptions) {
-  const { token, maxStreamSize, fetch, headers } = options;
+  const { token, maxStreamSize, fetch, headers, forgetsFetch = official } = options;
   return {
     url: new URL(url),
     transport: {
-      ...(official ? fetch && { fetch } : { fetch: withStreaming(fetch) }),
+      ...(forgetsFetch ? fetch && { fetch } : { fetch: withStreaming(fetch) }),
       requestInit: {
         headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
       },

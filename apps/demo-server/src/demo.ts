@@ -1,6 +1,5 @@
 // The main job, end to end, over real files:   npm run demo [folder]
 // Server and client run in processes of their own: server-process.ts and client-process.ts.
-import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
 import { styleText } from "node:util";
 import { createProgressBar, formatBytes, formatDuration } from "@sluice/cli";
@@ -10,7 +9,7 @@ import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";
 import { digestOf } from "./lib/digest.ts";
 import { createPicture, runPictureTrials } from "./lib/picture-trial.ts";
 import { formatComparison, formatResults } from "./lib/results.ts";
-import { createStorageOrigin } from "./lib/storage-origin.ts";
+import { startStorageService } from "./lib/storage-service.ts";
 import { listFiles, runTrial, type DemoFile, type Result, type Trial } from "./lib/trial.ts";
 
 /** Base64 of more than this does not fit into one JavaScript string. */
@@ -109,15 +108,15 @@ async function chooseFile(): Promise<DemoFile> {
 }
 
 async function showRedirect(file: DemoFile): Promise<Result> {
-  const secret = randomBytes(32).toString("hex");
-  const storage = await createStorageOrigin(folder, secret);
+  const storage = await startStorageService(folder, file.key);
   try {
-    const { origin } = storage;
-    const result = await show(file, { ...place, way: "redirect", storage: { origin, secret } });
-    say(`    the answer is 302 to a signed URL of the storage at ${origin}`);
+    const result = await show(file, { ...place, way: "redirect", storage });
+    if (storage.countSignedUrls() === 0) throw new Error("the store saw no signed URL");
+    say(`    the answer is 302 to a URL of the S3 store at ${storage.origin},`);
+    say("    signed by the plugin (AWS4-HMAC-SHA256) and checked by the store");
     return result;
   } finally {
-    storage.close();
+    await storage.close();
   }
 }
 

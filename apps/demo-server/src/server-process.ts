@@ -2,12 +2,14 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
+import { pathToFileURL } from "node:url";
 import type { Delivery } from "@sluice/server";
 import { createAuditFile, type AuditFile } from "@sluice/server/node";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { startSocketServer } from "./lib/socket-server.ts";
-import { withSignedUrls } from "./lib/storage-origin.ts";
+import { openStorage } from "./lib/open-storage.ts";
+import { readRedirectOrigins } from "./lib/redirect-origins.ts";
 import { answerQuestions } from "./lib/peer.ts";
 import { createApp } from "./server.ts";
 
@@ -21,16 +23,17 @@ export interface ServerSettings {
   readonly received?: string;
   /** Origin of the address that clients use, when it is not the server's own. */
   readonly origin?: string;
-  /** A storage origin that redirects may lead to. */
-  readonly storage?: { readonly origin: string; readonly secret: string };
+  /** Settings of a storage service, as they would be in the environment of the server. Default: the folder. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 let audit: AuditFile | undefined;
 
 answerQuestions({
-  async start({ folder, delivery, trail, received, origin, storage }: ServerSettings) {
+  async start({ folder, delivery, trail, received, origin, environment = {} }: ServerSettings) {
     audit = await createAuditFile({ path: trail });
-    const files = createFsBackend({ root: folder });
+    Object.assign(process.env, environment);
+    const { SLUICE_STORAGE = pathToFileURL(folder).href, SLUICE_REDIRECT_ORIGINS } = environment;
     const server = createServer();
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -40,12 +43,12 @@ answerQuestions({
         received === undefined
           ? createMemoryBackend()
           : createFsBackend({ root: received, writable: true }),
-      storage: storage ? withSignedUrls(files, storage.origin, storage.secret) : files,
+      storage: await openStorage(SLUICE_STORAGE, process.env),
       endpoint: `${origin ?? `http://127.0.0.1:${port}`}/mcp`,
       delivery,
       audit,
       maxReadBytes: 2 ** 30, // only here, to have something to compare with
-      ...(storage && { redirectOrigins: [storage.origin] }),
+      redirectOrigins: readRedirectOrigins(SLUICE_REDIRECT_ORIGINS),
     });
     server.on("request", app);
     return { port };

@@ -15,6 +15,7 @@ import { createFsBackend } from "@sluice/storage-fs";
 import { createUploads, withUploads } from "@sluice/uploads";
 import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
+import { readRedirectOrigins } from "./lib/redirect-origins.ts";
 import { registerPictureTool } from "./lib/picture-tool.ts";
 
 /** What the app serves, and where it puts the files that users send. */
@@ -41,7 +42,7 @@ export function createApp({ received, ...options }: AppOptions): Express {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { SLUICE_STORAGE = ".", PORT = "3000" } = process.env;
+  const { SLUICE_STORAGE = ".", SLUICE_REDIRECT_ORIGINS, PORT = "3000" } = process.env;
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
   try {
     const storage = await openStorage(SLUICE_STORAGE, process.env);
@@ -50,7 +51,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       root: mkdtempSync(join(tmpdir(), "sluice-received-")),
       writable: true,
     });
-    createApp({ storage, received, endpoint, audit }).listen(Number(PORT), "127.0.0.1", (error) => {
+    const redirectOrigins = readRedirectOrigins(SLUICE_REDIRECT_ORIGINS);
+    const app = createApp({ storage, received, endpoint, audit, redirectOrigins });
+    app.listen(Number(PORT), "127.0.0.1", (error) => {
       if (error) throw error;
       console.log(`${SLUICE_STORAGE} is served at ${endpoint}; who got what is in ${audit.path}`);
     });

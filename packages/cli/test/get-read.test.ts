@@ -71,7 +71,7 @@ function listenRaw(
   return listen((request, response) => {
     response.setHeader("content-type", "application/json");
     if (request.method !== "POST") return void response.writeHead(405).end();
-    return void answer(request).then((text) => response.writeHead(text ? 200 : 202).end(text));
+    return void answer(request).then((body) => response.writeHead(body ? 200 : 202).end(body));
   });
 
   async function answer(request: IncomingMessage): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./lib/error.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./lib/source.ts";
-export { tlsFault } from "./lib/tls-fault.ts";
+export { isTlsFault, tlsFault } from "./lib/tls-fault.ts";
 export { discardSource } from "./lib/discard-source.ts";
 export { ByteQueue } from "./lib/byte-queue.ts";
 

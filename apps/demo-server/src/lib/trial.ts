@@ -6,11 +6,14 @@ import type { Errand, Fetched } from "../client-process.ts";
 import type { ServerSettings } from "../server-process.ts";
 import type { CuttingProxy } from "./cutting-proxy.ts";
 import { digestOf } from "./digest.ts";
+import type { StorageService } from "./storage-service.ts";
 import { startPeer, type MemoryUse, type Peer } from "./peer.ts";
 
 /** A file of the demo, as the server lists it and as it lies on the disk. */
 export interface DemoFile {
   readonly uri: string;
+  /** Path below the folder. */
+  readonly key: string;
   /** Bytes. */
   readonly size: number;
   readonly sha256: string;
@@ -26,7 +29,8 @@ export interface Trial {
   readonly downloads: string;
   /** Shows how far it is. */
   readonly bar: ProgressBar;
-  readonly storage?: ServerSettings["storage"];
+  /** Where the server is to redirect to. */
+  readonly storage?: StorageService;
   /** A line to go over. */
   readonly proxy?: CuttingProxy;
 }
@@ -114,7 +118,7 @@ async function startServer(server: Peer, trial: Trial): Promise<string> {
     folder,
     trail,
     delivery: way === "base64" ? "auto" : way,
-    ...(storage && { storage }),
+    ...(storage && { environment: { ...storage.environment, SLUICE_STORAGE: storage.setting } }),
     ...(proxy && { origin: proxy.origin }),
   } satisfies ServerSettings);
   if (proxy) proxy.target = port;

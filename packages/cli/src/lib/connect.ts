@@ -108,11 +108,11 @@ function sdkFault(address: string, error: unknown): SluiceError {
   const ours = causesOf(error).find((cause) => SluiceError.is(cause));
   const known = ours ?? tlsFault("client", new URL(address), error);
   if (known) return known;
-  const [code, what] = causeOf(error);
+  const [code, what] = causeOf(error, new URL(address));
   return new SluiceError(code, `${address} ${what}`, { cause: error });
 }
 
-function causeOf(error: unknown): readonly [SluiceErrorCode, string] {
+function causeOf(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
   const status = statusOf(error);
   if (status === 401) return ["unauthenticated", "wants a valid token"];
   if (status === 403) return ["permission_denied", "denies access"];
@@ -120,11 +120,16 @@ function causeOf(error: unknown): readonly [SluiceErrorCode, string] {
   if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
   if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
   const errno = errnoOf(error);
+  if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
+    return ["unavailable", `breaks off (${errno}): is it an https: address?`];
   if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];
   return ["protocol", `does not speak MCP (${messageOf(error)})`];
 }
+
+/** What comes of plain HTTP to a port that speaks TLS. */
+const cutCodes = /^(?:HPE_[A-Z_]+|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
 
 /** An error and what caused it: an SDK hides a fault of its fetch below errors of its own. */
 function causesOf(error: unknown): Error[] {
@@ -146,7 +151,8 @@ function statusOf(error: unknown): number | undefined {
 function errnoOf(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { code } = at as NodeJS.ErrnoException;
-    if (typeof code === "string" && /^(E[A-Z]+|UND_ERR_[A-Z_]+)$/.test(code)) return code;
+    if (typeof code === "string" && /^(E[A-Z]+|UND_ERR_[A-Z_]+|HPE_[A-Z_]+)$/.test(code))
+      return code;
     if (at instanceof AggregateError && at.errors[0]) return errnoOf(at.errors[0]);
   }
   return undefined;

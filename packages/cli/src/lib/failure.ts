@@ -1,4 +1,4 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "./printable.ts";
 
@@ -84,6 +84,8 @@ export function exitStatus(outcome: Outcome): number {
 
 function hintFor(error: SluiceError): string | undefined {
   if (isCertificateFault(error)) return certificateHint;
+  // what it says ends with what to do
+  if (error.code === "protocol" && isTlsFault(error)) return undefined;
   const errno = localErrno(error);
   return errno === undefined ? hints[error.code] : (localHints[errno] ?? hints[error.code]);
 }

@@ -1,4 +1,4 @@
-import { formatRange, SluiceError, type ByteRange } from "@sluice/core";
+import { formatRange, parseMediaType, SluiceError, type ByteRange } from "@sluice/core";
 import { acceptUrl, type AcceptedUrl } from "./accept-url.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import type { HopAnswer } from "./exchange.ts";
@@ -11,6 +11,8 @@ import type { StreamSettings } from "./stream-options.ts";
 export interface Refusal {
   readonly status: number;
   readonly retryAfterMs?: number;
+  /** Nothing of Sluice answered, at an address of the MCP server's own origin. */
+  readonly isUnrouted?: boolean;
 }
 
 /** A range to ask for, and the version it must belong to. */
@@ -102,5 +104,8 @@ function refuse(answer: HopAnswer, target: AcceptedUrl): Refusal {
   answer.body.cancel();
   // storage services say 403 for a signed URL whose time is over
   const status = answer.status === 403 && target.standing !== "own" ? 410 : answer.status;
-  return { status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const essence = parseMediaType(answer.headers.get("content-type"))?.essence;
+  const isUnrouted =
+    status === 404 && target.standing === "own" && essence !== "application/problem+json";
+  return { status, isUnrouted, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }

@@ -99,7 +99,11 @@ function limitConnect(socket: Socket, secure: boolean, connectMs: number): void 
 function unreachable(url: URL, error: NodeJS.ErrnoException): SluiceError {
   const cause = { cause: error };
   if (error.code?.startsWith("HPE_"))
-    return new SluiceError("protocol", `client: ${url.origin} sent malformed HTTP`, cause);
+    return new SluiceError(
+      "protocol",
+      `client: ${url.origin} sent malformed HTTP; is it an https: address?`,
+      cause,
+    );
   return (
     tlsFault("client", url, error) ??
     new SluiceError("unavailable", `client: ${url.origin} could not be reached`, cause)

@@ -118,6 +118,14 @@ function refusedBy({ uri, answer }: StreamCall, error: unknown): SluiceError {
     return new SluiceError("permission_denied", `client: ${what}: ask for access`, {
       cause: error,
     });
+  // SDK version 1 has a number for it, version 2 a word
+  const { code } = (error ?? {}) as { code?: unknown };
+  if (!answer && (code === -1 || code === "CLIENT_HTTP_UNEXPECTED_CONTENT"))
+    throw new SluiceError(
+      "protocol",
+      `client: ${what}: the server sent bytes that the SDK cannot read; give the transport the fetch of withStreaming(): { fetch: withStreaming() }`,
+      { cause: error },
+    );
   return rpcError(what, error);
 }
 

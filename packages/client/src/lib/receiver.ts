@@ -11,7 +11,7 @@ import {
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import type { Lending } from "./exchange.ts";
 import { fetchBytes, type Refusal } from "./fetch-bytes.ts";
-import { httpError } from "./http-error.ts";
+import { httpError, unrouted } from "./http-error.ts";
 import { startPace } from "./pace.ts";
 import { pause } from "./pause.ts";
 import type { Permit } from "./permit.ts";
@@ -111,7 +111,9 @@ export function createReceiver(
     }
     if (!("answer" in next)) {
       const what = `GET of ${JSON.stringify(uri)}`;
-      const refusal = httpError(what, next.status, next.retryAfterMs);
+      const refusal = next.isUnrouted
+        ? unrouted(what)
+        : httpError(what, next.status, next.retryAfterMs);
       if (busyCodes.has(next.status) && givesWay?.()) throw refusal;
       return interrupt({ kind: "status", ...next }, refusal);
     }

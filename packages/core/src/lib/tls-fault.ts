@@ -14,10 +14,10 @@ export function tlsFault(
   if (!found) return undefined;
   const { code, message } = found;
   const cause = { cause: error };
-  if (!verificationCodes.has(code as string))
+  if (!isVerification(code as string))
     return new SluiceError(
       "protocol",
-      `${operation}: ${origin} does not speak TLS as this client does (${String(code)}); is it an http: address?`,
+      `${operation}: ${origin} does not speak TLS as this client does (${String(code)}); is it an http: address? Otherwise have the server offer TLS 1.2 or 1.3 and a certificate, and ask for none`,
       cause,
     );
   return new SluiceError(
@@ -36,24 +36,28 @@ function causesOf(error: unknown): Fault[] {
   return faults;
 }
 
-const mostCauses = 4;
+const mostCauses = 8;
 
 function isFault(error: unknown): error is Fault {
   return typeof error === "object" && error !== null;
 }
 
-function isTls(code: string): boolean {
-  return verificationCodes.has(code) || plainCodes.has(code);
+/** True for an error of `tlsFault`, or for what it is made of. */
+export function isTlsFault(error: unknown): boolean {
+  return causesOf(error).some(({ code }) => typeof code === "string" && isTls(code));
 }
 
-/** Where OpenSSL reads something else than TLS. */
-const plainCodes: ReadonlySet<string> = new Set([
-  "EPROTO",
-  "ERR_SSL_WRONG_VERSION_NUMBER",
-  "ERR_SSL_PACKET_LENGTH_TOO_LONG",
-]);
+/** `EPROTO` and `ERR_SSL_…` are what OpenSSL says of an alert, or of something else than TLS. */
+function isTls(code: string): boolean {
+  return isVerification(code) || code === "EPROTO" || code.startsWith("ERR_SSL_");
+}
 
-/** Reasons of Node's `tls` for a certificate that it rejects. */
+/** A certificate that Node's `tls` rejects; `UNSPECIFIED` is for reasons that have no code, such as a weak key. */
+function isVerification(code: string): boolean {
+  return verificationCodes.has(code) || code.startsWith("ERR_TLS_CERT_") || code === "UNSPECIFIED";
+}
+
+/** Reasons of Node's `tls` that have a code. */
 const verificationCodes: ReadonlySet<string> = new Set([
   "CERT_CHAIN_TOO_LONG",
   "CERT_HAS_EXPIRED",
@@ -62,13 +66,20 @@ const verificationCodes: ReadonlySet<string> = new Set([
   "CERT_REVOKED",
   "CERT_SIGNATURE_FAILURE",
   "CERT_UNTRUSTED",
+  "CRL_HAS_EXPIRED",
+  "CRL_NOT_YET_VALID",
+  "CRL_SIGNATURE_FAILURE",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "ERROR_IN_CERT_NOT_AFTER_FIELD",
+  "ERROR_IN_CERT_NOT_BEFORE_FIELD",
   "HOSTNAME_MISMATCH",
   "INVALID_CA",
   "INVALID_PURPOSE",
   "PATH_LENGTH_EXCEEDED",
   "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY",
+  "UNABLE_TO_DECRYPT_CERT_SIGNATURE",
+  "UNABLE_TO_GET_CRL",
   "UNABLE_TO_GET_ISSUER_CERT",
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",

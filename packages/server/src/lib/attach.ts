@@ -44,6 +44,10 @@ export interface AttachOptions {
  * registry, so reading keeps the SDK's order: resources the author registered come first.
  */
 export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOptions): void {
+  if (typeof (mcp as Partial<McpServer> | undefined)?.server !== "object")
+    throw new TypeError(
+      "attach: the first argument must be an McpServer that is not connected yet",
+    );
   if (attached.get(mcp)?.parts === parts) return;
   const { server } = mcp;
   const { stream = true, readTool, binary } = options;

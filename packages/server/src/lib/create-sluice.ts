@@ -25,6 +25,7 @@ export type Host = Pick<
   | "mapper"
   | "reach"
   | "mint"
+  | "markServed"
   | "bindSession"
 >;
 

@@ -67,12 +67,15 @@ export interface SluiceParts {
   /** Runs work that outlives the call it begins in, outside of the call's trace. */
   runApart<Result>(work: () => Result): Result;
   readonly mint: Grants["mint"];
+  /** Download URLs have a route in this process. Without one the first URL that is issued is warned of. */
+  markServed(): void;
   /** Notes that something is bound to the session of this identity. */
   readonly bindSession: BindSession;
 }
 
 /** Puts the parts together; throws a `TypeError` or `RangeError` for options that cannot work. */
 export function createSluiceParts(options: SluiceOptions): SluiceParts {
+  ensureGiven(options);
   const {
     storage,
     limits = {},
@@ -93,13 +96,25 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
   const storageOf = createStorageOf(storage);
   const state = options.state ?? createMemoryStateStore();
   const bindSession = bindTo(state);
-  const grants = createGrants({
+  const issuing = createGrants({
     keys,
     state,
     bindSession,
     endpoint: endpoint.url,
     grant: options.grant ?? {},
   });
+  let isSettled = false;
+  const grants: Grants = {
+    ...issuing,
+    async mint(...args) {
+      const minted = await issuing.mint(...args);
+      if (minted && !isSettled) {
+        isSettled = true;
+        onWarning(unservedWarning);
+      }
+      return minted;
+    },
+  };
   const runApart: SluiceParts["runApart"] = (work) =>
     telemetry ? telemetry.runApart(work) : work();
   const hubs = new WeakMap<StorageBackend, ChangeHub>();
@@ -150,6 +165,7 @@ export function createSluiceParts(options: SluiceOptions): SluiceParts {
     beginAudit: trail.begin,
     flushAudit: () => trail.flush(),
     mint: (identity, key, etag) => grants.mint(identity, key, etag),
+    markServed: () => void (isSettled = true),
     bindSession,
   };
 }
@@ -202,6 +218,23 @@ function createStorageOf(storage: SluiceOptions["storage"]): SluiceParts["storag
     if (!safe) known.set(backend, (safe = protect(backend)));
     return safe;
   };
+}
+
+const unservedWarning =
+  "a download URL was issued, and nothing in this process serves it: serve the endpoint with withSluice(handler, sluice) of @sluice/transport-http, or let createSidecar serve it, here or in another process";
+
+/** Throws a `TypeError` for options that were left out, as they are where a variable is not set. */
+function ensureGiven(options: SluiceOptions): void {
+  const { storage, keys } = (options as Partial<SluiceOptions> | undefined) ?? {};
+  const isStorage = typeof storage === "function" || typeof storage?.open === "function";
+  if (!isStorage)
+    throw new TypeError(
+      'createSluice: storage must be a backend, such as createFsBackend({ root: "./files" })',
+    );
+  if (keys === undefined)
+    throw new TypeError(
+      'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
+    );
 }
 
 function readKeys(

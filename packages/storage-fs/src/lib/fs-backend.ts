@@ -43,6 +43,8 @@ export interface FsBackendOptions {
  * Throws `not_found`, `permission_denied` or `unsupported` when the folder cannot be served.
  */
 export function createFsBackend(options: FsBackendOptions): StorageBackend {
+  if (typeof (options as Partial<FsBackendOptions> | undefined)?.root !== "string")
+    throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');
   const { dotfiles = false, appendOnly = () => false, racyMs = 100, writable = false } = options;
   const root = createRoot(options.root, dotfiles);
   const lister = createLister(root, racyMs);

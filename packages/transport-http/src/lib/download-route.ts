@@ -5,6 +5,7 @@ import type { PlainRequest } from "./plain-route.ts";
 /** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */
 export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   const prefix = `${base}/streams/`;
+  sluice.host.markServed();
 
   async function answer(request: PlainRequest, token: string): Promise<Reply> {
     const { method } = request;

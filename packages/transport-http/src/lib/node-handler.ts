@@ -6,6 +6,7 @@ import type { AuthInfo } from "@modelcontextprotocol/server";
 import { parseJson } from "@sluice/core";
 import { addressShare, noteRequest, problem, refuseFields, type Reply } from "@sluice/server";
 import { createClientAddress } from "@sluice/server/node";
+import { ensureHandler } from "./ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
 import { releaseContinue } from "./body-deadline.ts";
@@ -76,6 +77,7 @@ export function toNodeHandler(
   handler: McpFetchHandler,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
+  ensureHandler("toNodeHandler", handler);
   const {
     maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
     authenticate,

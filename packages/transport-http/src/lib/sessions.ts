@@ -8,6 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { notesOf, problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { ensureSluice } from "./ensure-arguments.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import { createSharedOpenings, encodeOpening } from "./session-openings.ts";
 import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
@@ -55,6 +56,11 @@ export function createSessions(
   sluice: Sluice,
   options: SessionsOptions = {},
 ): SessionsHandler {
+  if (typeof create !== "function")
+    throw new TypeError(
+      "createSessions: the first argument must be a function that makes a server: () => sluice.attach(new McpServer(…))",
+    );
+  ensureSluice("createSessions", sluice);
   const { host } = sluice;
   const stateless = createMcpHandler(create, { legacy: "reject" });
   const shared = host.state.shared ? createSharedOpenings(host.state) : undefined;

@@ -1,5 +1,6 @@
 import { createOriginGate, problem, type OriginGateOptions, type Sluice } from "@sluice/server";
 import { createDownloadRoutes } from "./download-route.ts";
+import { ensureSluice } from "./ensure-arguments.ts";
 import { readBase } from "./request-target.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
 import { toResponse } from "./web-response.ts";
@@ -11,6 +12,7 @@ import type { SluiceHandler } from "./sluice-handler.ts";
  * It may run in another process than the server, with the same keys and state store.
  */
 export function createSidecar(sluice: Sluice, options: OriginGateOptions = {}): SluiceHandler {
+  ensureSluice("createSidecar", sluice);
   const base = readBase(new URL(sluice.endpoint.url).pathname);
   const gate = createOriginGate(sluice.endpoint.url, options);
   const routes = createDownloadRoutes(sluice, base);

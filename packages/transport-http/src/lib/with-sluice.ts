@@ -10,6 +10,7 @@ import {
 } from "@sluice/server";
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { boundEvents, hasEvents } from "./bound-events.ts";
+import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
 import { endpointRoute, withHeaders, type Door } from "./door.ts";
 import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
@@ -45,13 +46,15 @@ export interface WithSluiceOptions extends OriginGateOptions {
  * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
  * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
  * Of every request the target is read once, and `Host` and `Origin` are checked, before anything else: 400, 421, 403.
- * Throws a `TypeError` for a `path` or an origin that no request can name.
+ * Throws a `TypeError` for a `path` or an origin that no request can name, and for anything but a handler and a Sluice.
  */
 export function withSluice(
   handler: McpFetchHandler,
   sluice: Sluice,
   options: WithSluiceOptions = {},
 ): SluiceHandler {
+  ensureHandler("withSluice", handler);
+  ensureSluice("withSluice", sluice);
   const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);

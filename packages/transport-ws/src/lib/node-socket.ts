@@ -120,8 +120,10 @@ function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): Slui
 function unreachable(url: URL, cause: Error): SluiceError {
   // ws has no codes for answers that are none of a WebSocket server
   const isAnswered = !("code" in cause);
+  const isCut = "code" in cause && /^(?:HPE_|ECONNRESET$|EPIPE$)/.test(String(cause.code));
+  const asked = isCut && url.protocol === "ws:" ? ": is it a wss: address?" : "";
   return isAnswered
     ? new SluiceError("protocol", `ws: ${url.host} does not speak MCP over WebSocket`, { cause })
     : (tlsFault("ws", url, cause) ??
-        new SluiceError("unavailable", `ws: ${url.host} could not be reached`, { cause }));
+        new SluiceError("unavailable", `ws: ${url.host} could not be reached${asked}`, { cause }));
 }

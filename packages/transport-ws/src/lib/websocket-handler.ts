@@ -113,6 +113,10 @@ export function createWebSocketHandler(
   factory: McpServerFactory,
   options: WebSocketHandlerOptions,
 ): WebSocketHandler {
+  if (typeof factory !== "function" || typeof options !== "object")
+    throw new TypeError(
+      "createWebSocketHandler: pass a function that makes a server, and options: (() => sluice.attach(new McpServer(…)), { url })",
+    );
   const {
     principal: resolve,
     maxMessageBytes = 2 ** 18,

@@ -46,6 +46,12 @@ const defaultMaxBytes = 100 * 2 ** 20;
  * Throws a `TypeError` or `RangeError` for options that cannot work.
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
+  if (!(sluice as Partial<Sluice> | undefined)?.host)
+    throw new TypeError("createUploads: the first argument must be what createSluice gave");
+  if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
+    throw new TypeError(
+      'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
+    );
   const { onScan, unscanned, maxBytes = defaultMaxBytes, sweepEveryMs = 60_000 } = options;
   const { store = createMemoryUploadStore() } = options;
   const { host } = sluice;

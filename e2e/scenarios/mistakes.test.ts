@@ -1,0 +1,257 @@
+// The mistakes of a first hour: each says what it is, at once.
+import { createServer, type RequestListener } from "node:http";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { streamResource } from "@sluice/client/node";
+import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { createFsBackend } from "@sluice/storage-fs";
+import {
+  createSessions,
+  createSidecar,
+  withSluice,
+  type McpFetchHandler,
+} from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { createWebSocketHandler } from "@sluice/transport-ws";
+import { createUploads, withUploads } from "@sluice/uploads";
+import express from "express";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { connect, sdkNames } from "../bed/clients.ts";
+import { listen } from "../bed/listen.ts";
+
+const baseUri = "files://demo/";
+const uri = `${baseUri}a.bin`;
+const content = "x".repeat(100_000);
+
+const good: SluiceOptions = {
+  storage: createMemoryBackend({ "a.bin": content }),
+  baseUri,
+  endpoint: "http://127.0.0.1:9/mcp",
+  keys: "ephemeral",
+  onWarning() {},
+};
+const sluice = createSluice(good);
+const createMcp = (): McpServer => sluice.attach(new McpServer({ name: "d", version: "1" }));
+const mcp = createMcp();
+const handler = createMcpHandler(createMcp);
+const served = withSluice(handler, sluice);
+const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+afterAll(() => uploads.close());
+
+const url = { url: "ws://127.0.0.1:9/mcp", anonymous: true } as const;
+const unscanned = "allow";
+
+// as a JavaScript author may write it
+// oxlint-disable-next-line typescript/no-explicit-any
+const wrong = (value: unknown): any => value;
+
+test.each<[string, () => unknown, RegExp]>([
+  ["withSluice: a server", () => withSluice(wrong(mcp), sluice), /^withSluice: .*createMcpHandler/],
+  ["withSluice: a function", () => withSluice(wrong(createMcp), sluice), /^withSluice: .*handler/],
+  [
+    "withSluice: swapped",
+    () => withSluice(wrong(sluice), wrong(handler)),
+    /^withSluice: .*handler/,
+  ],
+  [
+    "withSluice: no Sluice",
+    () => withSluice(handler, wrong(undefined)),
+    /^withSluice: sluice must/,
+  ],
+  ["withUploads: a server", () => withUploads(wrong(mcp), uploads), /^withUploads: the first/],
+  [
+    "withUploads: swapped",
+    () => withUploads(wrong(uploads), wrong(served)),
+    /^withUploads: the first/,
+  ],
+  ["withUploads: before withSluice", () => withUploads(wrong(handler), uploads), /withSluice gave/],
+  ["withUploads: a Sluice", () => withUploads(served, wrong(sluice)), /createUploads gave/],
+  [
+    "createSessions: a server",
+    () => createSessions(wrong(mcp), sluice),
+    /^createSessions: .*function/,
+  ],
+  ["createSessions: swapped", () => createSessions(wrong(sluice), wrong(createMcp)), /function/],
+  [
+    "createSessions: no Sluice",
+    () => createSessions(createMcp, wrong(undefined)),
+    /sluice must be/,
+  ],
+  [
+    "createSidecar: a handler",
+    () => createSidecar(wrong(handler)),
+    /^createSidecar: sluice must be/,
+  ],
+  ["toNodeHandler: a server", () => toNodeHandler(wrong(mcp)), /^toNodeHandler: .*handler/],
+  ["toNodeHandler: a Sluice", () => toNodeHandler(wrong(sluice)), /^toNodeHandler: .*handler/],
+  ["createSluice: nothing", () => createSluice(wrong(undefined)), /^createSluice: storage must be/],
+  [
+    "createSluice: no storage",
+    () => createSluice({ ...good, storage: wrong(undefined) }),
+    /storage must be/,
+  ],
+  [
+    "createSluice: a path",
+    () => createSluice({ ...good, storage: wrong("./files") }),
+    /createFsBackend/,
+  ],
+  [
+    "createSluice: a promise",
+    () => createSluice({ ...good, storage: wrong(Promise.resolve(good.storage)) }),
+    /storage must be/,
+  ],
+  [
+    "createSluice: no keys",
+    () => createSluice({ ...good, keys: wrong(undefined) }),
+    /^createSluice: keys is undefined.*ephemeral/,
+  ],
+  [
+    "createSluice: no base",
+    () => createSluice({ ...good, baseUri: wrong(undefined) }),
+    /base URI.*files:/,
+  ],
+  [
+    "createSluice: no endpoint",
+    () => createSluice({ ...good, endpoint: wrong(undefined) }),
+    /^createSluice: endpoint/,
+  ],
+  ["attach: nothing", () => sluice.attach(wrong(undefined)), /^attach: .*McpServer/],
+  ["attach: a handler", () => sluice.attach(wrong(handler)), /^attach: .*McpServer/],
+  ["attach: the server inside", () => sluice.attach(wrong(mcp.server)), /^attach: .*McpServer/],
+  [
+    "createUploads: nothing",
+    () => createUploads(wrong(undefined), wrong(undefined)),
+    /^createUploads: the first/,
+  ],
+  [
+    "createUploads: a server",
+    () => createUploads(wrong(mcp), { storage: good.storage as never, unscanned }),
+    /^createUploads: the first/,
+  ],
+  [
+    "createUploads: no storage",
+    () => createUploads(sluice, wrong({ unscanned })),
+    /^createUploads: storage must be/,
+  ],
+  ["createFsBackend: no root", () => createFsBackend(wrong({})), /^createFsBackend: root/],
+  ["createFsBackend: a path", () => createFsBackend(wrong("./files")), /^createFsBackend: root/],
+  [
+    "createWebSocketHandler: a server",
+    () => createWebSocketHandler(wrong(mcp), url),
+    /^createWebSocketHandler: .*function/,
+  ],
+  [
+    "createWebSocketHandler: no options",
+    () => createWebSocketHandler(createMcp, wrong(undefined)),
+    /options/,
+  ],
+])("%s is a TypeError of one line", (_, make, said) => {
+  let thrown: unknown;
+  try {
+    make();
+  } catch (error) {
+    thrown = error;
+  }
+  expect(thrown).toBeInstanceOf(TypeError);
+  expect((thrown as TypeError).message).toMatch(said);
+  expect((thrown as TypeError).message).not.toContain("\n");
+});
+
+interface Mount {
+  readonly mcp: McpFetchHandler;
+  readonly sluice: Sluice;
+}
+
+/** Serves a Sluice of one file as `mount` says; gives its URL and what it warned of. */
+async function serve(
+  mount: (parts: Mount) => RequestListener,
+  options: Partial<SluiceOptions> = {},
+): Promise<{ readonly url: string; readonly warnings: string[] }> {
+  let listener: RequestListener | undefined;
+  const listening = await listen(createServer((req, res) => listener?.(req, res)));
+  onTestFinished(() => listening.close());
+  const warnings: string[] = [];
+  const endpoint = `${listening.origin}/mcp`;
+  const onWarning = (warning: string): void => void warnings.push(warning);
+  const own = createSluice({ ...good, endpoint, onWarning, ...options });
+  const create = (): McpServer => own.attach(new McpServer({ name: "d", version: "1" }));
+  const sessions = createSessions(create, own);
+  onTestFinished(() => sessions.close());
+  listener = mount({ mcp: sessions, sluice: own });
+  return { url: endpoint, warnings };
+}
+
+test.each(sdkNames)(
+  "%s: a route for the endpoint alone is named, not a missing resource",
+  async (sdk) => {
+    const { url: endpoint } = await serve(({ mcp: inner, sluice: own }) => {
+      const handle = toNodeHandler(withSluice(inner, own));
+      return express().all("/mcp", handle);
+    });
+    const client = await connect(sdk, endpoint);
+    onTestFinished(() => client.close());
+    const streaming = streamResource(client, uri, { timeouts: { pauseScale: 0 } });
+    await expect(streaming).rejects.toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("every path below the MCP endpoint") as string,
+    });
+    // a handler for everything below is right
+    const right = await serve(({ mcp: inner, sluice: own }) =>
+      express().use(toNodeHandler(withSluice(inner, own))),
+    );
+    const other = await connect(sdk, right.url);
+    onTestFinished(() => other.close());
+    const { body, size } = await streamResource(other, uri);
+    await body.cancel();
+    expect(size).toBe(content.length);
+    const gone = streamResource(other, `${baseUri}nothing`);
+    await expect(gone).rejects.toMatchObject({
+      message: expect.not.stringContaining("every path below") as string,
+    });
+  },
+);
+
+test("the first download URL that nothing serves is warned of, once", async () => {
+  const bare = await serve(({ mcp: inner }) => toNodeHandler(inner));
+  const unserved = (warnings: readonly string[]): string[] =>
+    warnings.filter((warning) => warning.includes("withSluice(handler, sluice)"));
+  expect(unserved(bare.warnings)).toEqual([]);
+  const client = await connect("SDK v2, modern", bare.url);
+  onTestFinished(() => client.close());
+  const options = { prefer: ["downloadUrl"], timeouts: { pauseScale: 0 } } as const;
+  for (let at = 0; at < 2; at++)
+    await expect(streamResource(client, uri, options)).rejects.toThrow();
+  expect(unserved(bare.warnings)).toHaveLength(1);
+  const mounts: readonly ((parts: Mount) => RequestListener)[] = [
+    ({ mcp: inner, sluice: own }) => toNodeHandler(withSluice(inner, own)),
+    ({ mcp: inner, sluice: own }) => {
+      const [handle, sidecar] = [toNodeHandler(inner), toNodeHandler(createSidecar(own))];
+      return (req, res) => (req.url === "/mcp" ? handle(req, res) : sidecar(req, res));
+    },
+  ];
+  for (const mount of mounts) {
+    const right = await serve(mount);
+    const other = await connect("SDK v2, modern", right.url);
+    onTestFinished(() => other.close());
+    const { body } = await streamResource(other, uri, options);
+    await body.cancel();
+    expect(unserved(right.warnings)).toEqual([]);
+  }
+});
+
+test.each(sdkNames)(
+  "%s without withStreaming is told so at once, and not to try again",
+  async (sdk) => {
+    const { url: endpoint } = await serve(
+      ({ mcp: inner, sluice: own }) => toNodeHandler(withSluice(inner, own)),
+      { delivery: "direct" },
+    );
+    const client = await connect(sdk, endpoint, { forgetsFetch: true });
+    onTestFinished(() => client.close());
+    await expect(streamResource(client, uri)).rejects.toMatchObject({
+      code: "protocol",
+      retryable: false,
+      message: expect.stringContaining("{ fetch: withStreaming() }") as string,
+    });
+  },
+);
