@@ -85,12 +85,17 @@ const tasks = {
     run("vitest", "run", ...rest);
   },
   build: () => pnpm("exec", "turbo", "run", "build", ...rest),
+  pack() {
+    pnpm("exec", "turbo", "run", "build", "--filter=./packages/*", "--output-logs=errors-only");
+    run(process.execPath, "tools/pack.mjs", ...rest);
+  },
   check() {
     run("oxfmt", "--check");
     run(process.execPath, "tools/check-snippets.mjs");
     run(process.execPath, "tools/check-regexps.mjs");
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
     run(process.execPath, "tools/check-template.mjs");
+    run(process.execPath, "tools/check-readme.mjs");
     program("e2e/storage-matrix/main.ts");
     run("knip");
   },

@@ -189,6 +189,14 @@ test("a disk that is full says what is missing, and the next run goes on when th
   }
 });
 
+test("a folder that is named with a slash is made", async () => {
+  const folder = await target();
+  const args = ["get", served.url, "files://local/big.bin", "-o", "new/copies/"];
+  const { status, stdout } = await runHere(args, { cwd: folder });
+  expect([status, stdout]).toEqual([0, "new/copies/big.bin\n"]);
+  expect(big.equals(await readFile(join(folder, "new/copies/big.bin")))).toBe(true);
+});
+
 test("get does not touch a file that is there, unless forced", async () => {
   const folder = await target();
   const path = join(folder, "big.bin");

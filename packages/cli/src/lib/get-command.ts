@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { mkdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { scaleOf, type Consent, type StreamFacts, type StreamOptions } from "@sluice/client";
@@ -170,7 +170,10 @@ async function saveContent(
 
 /** In a folder the library would number a name that is taken; a command that is run again should not. */
 async function pathFor(output: string, name: string): Promise<string> {
-  return (await isFolder(output)) ? join(output, name) : output;
+  if (!(await isFolder(output))) return output;
+  // as the library does for a folder that is not there; what is wrong with it the save says
+  if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
+  return join(output, name);
 }
 
 /** Relative below the current folder, absolute elsewhere. */

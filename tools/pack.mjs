@@ -1,0 +1,65 @@
+// Packs packages of this repository as they would be published, with the ones of ours that they need:
+//   node tools/pack.mjs FOLDER [NAME...]     all of them when none is named. Needs the build.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
+const deadlineMs = 120_000;
+
+/** Names of packages and of what they depend on in this repository, each once. */
+export function withDependencies(names, manifestOf) {
+  const found = new Set();
+  const add = (name) => {
+    if (found.has(name)) return;
+    found.add(name);
+    const { dependencies = {}, peerDependencies = {} } = manifestOf(name);
+    for (const dependency of Object.keys({ ...dependencies, ...peerDependencies }))
+      if (dependency.startsWith("@sluice/")) add(dependency.slice("@sluice/".length));
+  };
+  names.forEach(add);
+  return [...found].toSorted();
+}
+
+/** Packs one package into a folder. Rejects with what the packer printed. */
+function pack(name, folder) {
+  const { packageManager } = read("package.json");
+  const args = ["--yes", "--loglevel=error", packageManager, "pack", "--pack-destination", folder];
+  const { status, stdout, stderr, error } = spawnSync("npx", args, {
+    cwd: join(root, "packages", name),
+    encoding: "utf8",
+    shell: process.platform === "win32",
+    timeout: deadlineMs,
+  });
+  if (status !== 0) throw new Error(`packing ${name}:\n${stdout}\n${stderr}`, { cause: error });
+}
+
+/** Packs what is named, or everything, and gives the names. */
+export function packAll(folder, names) {
+  const every = readdirSync(join(root, "packages"));
+  const unknown = names.find((name) => !every.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no package ${unknown}: ${every.join(", ")}`);
+  mkdirSync(folder, { recursive: true });
+  const wanted = names.length === 0 ? every : names;
+  const packed = withDependencies(wanted, (name) => read(`packages/${name}/package.json`));
+  for (const name of packed) pack(name, folder);
+  return packed;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [folder, ...names] = process.argv.slice(2);
+  if (folder === undefined) {
+    console.error("usage: npm run pack -- FOLDER [NAME...]");
+    process.exit(2);
+  }
+  // npm moves to the repository; the folder was named from where the user is
+  const target = resolve(process.env.INIT_CWD ?? "", folder);
+  try {
+    console.log(`${packAll(target, names).join(", ")}: packed into ${target}`);
+  } catch (error) {
+    console.error(`pack: ${error.message}`);
+    process.exit(1);
+  }
+}
