@@ -7,6 +7,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { withResume } from "@sluice/transport-http/resume";
 import { expect, test, vi } from "vitest";
 import { post } from "./call.ts";
+import { askForeign } from "./foreign-requests.ts";
 import { listen } from "./serve.ts";
 
 test("the examples of the README run", async () => {
@@ -100,17 +101,21 @@ test("the examples of the README run", async () => {
     expect(await response.text()).toBe("hello");
     return link;
   };
-  listener = (req, res) => void server.emit("request", req, res);
+  const gated = async (next: RequestListener): Promise<void> => {
+    listener = next;
+    expect((await askForeign(endpoint)).wrong).toEqual([]);
+  };
+  await gated((req, res) => void server.emit("request", req, res));
   expect(await (await fetch(await download())).text()).toBe("hello");
-  listener = app;
+  await gated(app);
   expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
-  listener = toNodeHandler(withSessions);
+  await gated(toNodeHandler(withSessions));
   expect(await (await fetch(await download())).text()).toBe("hello");
   await sessions.close();
-  listener = besideNginx;
+  await gated(besideNginx);
   expect(await (await fetch(await download())).text()).toBe("hello");
-  listener = besideJson;
+  await gated(besideJson);
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
 
   const resumable = withResume(mcp, sluice, { store: createMemoryEventStore() });

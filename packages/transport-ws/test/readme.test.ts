@@ -6,6 +6,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import { askForeign } from "../../transport-http/test/foreign-requests.ts";
 import { principal } from "./serve.ts";
 
 const storage = createMemoryBackend({ "a.txt": "hello" });
@@ -56,6 +57,8 @@ test("the examples of the README run", async () => {
     const auth = { token: "", clientId: "app", scopes: [], extra: { sub: "ann" } };
     downloads(Object.assign(request, { auth }), response);
   };
+
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
 
   // #region client
   const { Client } = await import("@modelcontextprotocol/client");

@@ -11,6 +11,7 @@ import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { askForeign } from "../../transport-http/test/foreign-requests.ts";
 
 async function startListening() {
   let listener: RequestListener | undefined;
@@ -74,6 +75,7 @@ test("the examples of the README run", async () => {
   // #endregion
   onTestFinished(() => uploads.close());
   listen(handler);
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
 
   const said = vi.spyOn(console, "log").mockReturnValue();
   onTestFinished(() => said.mockRestore());

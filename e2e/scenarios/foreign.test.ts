@@ -1,0 +1,168 @@
+// Every server of the docs, asked by a page of another site: nothing but 403 and 421.
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { getRequestListener } from "@hono/node-server";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { toNodeHandler as toSdkHandler } from "@modelcontextprotocol/node";
+import { createMemoryBackend } from "@sluice/storage";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { createApp } from "../../apps/demo-server/src/server.ts";
+import { askForeign } from "../../packages/transport-http/test/foreign-requests.ts";
+import { openHouse, token, verifier, type Parts } from "../bed/doors.ts";
+import { listen } from "../bed/listen.ts";
+import * as express from "../examples/express.ts";
+import * as hono from "../examples/hono.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+
+type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
+
+/** Examples that are programs, started as the docs say. */
+const programs: Readonly<Record<string, readonly string[]>> = { "server.ts": ["server"] };
+/** Examples that connect to a server. */
+const clients: readonly string[] = ["client.ts"];
+/** Examples that mount a handler, by their exported functions. */
+const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
+  "express.ts": {
+    createGuarded: ({ handler }) => express.createGuarded(handler, verifier),
+    createLeftOpen: ({ handler, base }) => express.createLeftOpen(handler, verifier, base),
+  },
+  "hono.ts": {
+    createGuarded: async ({ handler }) =>
+      getRequestListener((await hono.createGuarded(handler, verifier)).fetch),
+  },
+};
+
+test("every example is asked", () => {
+  const files = readdirSync(join(root, "e2e/examples")).filter((name) => name.endsWith(".ts"));
+  const known = [...Object.keys(programs), ...Object.keys(mounts), ...clients];
+  expect(known.toSorted()).toEqual(files.toSorted());
+  expect(Object.keys(mounts["express.ts"]!)).toEqual(Object.keys(express));
+  expect(Object.keys(mounts["hono.ts"]!)).toEqual(Object.keys(hono));
+});
+
+test("every fence of the docs that serves comes from a file that is asked", () => {
+  const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" });
+  const serving = /toNodeHandler\(|createWebSocketHandler\(|handler\.fetch\(/;
+  const sources = new Set<string>();
+  for (const page of pages.split("\n").filter((name) => name && !name.startsWith(".changeset/")))
+    for (const [, source = "", code = ""] of readFileSync(join(root, page), "utf8").matchAll(
+      /^```ts source=([^#\s]+)[^\n]*\n([\s\S]*?)^```$/gm,
+    ))
+      if (serving.test(code)) sources.add(source);
+  expect(sources.size).toBeGreaterThan(4);
+  // its three processes need nginx and Redis; the composition is that of the README of transport-http
+  const apart = new Set(["apps/cluster/src/lib/serve.ts"]);
+  const unasked = [...sources].filter(
+    (source) =>
+      !apart.has(source) &&
+      !source.startsWith("e2e/examples/") &&
+      !readFileSync(join(root, source), "utf8").includes("askForeign("),
+  );
+  expect(unasked).toEqual([]);
+});
+
+test.each(
+  Object.entries(mounts).flatMap(([file, functions]) =>
+    Object.keys(functions).map((name) => [file, name] as const),
+  ),
+)("%s, %s: a foreign Host or Origin gets 403 or 421 everywhere", async (file, name) => {
+  await using house = await openHouse("/mcp", mounts[file]![name]!, { isBlind: true });
+  const { parts, actions } = house;
+  const paths = actions.map(({ path }) => path);
+  const { wrong, count } = await askForeign(`${parts.origin}/mcp`, { paths, token });
+  expect(wrong).toEqual([]);
+  expect(count).toBeGreaterThan(deep ? 500 : 150);
+});
+
+/** Starts a program in an empty folder with one file to serve; it ends with the test. */
+async function startProgram(
+  source: string,
+  args: readonly string[],
+  port: number,
+): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-foreign-"));
+  for (const name of ["files", "inbox"]) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, "files/a.txt"), "hello");
+  const endpoint = `http://127.0.0.1:${port}/mcp`;
+  const { SLUICE_TOKEN: _token, SLUICE_KEYS: _keys, ...inherited } = process.env;
+  const env = { ...inherited, PORT: String(port), PUBLIC_URL: endpoint };
+  const child = spawn(process.execPath, [inject("programs")[source]!, ...args], {
+    cwd: folder,
+    env,
+    stdio: "ignore",
+  });
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.kill()) await once(child, "exit");
+    rmSync(folder, { recursive: true });
+  });
+  const answers = (): Promise<boolean> =>
+    fetch(endpoint).then(
+      ({ status }) => status !== 503,
+      () => false,
+    );
+  await vi.waitUntil(answers, { timeout: 20_000, interval: 50 });
+  return endpoint;
+}
+
+async function freePort(): Promise<number> {
+  const probe = await listen(createServer());
+  await probe.close();
+  return probe.port;
+}
+
+test("the server of the README, as a process", async () => {
+  const endpoint = await startProgram("e2e/examples/server.ts", [], await freePort());
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
+});
+
+test.each([
+  ["without a token", []],
+  ["with a token", ["--token", token]],
+])("sluice serve with WebSockets and uploads, %s", async (_, more) => {
+  const port = await freePort();
+  const args = ["serve", "files", "--port", `${port}`, "--ws", "--uploads", "inbox", "--no-audit"];
+  const endpoint = await startProgram("packages/cli/src/main.ts", [...args, ...more], port);
+  expect((await askForeign(endpoint, { token })).wrong).toEqual([]);
+});
+
+test("the demo server", async () => {
+  let app: RequestListener | undefined;
+  const listening = await listen(createServer((req, res) => app?.(req, res)));
+  onTestFinished(() => listening.close());
+  const endpoint = `${listening.origin}/mcp`;
+  const storage = createMemoryBackend({ "a.txt": "hello" });
+  app = createApp({ storage, received: createMemoryBackend(), endpoint }) as RequestListener;
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
+});
+
+test.each<[string, Mount]>([
+  [
+    "has no gate",
+    ({ mcp }) =>
+      (req, res) =>
+        void toSdkHandler(mcp)(req as never, res),
+  ],
+  [
+    "answers its tools before the gate",
+    ({ handler }) => {
+      const bare = toSdkHandler(createMcpHandler(() => new McpServer({ name: "x", version: "1" })));
+      const gated = toNodeHandler(handler);
+      return (req, res) => (req.method === "POST" ? void bare(req as never, res) : gated(req, res));
+    },
+  ],
+])("a server that %s is found out", async (_, mount) => {
+  await using house = await openHouse("/mcp", mount, { isBlind: true });
+  const { wrong } = await askForeign(`${house.parts.origin}/mcp`, { token });
+  expect(wrong.length).toBeGreaterThan(10);
+});
