@@ -15,21 +15,26 @@ const pastePort = "3000";
 
 /** The fences between two headings, each with the name that the sentence before it gives it. */
 export function readSteps(markdown, from, to) {
-  const start = markdown.indexOf(`\n${from}\n`);
-  const end = markdown.indexOf(`\n${to}\n`, start);
-  if (start < 0 || end < 0) throw new Error(`README.md has no "${from}" before "${to}"`);
-  const section = markdown.slice(start, end);
+  const first = markdown.indexOf(`\n${from}\n`);
+  const end = markdown.indexOf(`\n${to}\n`, first);
+  if (first < 0 || end < 0) throw new Error(`README.md has no "${from}" before "${to}"`);
+  const section = markdown.slice(first, end);
   let last = 0;
   const steps = [];
   for (const match of section.matchAll(/^```(sh|ts)[^\n]*\n([\s\S]*?)^```$/gm)) {
     const [whole, language, code] = match;
-    const [, file, run] =
+    const [, file, command] =
       /Save this as `([\w.-]+)` and run `([^`]+)`/.exec(section.slice(last, match.index)) ?? [];
     last = match.index + whole.length;
-    steps.push({ language, code, file, run });
+    steps.push({ language, code, file, command });
   }
   const inline = [...section.matchAll(/`(npx sluice serve [^`]+)`/g)].map(([, line]) => line);
   return { section, steps, serving: inline[0] };
+}
+
+/** Our packages that a text names, without their scope. */
+function named(text) {
+  return [...text.matchAll(/@sluice\/([\w-]+)/g)].map(([, name]) => name);
 }
 
 /** What is wrong with the section before anything of it is run. */
@@ -39,7 +44,6 @@ export function lint({ section, steps, serving }) {
   if (ports.size !== 1 || !ports.has(pastePort)) findings.push(`ports: ${[...ports].join(", ")}`);
   const uris = new Set([...section.matchAll(/files:\/\/(\w+)\//g)].map(([, name]) => name));
   if (uris.size !== 1) findings.push(`bases: ${[...uris].join(", ")}`);
-  const named = (line) => [...line.matchAll(/@sluice\/([\w-]+)/g)].map(([, name]) => name);
   const [install = "", packing = ""] = steps
     .filter(({ language }) => language === "sh")
     .map(({ code }) => code);
@@ -146,7 +150,7 @@ async function paste({ steps, serving }, folder) {
   await run(`${fromPacked} --prefer-offline --no-audit --no-fund --loglevel=error`, work, env);
   for (const line of prepare) await run(line, work, env);
   let server;
-  for (const { file, run: line, code } of programs) {
+  for (const { file, command: line, code } of programs) {
     writeFileSync(join(work, file), here(code));
     if (server) await run(line, work, env);
     else await untilListening((server = start(line, work, env)), port);

@@ -20,7 +20,7 @@ export function withDependencies(names, manifestOf) {
       if (dependency.startsWith("@sluice/")) add(dependency.slice("@sluice/".length));
   };
   names.forEach(add);
-  return [...found].toSorted();
+  return [...found];
 }
 
 /** Packs one package into a folder. Rejects with what the packer printed. */

@@ -220,7 +220,7 @@ test("the first download URL that nothing serves is warned of, once", async () =
   onTestFinished(() => client.close());
   const options = { prefer: ["downloadUrl"], timeouts: { pauseScale: 0 } } as const;
   for (let at = 0; at < 2; at++)
-    await expect(streamResource(client, uri, options)).rejects.toThrow();
+    await expect(streamResource(client, uri, options)).rejects.toMatchObject({ code: "protocol" });
   expect(unserved(bare.warnings)).toHaveLength(1);
   const mounts: readonly ((parts: Mount) => RequestListener)[] = [
     ({ mcp: inner, sluice: own }) => toNodeHandler(withSluice(inner, own)),
