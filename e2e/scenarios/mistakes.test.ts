@@ -4,7 +4,10 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client/node";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
+import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createFsBackend } from "@sluice/storage-fs";
+import { createGraphBackend } from "@sluice/storage-graph";
+import { createS3Backend } from "@sluice/storage-s3";
 import {
   createSessions,
   createSidecar,
@@ -135,6 +138,11 @@ test.each<[string, () => unknown, RegExp]>([
   ],
   ["createFsBackend: no root", () => createFsBackend(wrong({})), /^createFsBackend: root/],
   ["createFsBackend: a path", () => createFsBackend(wrong("./files")), /^createFsBackend: root/],
+  ["createS3Backend: nothing", () => createS3Backend(wrong(undefined)), /^createS3Backend: bucket/],
+  ["createS3Backend: no bucket", () => createS3Backend(wrong({})), /^createS3Backend: bucket/],
+  ["createGraphBackend: nothing", () => createGraphBackend(wrong(undefined)), /driveId/],
+  ["createGraphBackend: no drive", () => createGraphBackend(wrong({})), /driveId/],
+  ["createAzureBlobBackend: nothing", () => createAzureBlobBackend(wrong(undefined)), /container/],
   [
     "createWebSocketHandler: a server",
     () => createWebSocketHandler(wrong(mcp), url),

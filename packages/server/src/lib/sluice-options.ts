@@ -92,7 +92,10 @@ export interface SluiceOptions {
   readonly telemetry?: Telemetry;
   /** Gets faults that clients see only as `internal` or as a broken connection. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
-  /** Gets advice about the configuration. Default: `console.warn`. */
+  /**
+   * Gets advice about the configuration, and of the first download URL that nothing in this process serves. Default:
+   * `console.warn`.
+   */
   readonly onWarning?: (message: string) => void;
 }
 

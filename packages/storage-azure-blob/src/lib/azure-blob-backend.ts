@@ -28,6 +28,10 @@ export type AzureBlobBackendOptions = AzureContainer & {
  * Throws `invalid_argument` for a container, connection string or prefix that is none.
  */
 export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend {
+  if (typeof options !== "object")
+    throw new TypeError(
+      "createAzureBlobBackend: pass the url of a container, or a connectionString and the name of its container",
+    );
   const { prefix, writable = false, events, pollMs = 1000 } = options;
   const root = createRoot(options, prefix);
   const signUrl = createUrlSigner(root);

@@ -48,6 +48,12 @@ export interface GraphBackendOptions {
  * Throws `TypeError` when `baseUrl` is no HTTPS origin, or the path of the root is none.
  */
 export function createGraphBackend(options: GraphBackendOptions): StorageBackend {
+  const { driveId, credential: given } =
+    (options as Partial<GraphBackendOptions> | undefined) ?? {};
+  if (!driveId || !given)
+    throw new TypeError(
+      "createGraphBackend: pass the driveId of a drive, and a credential, such as one of @azure/identity",
+    );
   const { credential, writable = false, watchIntervalMs = 30_000, notifications } = options;
   const baseUrl = toBaseUrl(options.baseUrl ?? "https://graph.microsoft.com");
   const address = createAddress(options.driveId, options.root);

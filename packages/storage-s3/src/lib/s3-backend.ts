@@ -38,6 +38,8 @@ export interface S3BackendOptions {
  * before the first call. An illegal prefix throws `invalid_argument`.
  */
 export function createS3Backend(options: S3BackendOptions): StorageBackend {
+  if (!(options as Partial<S3BackendOptions> | undefined)?.bucket)
+    throw new TypeError('createS3Backend: bucket must be the name of one: { bucket: "files" }');
   const { bucket, prefix = "", writable = false, events } = options;
   const root = createRoot(bucket, prefix);
   const client = options.client ?? createClient(options);
