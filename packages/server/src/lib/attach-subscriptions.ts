@@ -7,6 +7,7 @@ import {
 import { SluiceError, type Principal } from "@sluice/core";
 import { answerCall } from "./call.ts";
 import { eraOf } from "./client-streaming.ts";
+import { notesOf } from "./request-notes.ts";
 import {
   askHandler,
   ensureReadScopes,
@@ -129,7 +130,8 @@ export function attachSubscriptions(
 function isLasting(mcp: McpServer, ctx: ServerContext): boolean {
   if (eraOf(mcp) === "modern")
     return !(mcp.server.transport instanceof PerRequestHTTPServerTransport);
-  return ctx.http === undefined || ctx.sessionId !== undefined;
+  const isHttp = ctx.http !== undefined && notesOf(ctx.http.req).isLasting !== true;
+  return !isHttp || ctx.sessionId !== undefined;
 }
 
 async function pass(subscriber: Subscriber, { server }: McpServer): Promise<void> {

@@ -17,6 +17,8 @@ export interface RequestNotes {
   readonly answers?: AnswerKeeper | undefined;
   /** Counts what waits in memory for the client, beside what handlers made. */
   readonly unsent?: ByteLease | undefined;
+  /** The request opened a connection on which the server can send messages until it closes. Default: false. */
+  readonly isLasting?: boolean;
 }
 
 const notes = new WeakMap<Request, RequestNotes>();

@@ -234,7 +234,7 @@ export function createWebSocketHandler(
       authInfo,
       request() {
         const upgraded = upgradeRequest(headers, endpoint.httpUrl, gone.signal);
-        noteRequest(upgraded, { address, answers: channel.answers });
+        noteRequest(upgraded, { address, answers: channel.answers, isLasting: true });
         return upgraded;
       },
       onError,
