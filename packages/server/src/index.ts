@@ -17,6 +17,8 @@ export type {
 } from "./lib/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./lib/telemetry.ts";
 export type { LinkOptions } from "./lib/resource-link.ts";
+export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./lib/sdk-v1.ts";
+export type { ExtraV1 } from "./lib/sdk-v1-context.ts";
 export type { DescribeResource, ResourceMetadata } from "./lib/resource-entry.ts";
 
 // for transports and for packages beside this one
@@ -31,6 +33,8 @@ export { problemOf } from "./lib/redeem.ts";
 export { shieldHeaders } from "./lib/byte-headers.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./lib/failed-redemptions.ts";
 export { closeStreamSlot, openStreamSlot, type StreamSlot } from "./lib/stream-slot.ts";
+export { callInV2, serverInV2 } from "./lib/sdk-v1.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./lib/shared-request.ts";
 export { noteRequest, notesOf, type AnswerKeeper, type RequestNotes } from "./lib/request-notes.ts";
 export { addressShare } from "./lib/address-share.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./lib/byte-account.ts";

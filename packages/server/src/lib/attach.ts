@@ -14,7 +14,15 @@ import { attachReadTool } from "./read-tool.ts";
 import type { BinaryReads } from "./read-binary.ts";
 import { readResource } from "./read-resource.ts";
 import { streamableMark } from "./resource-entry.ts";
-import { askHandler, findHandler, guarded, handlerOf, toProtocolError } from "./sdk-handlers.ts";
+import {
+  askHandler,
+  ensureReadScopes,
+  findHandler,
+  guarded,
+  handlerOf,
+  toProtocolError,
+} from "./sdk-handlers.ts";
+import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { streamResource, type StreamCall } from "./stream-resource.ts";
 
@@ -43,15 +51,17 @@ export interface AttachOptions {
  * Wires a Sluice to a server that is not connected yet. The template goes through the SDK's own
  * registry, so reading keeps the SDK's order: resources the author registered come first.
  */
-export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOptions): void {
-  if (typeof (mcp as Partial<McpServer> | undefined)?.server !== "object")
-    throw new TypeError(
-      "attach: the first argument must be an McpServer that is not connected yet",
-    );
+export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachOptions): void {
+  const mcp = serverInV2(given);
   if (attached.get(mcp)?.parts === parts) return;
   const { server } = mcp;
   const { stream = true, readTool, binary } = options;
   const { mapper } = parts;
+  const isV1 = isFromV1(mcp);
+  if (isV1 && binary)
+    throw new TypeError(
+      "sluice: attach: SDK v1 does not tell a handler of what its connection negotiated, so binary transfer needs a McpServer of @modelcontextprotocol/server",
+    );
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const probes = new WeakSet<ServerContext>();
 
@@ -80,6 +90,8 @@ export function attach(parts: SluiceParts, mcp: McpServer, options: AttachOption
     async (uri, _variables, ctx): Promise<ReadResourceResult> => {
       if (probes.has(ctx)) return probed;
       return guarded(parts, { mcp, ctx, uri: uri.href }, async () => {
+        // SDK v2 asks for scopes before it calls this
+        if (isV1) await ensureReadScopes(mcp, ctx, uri.href);
         const call = { mcp, ctx, uri: uri.href, isOurs };
         const result = await readResource(parts, call, binary);
         subscriptions.onSeen(ctx);

@@ -1,10 +1,11 @@
-import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
+import type { ContentBlock } from "@modelcontextprotocol/server";
 import { attach, type AttachOptions } from "./attach.ts";
 import { listen, type Listening, type ListenRequest } from "./listen.ts";
 import { endSession, isSessionOver } from "./bound-sessions.ts";
 import { redeem, type RedeemRequest } from "./redeem.ts";
 import type { Reply } from "./reply.ts";
 import { linkTo, type LinkOptions } from "./resource-link.ts";
+import { callInV2, type AnyMcpServer } from "./sdk-v1.ts";
 import { revoke, type Revocation } from "./revoke.ts";
 import type { RpcFault } from "./rpc-fault.ts";
 import type { Endpoint, SluiceOptions } from "./sluice-options.ts";
@@ -40,10 +41,11 @@ export interface Sluice {
   /**
    * Serves the resources on a server that is not connected yet: `resources/list`, `read`,
    * `templates/list`, `subscribe` and `stream`, and completions, in both protocol eras, beside what
-   * its author registered.
-   * Gives the same server back. A server takes one Sluice.
+   * its author registered. Takes a `McpServer` of SDK v2, and a `McpServer` or low-level `Server` of SDK v1 from 1.26 on, which
+   * serves MCP 2025-11-25 and older; what a low-level `Server` answers itself below `resources/` it has to know before.
+   * Gives the same server back. A server takes one Sluice. Throws a `TypeError` that says what cannot be had on a server.
    */
-  attach<Mcp extends McpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
+  attach<Mcp extends AnyMcpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
   /**
    * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
@@ -90,7 +92,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       attach(parts, mcp, attachOptions);
       return mcp;
     },
-    link: (uri, linkOptions) => linkTo(parts, uri, linkOptions),
+    link: (uri, linkOptions) => linkTo(parts, uri, { ...linkOptions, ...callInV2(linkOptions) }),
     listen: (request) => listen(parts, request),
     redeem: (request) => redeem(parts, request),
     revoke: (revocation) => revoke(parts, revocation),

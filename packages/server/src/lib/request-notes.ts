@@ -1,4 +1,5 @@
 import type { ByteLease } from "./byte-account.ts";
+import { sharedRequest } from "./shared-request.ts";
 
 /** Says when answers are sent. */
 export interface AnswerKeeper {
@@ -40,5 +41,9 @@ export function noteRequest(request: Request, known: RequestNotes): void {
 
 /** What was noted of a request; nothing where no transport did. */
 export function notesOf(request: Request | undefined): RequestNotes {
-  return (request && notes.get(request)) ?? {};
+  if (!request) return {};
+  const known = notes.get(request);
+  if (known) return known;
+  const shared = sharedRequest(request.headers);
+  return (shared && notes.get(shared)) ?? {};
 }

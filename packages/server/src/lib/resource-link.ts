@@ -8,16 +8,20 @@ import { partMeta, readPart, type Part } from "./read-part.ts";
 import type { Reach } from "./reach.ts";
 import { resourceEntry } from "./resource-entry.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
+import type { AnyCall } from "./sdk-v1.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { toolFault } from "./tool-fault.ts";
 
-/** For whom a link is made, and how much of the content comes with it. */
-export interface LinkOptions {
-  /** The server and the context that the tool was called with. */
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
+/** For whom a link is made, and how much of the content comes with it: the server and the context that the tool was called with. */
+export interface LinkOptions extends AnyCall {
   /** Most bytes of the preview, which only text has. Default 2,048; 0 for none. */
   readonly previewBytes?: number;
+}
+
+/** The same, as handlers of SDK v2 see it. */
+interface LinkCall extends LinkOptions {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
 }
 
 /**
@@ -27,7 +31,7 @@ export interface LinkOptions {
 export async function linkTo(
   parts: SluiceParts,
   uri: string,
-  options: LinkOptions,
+  options: LinkCall,
 ): Promise<ContentBlock[]> {
   try {
     return await makeLink(parts, uri, options);
@@ -43,7 +47,7 @@ export async function linkTo(
 function makeLink(
   parts: SluiceParts,
   uri: string,
-  { mcp, ctx, previewBytes = 2_048 }: LinkOptions,
+  { mcp, ctx, previewBytes = 2_048 }: LinkCall,
 ): Promise<ContentBlock[]> {
   const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
   return answerCall(parts, call, async ({ principal, entry }) => {

@@ -1,5 +1,6 @@
 import { discardReply, type Reply } from "./reply.ts";
 import type { RpcFault } from "./rpc-fault.ts";
+import { sharedRequest, shareRequest } from "./shared-request.ts";
 
 /**
  * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result. A transport
@@ -18,21 +19,26 @@ export interface StreamSlot {
 }
 
 const slots = new WeakMap<Request, StreamSlot>();
+const shares = new WeakMap<StreamSlot, () => void>();
 
-/** Opens a slot for the very request object that the SDK's handler will see as `ctx.http.req`. */
+/** Opens a slot for a request. The handler sees this very object as `ctx.http.req`, or a copy of its headers. */
 export function openStreamSlot(request: Request, capabilities?: unknown): StreamSlot {
   const slot: StreamSlot = capabilities === undefined ? {} : { capabilities };
   slots.set(request, slot);
+  shares.set(slot, shareRequest(request));
   return slot;
 }
 
 /** Ends the time in which a reply may be left, and discards one that is not wanted. */
 export function closeStreamSlot(slot: StreamSlot): void {
   slot.isClosed = true;
+  shares.get(slot)?.();
   if (slot.reply) discardReply(slot.reply);
 }
 
 /** The slot of a request, if its transport opened one. */
 export function slotOf(request: Request | undefined): StreamSlot | undefined {
-  return request && slots.get(request);
+  if (!request) return undefined;
+  const shared = slots.has(request) ? request : sharedRequest(request.headers);
+  return shared && slots.get(shared);
 }

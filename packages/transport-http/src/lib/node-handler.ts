@@ -4,12 +4,21 @@ import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { parseJson } from "@sluice/core";
-import { addressShare, noteRequest, problem, refuseFields, type Reply } from "@sluice/server";
+import {
+  addressShare,
+  noteRequest,
+  problem,
+  refuseFields,
+  shareRequest,
+  type Reply,
+} from "@sluice/server";
 import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "./ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
+import { isElsewhere, letThrough, nothingBehind } from "./behind.ts";
 import { releaseContinue } from "./body-deadline.ts";
+import { wireOf } from "./captured-answer.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "./door.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "./offload.ts";
@@ -94,7 +103,7 @@ export function toNodeHandler(
   const openUnsent = createUnsentAccount(unsentLimits);
   const offload = offloadOptions && createOffload(offloadOptions);
 
-  async function serve(req: NodeRequest, res: ServerResponse): Promise<void> {
+  async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
     const address = addressOf(req);
     if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
@@ -110,6 +119,10 @@ export function toNodeHandler(
       signal: connectionSignal(req.socket),
       body: nodeBody(req, res),
     };
+    if (handler.isFront && handler.door) {
+      if (typeof next !== "function") throw new TypeError(nothingBehind);
+      if (isElsewhere(plain.target, handler.door)) return void next();
+    }
     const admission = admissionOf(req, plain);
     const { refusal } = admission;
     if (refusal) return answer(req, res, { reply: refusal, sending });
@@ -138,16 +151,19 @@ export function toNodeHandler(
       : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
     noteRequest(request, { address, answers, unsent });
+    res.once("close", shareRequest(request));
     if (handler.door) passOn(request, route);
+    if (handler.isFront) letThrough(request, { req, res, next: next as () => void });
     const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
       ...(parsedBody !== undefined && { parsedBody }),
     });
     const response = withCors(answered, cors);
     const reply = replyOf(response);
+    const wire = wireOf(res);
     return reply
-      ? sendReply(res, reply, sending)
-      : sendResponse(res, response, { ...outflowOptions, unsent });
+      ? sendReply(wire, reply, sending)
+      : sendResponse(wire, response, { ...outflowOptions, unsent });
   }
 
   /** Whose unsent bytes are counted together. */
@@ -166,15 +182,16 @@ export function toNodeHandler(
     return { route: endpointRoute, cors: [] };
   }
 
-  return (req, res) => {
+  return (req, res, next) => {
     inTurn(res, req.socket, () => {
-      serve(req, res).catch((error: unknown) => {
+      serve(req, res, next).catch((error: unknown) => {
         const status = statusOf(error);
+        const wire = wireOf(res);
         if (status === 500 && !res.destroyed) onError(error);
-        if (res.headersSent) res.destroy();
+        if (wire.headersSent) wire.destroy();
         else if (status === 413)
-          void answer(req, res, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
-        else void sendReply(res, problem(status, { headers: ["Connection", "close"] }));
+          void answer(req, wire, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
+        else void sendReply(wire, problem(status, { headers: ["Connection", "close"] }));
       });
     });
   };

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { answerOf } from "./captured-answer.ts";
 
 /** The connections of a server, and what each of them is owed. */
 type OpenAnswers = ReadonlyMap<Socket, ReadonlySet<ServerResponse>>;
@@ -39,7 +40,8 @@ const endings = new WeakMap<ServerResponse, () => void>();
 const leaving = new WeakSet<ServerResponse>();
 
 /** Has an answer that would never end by itself ended by `end` when its server drains. */
-export function endOnDrain(answer: ServerResponse, end: () => void): void {
+export function endOnDrain(sent: ServerResponse, end: () => void): void {
+  const answer = answerOf(sent);
   // what it has to say at once is an id to come back with
   if (leaving.has(answer)) setImmediate(end);
   else endings.set(answer, end);

@@ -7,13 +7,19 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { notesOf, problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { problem, problemOf, type Sluice } from "@sluice/server";
 import { ensureSluice } from "./ensure-arguments.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
+import {
+  refuseSession,
+  sessionCallerOf,
+  sessionNotFound,
+  sessionsFull,
+  type SessionCaller,
+} from "./session-caller.ts";
 import { createSharedOpenings, encodeOpening } from "./session-openings.ts";
 import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
 import { watchEnd } from "./watch-end.ts";
-import { headerReader } from "./web-request.ts";
 import { toResponse } from "./web-response.ts";
 import type { McpFetchHandler } from "./sluice-handler.ts";
 
@@ -111,7 +117,7 @@ export function createSessions(
       await shared?.keep(id, opening, caller.owner);
       return connect(id);
     });
-    if (!added) return full();
+    if (!added) return sessionsFull();
     const { entry, release } = added;
     let isOpen = false;
     try {
@@ -138,10 +144,10 @@ export function createSessions(
     if (!shared)
       return known?.holder === caller.holder
         ? { entry: known, release: table.hold(known) }
-        : notFound();
+        : sessionNotFound();
     const opening = await shared.find(id);
     if (!opening && known) drop(known);
-    if (opening?.holder !== caller.holder) return notFound();
+    if (opening?.holder !== caller.holder) return sessionNotFound();
     // another request may have adopted it meanwhile
     const here = table.find(id);
     if (here) return { entry: here, release: table.hold(here) };
@@ -150,15 +156,15 @@ export function createSessions(
       await shared.replay(live.transport, { id, opening, authInfo });
       return live;
     });
-    return added ?? full();
+    return added ?? sessionsFull();
   }
 
   async function answer(request: Request, told: McpHandlerRequestOptions): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
-    const caller = await callerOf(sluice, request, told.authInfo);
+    const caller = await sessionCallerOf(sluice, request, told.authInfo);
     if (id === null) {
       const { parsedBody: message } = told;
-      if (!isInitializeRequest(message)) return refuse(400, -32_000, noSession);
+      if (!isInitializeRequest(message)) return refuseSession(400, -32_000, noSession);
       return open(caller, request, { ...told, message });
     }
     const taken = await take(caller, id, told);
@@ -218,28 +224,6 @@ interface Live {
   readonly transport: Transport;
 }
 
-/** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
-type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
-
-/** The session is no part of it: a client can send any id. */
-async function callerOf(
-  { host }: Sluice,
-  request: Request,
-  authInfo: McpHandlerRequestOptions["authInfo"],
-): Promise<SessionCaller> {
-  try {
-    const identity = await host.identify({
-      authInfo,
-      address: notesOf(request).address,
-      header: headerReader(request),
-    });
-    return { holder: tagOf(identity.principal) ?? "", owner: identity.owner ?? "" };
-  } catch (error) {
-    if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };
-    throw error;
-  }
-}
-
 function readBounds(options: SessionsOptions): SessionBounds {
   const { idleMs = 30 * 60_000, maxSessions = 1_000, maxPerPrincipal = 32 } = options;
   const bounds = { idleMs, maxSessions, maxPerPrincipal };
@@ -250,25 +234,3 @@ function readBounds(options: SessionsOptions): SessionBounds {
 }
 
 const noSession = "Bad Request: open a session with initialize, and send its Mcp-Session-Id";
-
-/** The same for a session that never was, is over, or is another principal's. */
-function notFound(): Response {
-  return refuse(404, -32_001, "Session not found");
-}
-
-function full(): Response {
-  return refuse(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
-}
-
-/** Words and codes are those of the SDK's transport. */
-function refuse(
-  status: number,
-  code: number,
-  message: string,
-  headers: Record<string, string> = {},
-): Response {
-  return Response.json(
-    { jsonrpc: "2.0", error: { code, message }, id: null },
-    { status, headers: { "cache-control": "no-store", ...headers } },
-  );
-}

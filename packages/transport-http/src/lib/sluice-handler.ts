@@ -8,6 +8,8 @@ export interface McpFetchHandler {
   readonly maxRequestBodySize?: number;
   /** What stands before it, where it was made by Sluice. */
   readonly door?: Door;
+  /** Other paths are for the handlers behind it: see `createFrontHandler`. */
+  readonly isFront?: boolean;
 }
 
 /** A handler that serves the MCP endpoint and routes below it, and answers 404 for everything else. */

@@ -10,7 +10,14 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
-import { callerOf, eraOf, type Host } from "@sluice/server";
+import {
+  callerOf,
+  callInV2,
+  eraOf,
+  type AnyMcpServer,
+  type ExtraV1,
+  type Host,
+} from "@sluice/server";
 import { z } from "zod";
 import {
   fileFieldsOf,
@@ -35,7 +42,7 @@ import type { Slot, Slots } from "./slots.ts";
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
   /** The server that the tool is registered on. */
-  readonly mcp: McpServer;
+  readonly mcp: AnyMcpServer;
   /** Why the files are wanted, for the user to read. The same again when the call is repeated. */
   readonly message: string;
   /** Name → field. At least one is a file. The same again when the call is repeated. */
@@ -51,7 +58,7 @@ export interface FileRequest<F extends Fields = Fields> {
 
 /** Asks the user for files from inside a tool. */
 export type RequestFiles = <const F extends Fields>(
-  ctx: ServerContext,
+  ctx: ServerContext | ExtraV1,
   request: FileRequest<F>,
 ) => Promise<FilesOutcome<F>>;
 
@@ -216,8 +223,9 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     return settle(settling, { expected, raw, isFromPage }, pageId);
   }
 
-  return async (ctx, request) => {
-    const { mcp, message, fields } = request;
+  return async (given, request) => {
+    const { message, fields } = request;
+    const { mcp, ctx } = callInV2({ mcp: request.mcp, ctx: given });
     const isModern = eraOf(mcp) === "modern";
     try {
       const way = wayTo(mcp, ctx, pages !== undefined);

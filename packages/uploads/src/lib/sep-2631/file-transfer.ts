@@ -1,11 +1,18 @@
-import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,
   type FileValue,
 } from "@sluice/core/wire";
-import { callerOf, type Host, type Sluice } from "@sluice/server";
+import {
+  callerOf,
+  callInV2,
+  serverInV2,
+  type AnyCall,
+  type AnyMcpServer,
+  type Host,
+  type Sluice,
+} from "@sluice/server";
 import { z } from "zod";
 import type { Slots, UploadedFile } from "../slots.ts";
 import { authorizeDownload, valueOf } from "./file-download.ts";
@@ -15,10 +22,7 @@ import { authorizeUpload, openInput, uploadParams } from "./file-upload.ts";
 import { createFileUris, type FileUris } from "./file-uri.ts";
 
 /** The server and the context that a tool was called with. */
-export interface ToolCall {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
-}
+export type ToolCall = AnyCall;
 
 /**
  * Files as SEP-2631 moves them (draft of 2026-06-16, experimental): over the slots of the uploads and the download
@@ -26,7 +30,7 @@ export interface ToolCall {
  */
 export interface FileTransfer {
   /** Serves `files/authorizeUpload` (§6) and `files/authorizeDownload` (§8). Gives the same server back. */
-  attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
+  attach<Mcp extends AnyMcpServer>(mcp: Mcp): Mcp;
   /**
    * The file of an argument that was declared with `fileInput(terms)`, whether its bytes came in the argument or were
    * uploaded before (§4, §7). Throws a `ProtocolError` with `data.reason` for what the terms do not allow.
@@ -51,7 +55,8 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
   const { host } = sluice;
   const parts: FileParts = { host, slots, uris: createFileUris(host) };
 
-  async function identify({ mcp, ctx }: ToolCall) {
+  async function identify(call: ToolCall) {
+    const { mcp, ctx } = callInV2(call);
     const identity = await host.identify(callerOf(ctx, mcp));
     return { identity, owner: ownerOf(identity.principal) };
   }
@@ -63,7 +68,8 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
   }
 
   return {
-    attach(mcp) {
+    attach(given) {
+      const mcp = serverInV2(given);
       mcp.server.setRequestHandler(
         AUTHORIZE_UPLOAD_METHOD,
         { params: uploadParams, result: anyResult },
@@ -83,20 +89,23 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
             return { ...(await authorizeDownload(parts, uri, { identity, owner, signal })) };
           }),
       );
-      return mcp;
+      return given;
     },
     open: (argument, terms, call) =>
       guarded(async () => {
         const { owner } = await identify(call);
-        return openInput(parts, argument, { terms, owner, signal: call.ctx.mcpReq.signal });
+        return openInput(parts, argument, { terms, owner, signal: signalOf(call) });
       }),
     value: (resourceUri, call) =>
       guarded(async () => {
         const { identity, owner } = await identify(call);
-        const { signal } = call.ctx.mcpReq;
-        return valueOf(parts, resourceUri, { identity, owner, signal });
+        return valueOf(parts, resourceUri, { identity, owner, signal: signalOf(call) });
       }),
   };
+}
+
+function signalOf(call: ToolCall): AbortSignal {
+  return callInV2(call).ctx.mcpReq.signal;
 }
 
 const anyResult = z.looseObject({});

@@ -1,0 +1,185 @@
+import {
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  specTypeSchemas,
+  type ClientCapabilities,
+  type ResourceTemplate,
+  type ScopeChallengeHandler,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { ExtraV1 } from "./sdk-v1-context.ts";
+import { contextOf, extraOf, isExtraV1, toProtocolErrorV1 } from "./sdk-v1-context.ts";
+import { registryOf, type LowServer, type Registry } from "./sdk-v1-registry.ts";
+
+/** A low-level `Server` of SDK v1 (`@modelcontextprotocol/sdk`), from 1.26 on. */
+export interface ServerV1 {
+  readonly setRequestHandler: (...args: never[]) => void;
+  readonly registerCapabilities: (...args: never[]) => void;
+  readonly notification: (...args: never[]) => Promise<void>;
+}
+
+/** A `McpServer` of SDK v1 (`@modelcontextprotocol/sdk`), from 1.26 on. */
+export interface McpServerV1 {
+  readonly server: ServerV1;
+  readonly registerResource: (...args: never[]) => unknown;
+  readonly registerTool: (...args: never[]) => unknown;
+}
+
+/** A server of either SDK. */
+export type AnyMcpServer = McpServer | McpServerV1 | ServerV1;
+
+/** Where a handler of either SDK was called. */
+export interface AnyCall {
+  readonly mcp: AnyMcpServer;
+  readonly ctx: ServerContext | ExtraV1;
+}
+
+/** The same as a handler of SDK v2 would see it. Throws a `TypeError` for a server of neither SDK. */
+export function callInV2({ mcp, ctx }: AnyCall): { mcp: McpServer; ctx: ServerContext } {
+  return { mcp: serverInV2(mcp), ctx: isExtraV1(ctx) ? contextOf(ctx) : ctx };
+}
+
+/** True for a server that {@link serverInV2} made. */
+export function isFromV1(mcp: McpServer): boolean {
+  return made.has(mcp);
+}
+
+/**
+ * A server as the handlers know one of SDK v2; for one of SDK v1 always the same object. Throws a `TypeError` for what is a
+ * server of neither SDK.
+ */
+export function serverInV2(given: AnyMcpServer): McpServer {
+  if (typeof (given as unknown) !== "object" || !given) throw unknownServer();
+  if (isV2(given)) return given;
+  const low = ("server" in given ? given.server : given) as unknown as LowServer;
+  if (!(low?._requestHandlers instanceof Map) || "_getRequestHandler" in low) throw unknownServer();
+  let mcp = servers.get(low);
+  if (!mcp) {
+    mcp = adapt(low, registryOf(low, "server" in given ? given : undefined));
+    servers.set(low, mcp);
+    made.add(mcp);
+  }
+  return mcp;
+}
+
+function unknownServer(): TypeError {
+  return new TypeError(
+    "attach: the first argument must be an McpServer that is not connected yet: a McpServer of @modelcontextprotocol/server, or a McpServer or Server of @modelcontextprotocol/sdk from 1.26 on",
+  );
+}
+
+const servers = new WeakMap<LowServer, McpServer>();
+const made = new WeakSet<McpServer>();
+
+function isV2(given: AnyMcpServer): given is McpServer {
+  return given instanceof McpServer || "resolveScopeChallenge" in given;
+}
+
+type HandlerV2 = (request: object, ctx: ServerContext) => object | Promise<object>;
+
+function adapt(low: LowServer, registry: Registry): McpServer {
+  const declared = rememberCapabilities(low);
+  let challenge: ScopeChallengeHandler | undefined;
+  let ours: ResourceTemplate | undefined;
+
+  const server = {
+    get transport() {
+      return low.transport;
+    },
+    getCapabilities: () => low.getCapabilities(),
+    getClientCapabilities: () => declared() ?? low.getClientCapabilities(),
+    // it speaks none of the revisions without sessions
+    getNegotiatedProtocolVersion: () => undefined,
+    notification: (message: object) => low.notification(message),
+    registerCapabilities: (capabilities: object) => low.registerCapabilities(capabilities),
+    assertCanSetRequestHandler: (method: string) => low.assertCanSetRequestHandler(method),
+    setRequestHandler(method: string, ...rest: [HandlerV2] | [{ params: z.ZodType }, HandlerV2]) {
+      const [first, second] = rest;
+      low.setRequestHandler(requestSchema(method), async (request, extra) => {
+        const ctx = contextOf(extra);
+        if (!second) return (first as HandlerV2)(ensureSpec(method, request), ctx);
+        const params = (first as { params: z.ZodType }).params.safeParse(request.params ?? {});
+        if (!params.success) throw invalidParams(method, params.error.issues[0]?.message);
+        return second(params.data as object, ctx);
+      });
+    },
+    _getRequestHandler(method: string) {
+      const handler = low._requestHandlers.get(method);
+      return (
+        handler &&
+        (async (request: object, ctx: ServerContext) =>
+          handler(request, extraOf(ctx)).catch((error: unknown) => {
+            throw toProtocolErrorV1(error);
+          }))
+      );
+    },
+  };
+
+  const mcp = {
+    server,
+    registerResource(
+      name: string,
+      template: ResourceTemplate,
+      { scopeChallenge, ...config }: { scopeChallenge?: ScopeChallengeHandler },
+      read: (uri: URL, variables: object, ctx: ServerContext) => Promise<object>,
+    ) {
+      challenge = scopeChallenge;
+      ours = template;
+      registry.addTemplate(name, template, config, (uri, variables, extra) =>
+        read(uri, variables, contextOf(extra)),
+      );
+    },
+    registerTool(
+      name: string,
+      config: object,
+      call: (args: object, ctx: ServerContext) => Promise<object>,
+    ) {
+      registry.addTool(name, config, (args, extra) => call(args, contextOf(extra)));
+    },
+    async resolveScopeChallenge(about: Parameters<ScopeChallengeHandler>[0]) {
+      const { uri } = about.request.params as { readonly uri: string };
+      return ours?.uriTemplate.match(uri) ? challenge?.(about) : undefined;
+    },
+  };
+  return mcp as unknown as McpServer;
+}
+
+/** The capabilities of a client as it sent them: SDK v1 drops the members that it does not know. */
+function rememberCapabilities(low: LowServer): () => ClientCapabilities | undefined {
+  const initialize = low._requestHandlers.get("initialize");
+  let declared: ClientCapabilities | undefined;
+  if (initialize)
+    low.setRequestHandler(requestSchema("initialize"), (request, extra) => {
+      declared = request.params?.["capabilities"] as ClientCapabilities | undefined;
+      return initialize(request, extra);
+    });
+  return () => declared;
+}
+
+/** SDK v1 reads the method out of a schema; the parameters are checked by what the handler declares. */
+function requestSchema(method: string): z.ZodType {
+  return z.looseObject({ method: z.literal(method), params: z.looseObject({}).optional() });
+}
+
+const specTypes: Readonly<Record<string, keyof typeof specTypeSchemas>> = {
+  "completion/complete": "CompleteRequest",
+  "resources/list": "ListResourcesRequest",
+  "resources/subscribe": "SubscribeRequest",
+  "resources/templates/list": "ListResourceTemplatesRequest",
+  "resources/unsubscribe": "UnsubscribeRequest",
+};
+
+function ensureSpec(method: string, request: object): object {
+  const type = specTypes[method];
+  if (type === undefined) return request;
+  const checked = specTypeSchemas[type]["~standard"].validate(request);
+  if (checked instanceof Promise) throw new TypeError("sluice: this SDK checks asynchronously");
+  if (checked.issues) throw invalidParams(method, checked.issues[0]?.message);
+  return checked.value as object;
+}
+
+function invalidParams(method: string, why = "malformed"): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `Invalid params for ${method}: ${why}`);
+}

@@ -1,0 +1,67 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import type { Sluice } from "@sluice/server";
+import { sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
+import { createSessionTable } from "./session-table.ts";
+import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
+import { watchEnd } from "./watch-end.ts";
+import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
+
+/** Lets the handlers behind answer a request. */
+type Continue = (options: McpHandlerRequestOptions | undefined) => Promise<Response>;
+
+const continuations = new WeakMap<Request, Continue>();
+
+/** Notes how a request goes on to the handlers behind. */
+export function setContinuation(request: Request, go: Continue): void {
+  continuations.set(request, go);
+}
+
+/**
+ * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs
+ * do. `app.use(toNodeHandler(createFrontHandler(sluice)))` stands before the routes of the endpoint: it serves downloads, answers
+ * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves every other path to the app.
+ *
+ * A session that the app opens belongs to the principal that opened it: towards every other caller it does not exist (404). That
+ * takes bearer middleware as `authenticate` of `toNodeHandler`; behind it the middleware is too late, which is 500. Sessions are
+ * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
+ */
+export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = {}): SluiceHandler {
+  return { ...withSluice(createBehind(sluice), sluice, options), isFront: true };
+}
+
+function createBehind(sluice: Sluice): McpFetchHandler {
+  const table = createSessionTable<undefined>(
+    { idleMs: Infinity, maxSessions: 10_000, maxPerPrincipal: 1_000 },
+    ({ id }) => void sluice.endSession(id).catch(sluice.host.onError),
+  );
+
+  return {
+    async fetch(request, options) {
+      const go = continuations.get(request);
+      if (!go)
+        throw new TypeError(
+          "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
+        );
+      const caller = await sessionCallerOf(sluice, request, options?.authInfo);
+      const id = request.headers.get("mcp-session-id");
+      if (id === null) {
+        const response = await go(options);
+        const opened = response.headers.get("mcp-session-id");
+        if (opened === null || !response.ok) return response;
+        const entry = { ...caller, id: opened, live: undefined };
+        return table.add(entry) ? watchEnd(response, table.hold(entry)) : sessionsFull();
+      }
+      const entry = table.find(id);
+      if (entry?.holder !== caller.holder) return sessionNotFound();
+      const release = table.hold(entry);
+      try {
+        const response = await go(options);
+        if (request.method === "DELETE" && response.ok) table.remove(id);
+        return watchEnd(response, release);
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+  };
+}
