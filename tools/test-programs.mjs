@@ -18,6 +18,7 @@ const sources = [
   "e2e/bed/programs/move-binary.ts",
   "e2e/bed/programs/serve.ts",
   "e2e/bed/programs/serve-binary.ts",
+  "e2e/bed/programs/serve-sdk-example.ts",
   "e2e/bed/programs/serve-shared.ts",
   "e2e/bed/programs/serve-draining.ts",
   "e2e/bed/programs/serve-flooded.ts",

@@ -17,6 +17,7 @@ export async function startProgram<Hello>(
     | "serve-binary"
     | "serve-draining"
     | "serve-flooded"
+    | "serve-sdk-example"
     | "serve-shared"
     | "serve-storage"
     | "serve-surveys"

@@ -3,10 +3,11 @@ import { createServer, request as send, type RequestListener } from "node:http";
 import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
-import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
 import { Server as LowServerV1 } from "@modelcontextprotocol/sdk/server/index.js";
 import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { StreamableHTTPServerTransport as TransportV1 } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import {
   ListResourcesRequestSchema,
@@ -383,18 +384,24 @@ describe("the routes before an app's own", () => {
 });
 
 describe("a server of SDK v1", () => {
-  test("over stdio or memory has everything but bytes beside the messages", async () => {
+  test("over stdio has everything but bytes beside the messages", async () => {
     await using site = await openOwnSite({ kind: "McpServer of SDK v1" });
-    const mcp = site.sluice.attach(new McpServerV1({ name: "memory", version: "1" }));
-    const [near, far] = InMemoryTransport.createLinkedPair();
-    await mcp.connect(far);
-    const client = new ClientV1({ name: "c", version: "1" });
-    await client.connect(near);
-    expect((await client.listResources()).resources).toHaveLength(1);
-    expect((await client.readResource({ uri: "files://own/a.txt" })).contents).toMatchObject([
-      { text: "hello" },
-    ]);
-    await client.close();
+    const mcp = site.sluice.attach(new McpServerV1({ name: "stdio", version: "1" }));
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    await mcp.connect(new StdioServerTransport(input, output));
+    const lines = createInterface({ input: output })[Symbol.asyncIterator]();
+    const say = async (message: object): Promise<any> => {
+      input.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })}\n`);
+      return JSON.parse((await lines.next()).value as string);
+    };
+    const opened = await say(initialize({ resourceStreaming: {} }));
+    expect(opened.result.capabilities.resources).toMatchObject({ subscribe: true });
+    expect((await say({ method: "resources/list" })).result.resources).toHaveLength(1);
+    const read = { method: "resources/read", params: { uri: "files://own/a.txt" } };
+    expect((await say(read)).result.contents).toMatchObject([{ text: "hello" }]);
+    const wrong = { method: "resources/subscribe", params: {} };
+    expect((await say(wrong)).error.code).toBe(-32_602);
+    await mcp.close();
   });
 
   test("says at once what it cannot have, and why", async () => {
