@@ -80,6 +80,7 @@ export interface OwnOptions {
 /** An app as the Express examples of the SDKs write it: with a transport for each session, or for each request. */
 export interface OwnSite extends AsyncDisposable {
   readonly url: string;
+  readonly app: Express;
   readonly sluice: Sluice;
   readonly errors: unknown[];
   /** Sessions whose transport the app has. */
@@ -161,6 +162,7 @@ export async function openOwnSite(options: OwnOptions): Promise<OwnSite> {
 
   return {
     url,
+    app,
     sluice,
     errors,
     sessions: () => Object.keys(transports).length,

@@ -3,6 +3,7 @@ import type { Principal } from "@sluice/core";
 import { reasonOf } from "./access.ts";
 import type { AuditAction, AuditEnding, AuditEntry } from "./audit.ts";
 import { eraOf } from "./client-streaming.ts";
+import { slotOf } from "./stream-slot.ts";
 import { callerOf, carrierOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 
 /** A call of one of the resource methods. */
@@ -39,6 +40,7 @@ export function answerCall<Result>(
   return entry.run(async () => {
     try {
       const { principal } = await parts.identify(caller);
+      slotOf(ctx.http?.req)?.onIdentified?.();
       const tag = tagOf(principal);
       entry.facts.principal = tag;
       await parts.usage.admit(tag, kind);

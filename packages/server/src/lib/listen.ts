@@ -3,8 +3,8 @@ import { SluiceError, type Principal } from "@sluice/core";
 import { reasonOf } from "./access.ts";
 import type { AuditEntry } from "./audit.ts";
 import type { Caller } from "./principal.ts";
-import { formatChallenge } from "./redeem.ts";
-import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
+import { signInFault } from "./sign-in-fault.ts";
+import { faultOf, type RpcFault } from "./rpc-fault.ts";
 import { carrierIn, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { createSubscriber, mostUris, subscribable, type Subscriber } from "./subscriber.ts";
 
@@ -39,8 +39,7 @@ export async function listen(
     return await beginListening(parts, request);
   } catch (error) {
     const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
-    const challenge = formatChallenge(parts.options.resourceMetadataUrl);
-    if (isAnonymous) return { fault: rpcFault("forbidden", "modern", { status: 401, challenge }) };
+    if (isAnonymous) return { fault: signInFault(parts, "modern") };
     const fault = faultOf(error, "modern");
     if (fault.data.reason === "internal" && !request.signal?.aborted) parts.onError(error);
     return { fault };

@@ -12,7 +12,9 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import { adviceOf } from "./advice.ts";
 import { eraOf } from "./client-streaming.ts";
 import { faultOf, type RpcFault } from "./rpc-fault.ts";
+import { signInFault } from "./sign-in-fault.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
+import { slotOf } from "./stream-slot.ts";
 
 /** A handler as the SDK keeps it: from a JSON-RPC request to a result. */
 export type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
@@ -66,6 +68,10 @@ export async function guarded<T>(
   } catch (error) {
     // what the SDK or the author's own handlers throw is theirs
     if (error instanceof ProtocolError) throw error;
+    if (SluiceError.is(error) && error.code === "unauthenticated") {
+      const slot = slotOf(ctx.http?.req);
+      if (slot) slot.fault = signInFault(parts, eraOf(mcp));
+    }
     const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
     const suggestion = adviceOf(error, isStreaming);
     const fault = faultOf(error, eraOf(mcp), {

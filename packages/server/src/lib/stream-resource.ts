@@ -25,11 +25,11 @@ import { byteHeaders } from "./byte-headers.ts";
 import { clientStreaming, eraOf } from "./client-streaming.ts";
 import { deliveryOrder } from "./delivery.ts";
 import type { Identity } from "./principal.ts";
-import { formatChallenge } from "./redeem.ts";
 import type { Reach } from "./reach.ts";
 import { discardReply, type Reply } from "./reply.ts";
 import { resourceName, resourceType } from "./resource-type.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
+import { signInFault } from "./sign-in-fault.ts";
 import { isRedirectTarget } from "./sluice-options.ts";
 import { callerOf, carrierOf, outcomeOf, tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
@@ -334,11 +334,7 @@ async function ensureScopes(
 }
 
 function faultFor(parts: SluiceParts, error: unknown, era: Era, uri: string): RpcFault {
-  if (SluiceError.is(error) && error.code === "unauthenticated")
-    return rpcFault("forbidden", era, {
-      status: 401,
-      challenge: formatChallenge(parts.options.resourceMetadataUrl),
-    });
+  if (SluiceError.is(error) && error.code === "unauthenticated") return signInFault(parts, era);
   if (SluiceError.is(error) && error.code === "permission_denied")
     return rpcFault("forbidden", era, { uri, status: 403, challenge: "Bearer" });
   return faultOf(error, era, {

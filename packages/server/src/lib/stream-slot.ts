@@ -3,7 +3,8 @@ import type { RpcFault } from "./rpc-fault.ts";
 import { sharedRequest, shareRequest } from "./shared-request.ts";
 
 /**
- * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result. A transport
+ * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller is
+ * to sign in first. A transport
  * that can replace the HTTP response opens one for the request that it hands to the SDK; without
  * one the answer is a download URL.
  */
@@ -14,6 +15,8 @@ export interface StreamSlot {
   reply?: Reply;
   /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */
   fault?: RpcFault;
+  /** Called when the caller of a resource method is identified: no refusal with 401 comes any more. */
+  readonly onIdentified?: () => void;
   /** The transport has left: nobody will take a reply any more. */
   isClosed?: boolean;
 }
@@ -22,8 +25,11 @@ const slots = new WeakMap<Request, StreamSlot>();
 const shares = new WeakMap<StreamSlot, () => void>();
 
 /** Opens a slot for a request. The handler sees this very object as `ctx.http.req`, or a copy of its headers. */
-export function openStreamSlot(request: Request, capabilities?: unknown): StreamSlot {
-  const slot: StreamSlot = capabilities === undefined ? {} : { capabilities };
+export function openStreamSlot(
+  request: Request,
+  { capabilities, onIdentified }: Pick<StreamSlot, "capabilities" | "onIdentified"> = {},
+): StreamSlot {
+  const slot: StreamSlot = { capabilities, ...(onIdentified && { onIdentified }) };
   slots.set(request, slot);
   shares.set(slot, shareRequest(request));
   return slot;

@@ -1,6 +1,6 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import type { Sluice } from "@sluice/server";
-import { sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
+import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
 import { createSessionTable } from "./session-table.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { watchEnd } from "./watch-end.ts";
@@ -21,7 +21,8 @@ export function setContinuation(request: Request, go: Continue): void {
  * do. `app.use(toNodeHandler(createFrontHandler(sluice)))` stands before the routes of the endpoint: it serves downloads, answers
  * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves every other path to the app.
  *
- * A session that the app opens belongs to the principal that opened it: towards every other caller it does not exist (404). That
+ * A session that the app opens belongs to the principal that opened it, or that used it first where it was opened without
+ * credentials: towards every other caller it does not exist (404). That
  * takes bearer middleware as `authenticate` of `toNodeHandler`; behind it the middleware is too late, which is 500. Sessions are
  * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
  */
@@ -51,8 +52,9 @@ function createBehind(sluice: Sluice): McpFetchHandler {
         const entry = { ...caller, id: opened, live: undefined };
         return table.add(entry) ? watchEnd(response, table.hold(entry)) : sessionsFull();
       }
-      const entry = table.find(id);
-      if (entry?.holder !== caller.holder) return sessionNotFound();
+      const known = table.find(id);
+      const entry = known && entryFor(table, known, caller);
+      if (!entry) return sessionNotFound();
       const release = table.hold(entry);
       try {
         const response = await go(options);

@@ -1,7 +1,7 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { notesOf, tagOf, type Sluice } from "@sluice/server";
-import type { SessionEntry } from "./session-table.ts";
+import type { SessionEntry, SessionTable } from "./session-table.ts";
 import { headerReader } from "./web-request.ts";
 
 /** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
@@ -24,6 +24,21 @@ export async function sessionCallerOf(
     if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };
     throw error;
   }
+}
+
+/** True when a caller may use a session: its own, or one that was opened without credentials. */
+export function mayUse({ holder }: Pick<SessionCaller, "holder">, caller: SessionCaller): boolean {
+  return holder === caller.holder || holder === "";
+}
+
+/** The entry of a session for a caller: a client that has signed in takes its session along. Undefined where it may not use it. */
+export function entryFor<Live>(
+  table: SessionTable<Live>,
+  entry: SessionEntry<Live>,
+  caller: SessionCaller,
+): SessionEntry<Live> | undefined {
+  if (!mayUse(entry, caller)) return undefined;
+  return entry.holder === caller.holder ? entry : table.claim(entry, caller);
 }
 
 /** The same for a session that never was, is over, or is another principal's. */

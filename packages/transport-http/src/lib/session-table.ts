@@ -24,6 +24,14 @@ export interface SessionTable<Live> {
   add(entry: SessionEntry<Live>): boolean;
   /** The session, unless its idle time is over. */
   find(id: string): SessionEntry<Live> | undefined;
+  /**
+   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one. Undefined where the share of
+   * the owner is full of sessions in use.
+   */
+  claim(
+    entry: SessionEntry<Live>,
+    caller: Pick<SessionEntry<Live>, "holder" | "owner">,
+  ): SessionEntry<Live> | undefined;
   /** Marks a request or stream as under way: its session is not idle until the function given back was called. */
   hold(entry: SessionEntry<Live>): () => void;
   remove(id: string): void;
@@ -108,6 +116,12 @@ export function createSessionTable<Live>(
       end(place);
       return undefined;
     },
+    claim({ id }, { holder, owner }) {
+      const place = places.get(id);
+      if (!place || (isShareFull(owner) && !endLongestIdleOf(owner))) return undefined;
+      place.entry = { ...place.entry, holder, owner };
+      return place.entry;
+    },
     hold(entry) {
       const place = places.get(entry.id);
       if (!place) return () => {};
@@ -131,7 +145,7 @@ export function createSessionTable<Live>(
 }
 
 interface Place<Live> {
-  readonly entry: SessionEntry<Live>;
+  entry: SessionEntry<Live>;
   /** Requests and streams under way. */
   requests: number;
   /** When the last of them began or ended, in unix milliseconds. */

@@ -11,6 +11,8 @@ import { problem, problemOf, type Sluice } from "@sluice/server";
 import { ensureSluice } from "./ensure-arguments.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
 import {
+  entryFor,
+  mayUse,
   refuseSession,
   sessionCallerOf,
   sessionNotFound,
@@ -44,7 +46,8 @@ export interface SessionsHandler extends McpFetchHandler {
  * session of MCP 2025-11-25 and older.
  *
  * A session belongs to the principal that opened it, as `identify` of the Sluice names it at each request: towards
- * every other caller, and towards none, it does not exist (404 for POST, GET and DELETE). It ends by DELETE,
+ * every other caller, and towards none, it does not exist (404 for POST, GET and DELETE). One that was opened without credentials
+ * belongs to the first principal that uses it, so that a client can sign in when it is refused. It ends by DELETE,
  * after `idleMs`, and at a bound in favour of a new one, the longest idle of the same principal first. In a full process
  * the anonymous, and callers whose bearer token nothing verified, give way to others; when no session is idle, an
  * `initialize` is answered with 503 and `Retry-After`. An `initialize` has at most 16 KiB (413); one that is refused leaves nothing. What is bound to a session that ends
@@ -141,16 +144,19 @@ export function createSessions(
   /** The session with a request under way, if it is the caller's; opened anew where another process opened it. */
   async function take(caller: SessionCaller, id: string, { authInfo }: McpHandlerRequestOptions) {
     const known = table.find(id);
-    if (!shared)
-      return known?.holder === caller.holder
-        ? { entry: known, release: table.hold(known) }
-        : sessionNotFound();
+    if (!shared) {
+      const entry = known && entryFor(table, known, caller);
+      return entry ? { entry, release: table.hold(entry) } : sessionNotFound();
+    }
     const opening = await shared.find(id);
     if (!opening && known) drop(known);
-    if (opening?.holder !== caller.holder) return sessionNotFound();
+    if (!opening || !mayUse(opening, caller)) return sessionNotFound();
+    if (opening.holder !== caller.holder)
+      await shared.keep(id, { ...opening, holder: caller.holder }, caller.owner);
     // another request may have adopted it meanwhile
     const here = table.find(id);
-    if (here) return { entry: here, release: table.hold(here) };
+    const entry = here && entryFor(table, here, caller);
+    if (here) return entry ? { entry, release: table.hold(entry) } : sessionNotFound();
     const added = add(caller, id, async () => {
       const live = await connect(id);
       await shared.replay(live.transport, { id, opening, authInfo });

@@ -13,7 +13,22 @@ export interface RpcCall {
 }
 
 /** The requests that the wrapper must see. */
-const methods: readonly string[] = [STREAM_METHOD, LISTEN_METHOD, "initialize"];
+const methods: readonly string[] = [
+  STREAM_METHOD,
+  LISTEN_METHOD,
+  "initialize",
+  "completion/complete",
+  "resources/list",
+  "resources/read",
+  "resources/subscribe",
+  "resources/templates/list",
+  "resources/unsubscribe",
+];
+
+/** True for a method that is refused with 401 to a caller that has to sign in. */
+export function isResourceMethod(method: string): boolean {
+  return method.startsWith("resources/") || method === "completion/complete";
+}
 
 /** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
 export function callIn(body: unknown): RpcCall | undefined {

@@ -15,12 +15,19 @@ import { endpointRoute, withHeaders, type Door } from "./door.ts";
 import { createDownloadRoutes } from "./download-route.ts";
 import { answerIn } from "./event-answer.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
+import { holdHead } from "./held-answer.ts";
 import { createSessionCapabilities } from "./session-capabilities.ts";
 import { admitSessionRequest } from "./session-requests.ts";
 import { mergeEvents } from "./merge-events.ts";
 import { readBase } from "./request-target.ts";
 import { createRoutedHandler } from "./routed-handler.ts";
-import { callIn, isMisnamed, LISTEN_METHOD, type RpcCall } from "./stream-call.ts";
+import {
+  callIn,
+  isMisnamed,
+  isResourceMethod,
+  LISTEN_METHOD,
+  type RpcCall,
+} from "./stream-call.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { toResponse } from "./web-response.ts";
 import { headerReader } from "./web-request.ts";
@@ -76,7 +83,9 @@ export function withSluice(
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     if (isMisnamed(request, call)) return Response.json(misnamed(call), { status: 400 });
-    const slot = openStreamSlot(request, sessions.of(request.headers.get("mcp-session-id")));
+    const slot = openStreamSlot(request, {
+      capabilities: sessions.of(request.headers.get("mcp-session-id")),
+    });
     try {
       // with a parsed body the SDK makes no copy of the request: the handler sees this very object
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
@@ -135,6 +144,25 @@ export function withSluice(
     }
   }
 
+  /** A call whose answer is replaced when its caller has to sign in. */
+  async function ask(
+    request: Request,
+    call: RpcCall,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    let onIdentified: (() => void) | undefined;
+    const decided = new Promise<void>((resolve) => void (onIdentified = resolve));
+    const slot = openStreamSlot(request, { onIdentified: () => onIdentified?.() });
+    try {
+      const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
+      if (!slot.fault) return bound(request, response);
+      await response.body?.cancel().catch(() => {});
+      return faultResponse(slot.fault, call, sessionOf(response));
+    } finally {
+      closeStreamSlot(slot);
+    }
+  }
+
   /** An answer of the handler, with no more of its events in memory than may be. */
   function bound(request: Request, response: Response): Response {
     if (!hasEvents(response)) return response;
@@ -153,6 +181,7 @@ export function withSluice(
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
     if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
+    if (call && isResourceMethod(call.method)) return ask(request, call, mcpOptions);
     // an `initialize` or the end of a session
     const admission =
       call || request.method === "DELETE"

@@ -1,0 +1,64 @@
+import { hasEvents, markPaced } from "./bound-events.ts";
+
+/** Longest wait for what an answer will be: some handlers take their time before they say anything. */
+const maxHoldMs = 10_000;
+
+/**
+ * Holds the head of an answer in events back until its first message, or until `decided` resolves, at most 10 s: the SDK gives
+ * the head before its handler has run. An answer of another kind is given back as it is.
+ */
+export async function holdHead(response: Response, decided: Promise<void>): Promise<Response> {
+  const { body, status, headers } = response;
+  const isEvents = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (!body || !isEvents) return response;
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  const kept: Read[] = [];
+  let pending: Promise<Read> | undefined;
+  let text = "";
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, maxHoldMs);
+  });
+  const isOver = Promise.race([decided, late]).then(() => undefined);
+  try {
+    for (;;) {
+      pending = reader.read();
+      const read = await Promise.race([pending, isOver]);
+      if (!read) break;
+      pending = undefined;
+      kept.push(read);
+      text += decoder.decode(read.value, { stream: true });
+      if (read.done || hasMessage(text)) break;
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+  // a broken stream is seen by its reader
+  pending?.catch(() => {});
+  function next(): Read | Promise<Read> {
+    const read = kept.shift() ?? pending ?? reader.read();
+    if (read === pending) pending = undefined;
+    return read;
+  }
+  const rest = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  const held = new Response(rest, { status, headers });
+  return hasEvents(response) ? held : markPaced(held);
+}
+
+type Read = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;
+
+/** Comments and events without data, such as those that only have an id, tell nothing. */
+function hasMessage(text: string): boolean {
+  return /^data: ?\S/m.test(text);
+}
