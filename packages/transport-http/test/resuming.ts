@@ -168,6 +168,14 @@ export function linkOf({ headers }: Response): string {
   return /^<([^>]+)>; rel="stream"$/.exec(headers.get("link") ?? "")![1]!;
 }
 
+/** The header that names the beginning of a stream, out of the first event of an answer that is then left. */
+export async function beginningOf(response: Response): Promise<Session> {
+  const reader = response.body!.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return { "last-event-id": /^id: (\S+)$/m.exec(new TextDecoder().decode(value))![1]! };
+}
+
 /** The events of an answer that ends. */
 export async function eventsOf(response: Response): Promise<Event[]> {
   const text = await response.text();

@@ -48,7 +48,7 @@ function process(state: StateStore) {
       ...(body !== undefined && { body }),
     });
     const authInfo = { token: "token", clientId: client, scopes: [] };
-    const response = await sessions.fetch(request, { authInfo });
+    const response = await sessions.fetch(request, client === "" ? {} : { authInfo });
     const { status } = response;
     return { status, headers: response.headers, text: await response.text() };
   };
@@ -82,6 +82,26 @@ test("a session is for the principal that opened it, in the process that knows i
   for (const each of [a, b])
     expect((await each.ask(who, { session, client: "bob" })).status).toBe(404);
   expect((await b.ask(who, { session: crypto.randomUUID() })).status).toBe(404);
+});
+
+test("a session that was opened without credentials belongs to one principal in every process", async () => {
+  const state = createSharedStore();
+  const [a, b] = [process(state), process(state)];
+  const session = (await a.ask(initialize, { client: "" })).headers.get("mcp-session-id")!;
+  expect((await a.ask(who, { session, client: "" })).status).toBe(200);
+  expect((await b.ask(who, { session, client: "ann" })).status).toBe(200);
+  for (const each of [a, b]) {
+    expect((await each.ask(who, { session, client: "bob" })).status).toBe(404);
+    expect((await each.ask(who, { session, client: "" })).status).toBe(404);
+    expect((await each.ask(who, { session, client: "ann" })).status).toBe(200);
+  }
+  const contested = (await a.ask(initialize, { client: "" })).headers.get("mcp-session-id")!;
+  const statuses = await Promise.all(
+    ["ann", "bob"].map(
+      async (client, n) => (await [a, b][n]!.ask(who, { session: contested, client })).status,
+    ),
+  );
+  expect(statuses.toSorted()).toEqual([200, 404]);
 });
 
 test("a session that was ended is over in every process", async () => {

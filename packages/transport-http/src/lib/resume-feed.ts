@@ -19,6 +19,8 @@ export interface FeedOptions {
    * and when nothing comes; `idle`, only when nothing comes; `never`, for one that would not come back.
    */
   readonly leaves: "asking" | "idle" | "never";
+  /** Called before a reader is sent away with a question, with the place of the last event that it took; false where it is not kept. */
+  readonly onAsked?: ((place: Place) => Promise<boolean>) | undefined;
   /** Looks after the stream for a reader that stays, while nobody in this process writes it. */
   readonly adopt?: ((page: StreamPage) => Promise<unknown>) | undefined;
   /** Milliseconds for which a reader is kept while there is nothing to read. */
@@ -33,8 +35,19 @@ export interface FeedOptions {
  * a `retry` as `leaves` says, and when another process works on the request.
  */
 export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
-  const { store, place, journalOf, isClosing, primed, leaves, adopt, holdMs, retryMs, onError } =
-    options;
+  const {
+    store,
+    place,
+    journalOf,
+    isClosing,
+    primed,
+    leaves,
+    onAsked,
+    adopt,
+    holdMs,
+    retryMs,
+    onError,
+  } = options;
   const { streamId } = place;
   const gone = new AbortController();
   let { seq } = place;
@@ -62,7 +75,10 @@ export function createFeed(options: FeedOptions): ReadableStream<Uint8Array> {
     if (text !== "" || isEnd) return say("", isEnd);
     const isAsking = page.asks.some(({ answer }) => answer === undefined);
     const leftMs = silentSince + patienceMs - Date.now();
-    if (leaves === "asking" && isAsking) return say(`retry: ${askingRetryMs}\n\n`, true);
+    if (leaves === "asking" && isAsking) {
+      const isKept = (await onAsked?.({ streamId, seq })) ?? true;
+      return say(`retry: ${isKept ? askingRetryMs : retryMs}\n\n`, true);
+    }
     const isOut = !journal || leftMs <= 0 || isClosing();
     if (leaves !== "never" && isOut) return say(`retry: ${retryMs}\n\n`, true);
     if (!journal) await adopt?.(page);

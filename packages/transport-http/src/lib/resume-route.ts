@@ -5,6 +5,7 @@ import { problem, problemOf, tagOf } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
 import { answerText, askName, isResponse, noAnswer } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";
+import { isRead } from "./resume-read.ts";
 import { callerOf, eventAnswer, knowsPriming, ownerOf } from "./resume-start.ts";
 import { readRecord, takeOver } from "./resume-takeover.ts";
 import { toResponse } from "./web-response.ts";
@@ -44,9 +45,27 @@ async function answer(parts: ResumeParts, asked: Asked, token: string): Promise<
   if (method === "POST") return take(parts, asked, { place: from, member });
   const link = links.linkTo(member, from);
   // an answer of 204 tells the client that it is its turn (SEP-1335)
-  if (isAsking(page) && from.seq === page.lastSeq)
+  if (isAsking(page) && (from.seq === page.lastSeq || (await wasRead(parts, request, page, from))))
     return new Response(null, { status: 204, headers: { ...(link && { link }), ...noStore } });
-  return eventAnswer(parts, { place: from, sessionId, link, primed: false, leaves: "asking" });
+  const share = member.owner;
+  return eventAnswer(parts, {
+    place: from,
+    sessionId,
+    link,
+    primed: false,
+    leaves: "asking",
+    share,
+  });
+}
+
+/** A client that names no event is believed to have had what it was given to the end. */
+async function wasRead(
+  parts: ResumeParts,
+  request: Request,
+  { lastSeq: seq }: StreamPage,
+  { streamId }: Place,
+): Promise<boolean> {
+  return !request.headers.has("last-event-id") && isRead(parts, { streamId, seq });
 }
 
 interface Turn {
@@ -91,7 +110,15 @@ async function take(
     : Math.max(place.seq, ...answered.map((ask) => ask.seq));
   const next = { streamId, seq };
   const link = links.linkTo(member, next);
-  return eventAnswer(parts, { place: next, sessionId, link, primed: false, leaves: "asking" });
+  const share = member.owner;
+  return eventAnswer(parts, {
+    place: next,
+    sessionId,
+    link,
+    primed: false,
+    leaves: "asking",
+    share,
+  });
 }
 
 /** What there is to know of a stream. */

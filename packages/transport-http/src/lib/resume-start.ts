@@ -6,6 +6,7 @@ import { Journal } from "./resume-journal.ts";
 import { newStreamId, type Member, type Place } from "./resume-link.ts";
 import type { RpcId, RpcRequest } from "./resume-message.ts";
 import type { Asked, ResumeParts, StreamRecord } from "./resume-options.ts";
+import { noteRead } from "./resume-read.ts";
 import { startRelay } from "./resume-run.ts";
 
 /** Who asks; `undefined` when nobody vouches for them, or the handler itself has to refuse them. */
@@ -87,6 +88,7 @@ export async function startStream(
     link,
     primed,
     leaves: primed ? "asking" : "never",
+    share: member.owner,
   });
 }
 
@@ -117,13 +119,16 @@ interface EventAnswer {
   readonly primed: boolean;
   readonly leaves: "asking" | "idle" | "never";
   readonly adopt?: (page: StreamPage) => Promise<unknown>;
+  /** In whose share of the state store it counts what is noted of the reader. */
+  readonly share?: string | undefined;
 }
 
 /** The events after a place, as an answer. */
 export function eventAnswer(
-  { store, runs, holdMs, retryMs, onError }: ResumeParts,
-  { place, sessionId, link, primed, leaves, adopt }: EventAnswer,
+  parts: ResumeParts,
+  { place, sessionId, link, primed, leaves, adopt, share }: EventAnswer,
 ): Response {
+  const { store, runs, holdMs, retryMs, onError } = parts;
   const { journalOf } = runs;
   const isClosing = (): boolean => runs.isClosing;
   const response = new Response(
@@ -134,6 +139,7 @@ export function eventAnswer(
       isClosing,
       primed,
       leaves,
+      onAsked: (read) => noteRead(parts, read, share ?? ""),
       adopt,
       holdMs,
       retryMs,

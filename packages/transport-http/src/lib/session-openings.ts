@@ -17,6 +17,8 @@ export interface SharedOpenings {
   /** Rejects with `too_large` above 16 KiB, and with what the store says. */
   keep(id: string, opening: SessionOpening, owner: string): Promise<void>;
   find(id: string): Promise<SessionOpening | undefined>;
+  /** Gives an opening that nothing vouched for to a principal. False when another one has it by now. */
+  claim(id: string, holder: string, owner: string): Promise<boolean>;
   forget(id: string): Promise<void>;
   /** Says an opening to the server of another process, as its client did. */
   replay(transport: WebStandardStreamableHTTPServerTransport, replay: Replay): Promise<void>;
@@ -42,6 +44,13 @@ export function encodeOpening(opening: SessionOpening): Uint8Array {
 
 /** Keeps openings in a store. */
 export function createSharedOpenings(state: StateStore): SharedOpenings {
+  const claimOf = (id: string): string => `claim of ${nameOf(id)}`;
+
+  async function claimed(id: string): Promise<string> {
+    const record = await state.get(claimOf(id), Date.now());
+    return record ? new TextDecoder().decode(record) : "";
+  }
+
   return {
     async keep(id, opening, owner) {
       const record = encodeOpening(opening);
@@ -50,10 +59,24 @@ export function createSharedOpenings(state: StateStore): SharedOpenings {
     },
     async find(id) {
       const record = await state.get(nameOf(id), Date.now());
-      return record && (JSON.parse(new TextDecoder().decode(record)) as SessionOpening);
+      if (!record) return undefined;
+      const opening = JSON.parse(new TextDecoder().decode(record)) as SessionOpening;
+      return opening.holder === "" ? { ...opening, holder: await claimed(id) } : opening;
+    },
+    async claim(id, holder, owner) {
+      const now = Date.now();
+      const terms = { now, expiresAt: now + lifeMs, owner };
+      try {
+        await state.put(claimOf(id), new TextEncoder().encode(holder), terms);
+        return true;
+      } catch (error) {
+        if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
+        return (await claimed(id)) === holder;
+      }
     },
     async forget(id) {
       await state.take(nameOf(id), Date.now());
+      await state.take(claimOf(id), Date.now());
     },
     async replay(transport, { id, opening, authInfo }) {
       const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };

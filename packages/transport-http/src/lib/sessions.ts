@@ -151,8 +151,8 @@ export function createSessions(
     const opening = await shared.find(id);
     if (!opening && known) drop(known);
     if (!opening || !mayUse(opening, caller)) return sessionNotFound();
-    if (opening.holder !== caller.holder)
-      await shared.keep(id, { ...opening, holder: caller.holder }, caller.owner);
+    const isHeld = opening.holder === caller.holder;
+    if (!isHeld && !(await shared.claim(id, caller.holder, caller.owner))) return sessionNotFound();
     // another request may have adopted it meanwhile
     const here = table.find(id);
     const entry = here && entryFor(table, here, caller);
