@@ -28,6 +28,7 @@ const sources = [
   "e2e/bed/programs/serve-uploads.ts",
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
+  "e2e/examples/upload-server.ts",
   "packages/cli/src/main.ts",
   "packages/client/test/memory-process.ts",
   "packages/client/test/reading-process.ts",

@@ -42,7 +42,6 @@ test("the examples of the README run", async () => {
   const { endpoint, sluice, listen } = await startListening();
   const folder = await startFolder();
 
-  // #region server
   const { createFsBackend } = await import("@sluice/storage-fs");
   const { createUploads, withUploads } = await import("@sluice/uploads");
 
@@ -72,7 +71,6 @@ test("the examples of the README run", async () => {
     return sluice.attach(server);
   });
   const handler = toNodeHandler(withUploads(withSluice(mcp, sluice), uploads));
-  // #endregion
   onTestFinished(() => uploads.close());
   listen(handler);
   expect((await askForeign(endpoint)).wrong).toEqual([]);

@@ -1,28 +1,31 @@
-import { resourceTag, SluiceError } from "@sluice/core";
+import { resourceTag, SluiceError, tokenLifetimes } from "@sluice/core";
 import type { ResumeParts } from "./resume-options.ts";
 import type { Place } from "./resume-link.ts";
 
-type Parts = Pick<ResumeParts, "sluice" | "maxAgeMs" | "onError">;
+type Parts = Pick<ResumeParts, "sluice" | "onError">;
+
+/** No link of the stream is good for longer. */
+const keptMs = tokenLifetimes.resume.bound.maxTtlMs;
 
 /**
  * Notes that a client was given everything up to a question of its stream, in an answer that ended there: it need not name
  * the event when it comes back. False where that cannot be kept.
  */
 export async function noteRead(
-  { sluice, maxAgeMs, onError }: Parts,
+  { sluice, onError }: Parts,
   place: Place,
   owner: string,
 ): Promise<boolean> {
   const { state } = sluice.host;
   const now = Date.now();
   try {
-    const terms = { now, expiresAt: now + maxAgeMs, owner };
+    const terms = { now, expiresAt: now + keptMs, owner };
     await state.put(nameOf(place), new Uint8Array(), terms);
     return true;
   } catch (error) {
-    if (SluiceError.is(error) && error.code === "already_exists") return true;
-    onError(error);
-    return false;
+    const code = SluiceError.is(error) ? error.code : undefined;
+    if (code !== "already_exists" && code !== "throttled") onError(error);
+    return code === "already_exists";
   }
 }
 

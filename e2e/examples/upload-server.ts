@@ -1,0 +1,47 @@
+// The server of the page about uploads: run by e2e/examples.test.ts.
+// #region server
+import { createServer } from "node:http";
+import { createSluice } from "@sluice/server";
+import { createFsBackend } from "@sluice/storage-fs";
+import { createSessions, withSluice } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
+import { createUploads, withUploads } from "@sluice/uploads";
+import { McpServer } from "@modelcontextprotocol/server";
+
+const sluice = createSluice({
+  storage: createFsBackend({ root: "./files" }),
+  baseUri: "files://demo/",
+  endpoint: process.env.PUBLIC_URL ?? "http://127.0.0.1:3000/mcp",
+  keys: process.env.SLUICE_KEYS ?? "ephemeral",
+});
+const uploads = createUploads(sluice, {
+  storage: createFsBackend({ root: "./uploads", writable: true }),
+  unscanned: "allow",
+});
+
+function createDemo() {
+  const mcp = new McpServer({ name: "demo", version: "1.0.0" });
+  mcp.registerTool("count_lines", { description: "Counts lines" }, async (ctx) => {
+    const outcome = await uploads.requestFiles(ctx, {
+      mcp,
+      message: "Which text shall I count?",
+      fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
+    });
+    if (outcome.action === "ask") return outcome.result; // modern era: the client calls again
+    if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
+
+    const { text } = outcome.files;
+    let lines = 0;
+    const { body } = await text.open();
+    for await (const chunk of body) for (const byte of chunk) if (byte === 10) lines += 1;
+    await text.remove();
+    return { content: [{ type: "text", text: `${text.name} has ${lines} lines.` }] };
+  });
+  return sluice.attach(mcp);
+}
+
+// clients of MCP 2025-11-25 and older are asked within their session
+const mcp = createSessions(createDemo, sluice);
+const server = createServer(toNodeHandler(withUploads(withSluice(mcp, sluice), uploads)));
+server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
+// #endregion
