@@ -12,13 +12,17 @@ import {
   McpServer,
   WebStandardStreamableHTTPServerTransport as Transport,
   type EventStore as SdkEventStore,
-  type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
 import type { FetchLike } from "@sluice/client";
 import { createMemoryEventStore, generateKey, type EventStore } from "@sluice/core";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice, type SluiceHandler } from "@sluice/transport-http";
+import {
+  createSessions,
+  withSluice,
+  type SessionsHandler,
+  type SluiceHandler,
+} from "@sluice/transport-http";
 import { withResume, type WithResumeOptions } from "@sluice/transport-http/resume";
 import * as z from "zod";
 
@@ -114,27 +118,9 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
     ...options.sluice,
   });
   const factory = (): McpServer => sluice.attach(surveys.server());
-  const modern = createMcpHandler(factory, { legacy: "reject" });
-  const sessions = new Map<string, Transport>();
-  const host = {
-    async fetch(request: Request, told?: McpHandlerRequestOptions): Promise<Response> {
-      const isLegacy =
-        request.method !== "POST" || (await isLegacyRequest(request, told?.parsedBody));
-      if (!isLegacy) return modern.fetch(request, told);
-      const id = request.headers.get("mcp-session-id");
-      const known = id === null ? undefined : sessions.get(id);
-      if (known) return known.handleRequest(request, told);
-      if (id !== null) return Response.json({ error: "no such session" }, { status: 404 });
-      const transport = new Transport({
-        sessionIdGenerator: randomUUID,
-        onsessioninitialized: (opened) => void sessions.set(opened, transport),
-        onsessionclosed: (closed) => void sessions.delete(closed),
-        ...(sdkEvents && { eventStore: sdkEvents, retryInterval: 5 }),
-      });
-      await factory().connect(transport);
-      return transport.handleRequest(request, told);
-    },
-  };
+  const host = sdkEvents
+    ? createSessionsWithEvents(factory, sdkEvents)
+    : createSessions(factory, sluice, { maxPerPrincipal: 1_000 });
   const onError = (error: unknown): void => void errors.push(error);
   const resumed = options.old
     ? undefined
@@ -156,8 +142,42 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
     fetch: (input, init) => handler.fetch(new Request(input, init)),
     async close() {
       await resumed?.close();
-      for (const transport of sessions.values()) await transport.close();
+      await host.close();
       await store.close?.();
+    },
+  };
+}
+
+/** Sessions whose transport keeps its own events, which those of Sluice have no use for. */
+function createSessionsWithEvents(
+  create: () => McpServer,
+  eventStore: NonNullable<ResumingOptions["sdkEvents"]>,
+): SessionsHandler {
+  const modern = createMcpHandler(create, { legacy: "reject" });
+  const sessions = new Map<string, { readonly transport: Transport; readonly holder: string }>();
+  return {
+    async fetch(request, told) {
+      const isLegacy =
+        request.method !== "POST" || (await isLegacyRequest(request, told?.parsedBody));
+      if (!isLegacy) return modern.fetch(request, told);
+      const holder = request.headers.get("authorization") ?? "";
+      const id = request.headers.get("mcp-session-id");
+      const known = id === null ? undefined : sessions.get(id);
+      if (known?.holder === holder) return known.transport.handleRequest(request, told);
+      if (id !== null) return Response.json({ error: "no such session" }, { status: 404 });
+      const transport = new Transport({
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: (opened) => void sessions.set(opened, { transport, holder }),
+        onsessionclosed: (closed) => void sessions.delete(closed),
+        eventStore,
+        retryInterval: 5,
+      });
+      await create().connect(transport);
+      return transport.handleRequest(request, told);
+    },
+    async close() {
+      for (const { transport } of sessions.values()) await transport.close();
+      await modern.close();
     },
   };
 }
