@@ -49,7 +49,7 @@ function signIn(origin: string, { url }: IncomingMessage): object | undefined {
 
 type Kind = "sessions" | "requests" | "an app's own transports";
 
-/** A server that lets nobody without a token read its files; its author's note is for everyone. */
+/** A server that gives its files to callers with a token, and the note of its author to all. */
 async function serve(kind: Kind): Promise<{ url: string; origin: string; signIns: () => number }> {
   let answer: RequestListener = () => {};
   let signIns = 0;
@@ -119,6 +119,18 @@ async function connect(sdk: SdkName, url: string, origin: string): Promise<Clien
   return client;
 }
 
+const uri = "files://own/a.txt";
+
+/** What is refused without a token, and what it gives with one. */
+const calls: readonly (readonly [(client: ClientV2) => Promise<unknown>, unknown])[] = [
+  [async (client) => (await client.listResources()).resources.length, 2],
+  [async (client) => (await client.listResourceTemplates()).resourceTemplates.length, 1],
+  [
+    async (client) => (await client.readResource({ uri })).contents.map((each) => each.uri).join(),
+    uri,
+  ],
+];
+
 const kinds: readonly Kind[] = ["sessions", "requests", "an app's own transports"];
 
 test.each(
@@ -130,16 +142,12 @@ test.each(
 )(
   "a client of %s signs in when it is refused a list, a template or a content, with %s",
   async (sdk, kind) => {
-    for (const method of ["list", "templates", "read"] as const) {
+    for (const [call, expected] of calls) {
       const { url, origin, signIns } = await serve(kind);
       const client = await connect(sdk, url, origin);
       const note = await client.readResource({ uri: "note://open" });
       expect([note.contents[0], signIns()]).toMatchObject([{ text: "for everyone" }, 0]);
-      const uri = "files://own/a.txt";
-      if (method === "list") expect((await client.listResources()).resources).toHaveLength(2);
-      else if (method === "templates")
-        expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1);
-      else expect((await client.readResource({ uri })).contents).toMatchObject([{ text: "hello" }]);
+      expect(await call(client)).toBe(expected);
       expect(signIns()).toBe(1);
       expect((await client.readResource({ uri })).contents).toMatchObject([{ text: "hello" }]);
       expect(signIns()).toBe(1);
