@@ -439,9 +439,9 @@ describe("a server of SDK v1", () => {
       /has no registry for the tool read: pass a McpServer/,
     );
     expect(() => site.sluice.attach(new LowServerV2(info) as never)).toThrow(
-      /takes a McpServer of/,
+      /a McpServer or Server of @modelcontextprotocol.sdk/,
     );
-    expect(() => site.sluice.attach({} as never)).toThrow(/takes a McpServer of/);
+    expect(() => site.sluice.attach({} as never)).toThrow(/a McpServer or Server of @modelcontextprotocol.sdk/);
   });
 
   test("keeps what a low-level Server answers itself", async () => {
