@@ -91,7 +91,8 @@ describe("a range", () => {
           const lines = whole
             .split("\n")
             .map((line, n, all) => line + (n < all.length - 1 ? "\n" : ""));
-          if (lines.at(-1) === "") lines.pop();
+          // an empty text has one line, which is empty
+          if (lines.at(-1) === "" && lines.length > 1) lines.pop();
           const { body } = bodyOf(encoder.encode(whole), chunkSize);
           const range = { unit: "lines", first, last: first + more } as const;
           const found = await findLines(body, range, 1e6).then(
@@ -102,8 +103,8 @@ describe("a range", () => {
           const start = encoder.encode(lines.slice(0, first - 1).join("")).length;
           expect(found).toEqual(
             wanted.length === 0
-              ? `sluice: The resource has ${lines.length} lines`
-              : [wanted.join(""), start, wanted.length],
+              ? `sluice: The resource has ${whole === "" ? 0 : lines.length} lines`
+              : [wanted.join(""), start, whole === "" ? 0 : wanted.length],
           );
         },
       ),
@@ -201,7 +202,7 @@ describe.each(eras)("resources/read of a part in the %s era", (era) => {
   test.each([
     ["t.txt", "bytes 17-", /17 bytes/],
     ["t.txt", "lines 4-", /3 lines/],
-    ["none.txt", "lines 1-", /0 lines/],
+    ["none.txt", "lines 2-", /0 lines/],
     ["b.bin", "lines 1-2", /UTF-8/],
     ["t.txt", "all of it", /bytes 0-99/],
   ])("%s %s: the error says what can be done", async (name, range, says) => {

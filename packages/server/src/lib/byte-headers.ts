@@ -10,7 +10,7 @@ import {
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { resourceName, resourceType } from "./resource-type.ts";
+import { resourceName } from "./resource-type.ts";
 
 /**
  * Headers that keep a browser or a shared cache from doing harm with somebody's bytes. RFC 9111
@@ -38,6 +38,8 @@ export interface ByteFacts {
   /** As the client asked for it, or the canonical one. */
   readonly uri: string;
   readonly info: ObjectInfo;
+  /** Media type of the content, safe to send. */
+  readonly mimeType: string;
   /** Absent for the whole object. */
   readonly range?: Required<ByteRange> | undefined;
   /** Whether a further range request can work. */
@@ -47,13 +49,12 @@ export interface ByteFacts {
 }
 
 /** Headers of an answer with bytes, or of the HEAD in its place. */
-export function byteHeaders({ uri, info, range, rangeable, exactType }: ByteFacts): string[] {
+export function byteHeaders({ uri, info, mimeType, range, rangeable, exactType }: ByteFacts): string[] {
   const { etag, size } = info;
   const sha256 = info.digests?.sha256;
-  const type = resourceType(info);
   const headers = [
     "Content-Type",
-    exactType || !isActive(type) ? type : "application/octet-stream",
+    exactType || !isActive(mimeType) ? mimeType : "application/octet-stream",
     "Content-Disposition",
     formatContentDisposition(resourceName(info.key)),
     RESOURCE_URI_HEADER,

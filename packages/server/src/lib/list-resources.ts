@@ -3,6 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { answerCall, type CallWork } from "./call.ts";
 import { eraOf } from "./client-streaming.ts";
 import { resourceEntry } from "./resource-entry.ts";
+import { knownType } from "./resource-type.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
 import { tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { visiblePage } from "./visible-page.ts";
@@ -83,7 +84,10 @@ async function storagePage(
   entry.facts.withheld = page.withheld;
   return {
     resources: await Promise.all(
-      page.objects.map((info) => resourceEntry(parts, info, isStreaming)),
+      page.objects.map((info) => {
+        const mimeType = info.contentType === undefined && page.untyped ? undefined : knownType(info);
+        return resourceEntry(parts, info, { mimeType, isStreaming });
+      }),
     ),
     ...(page.cursor !== undefined && { nextCursor: page.cursor }),
   };

@@ -1,9 +1,11 @@
 import { discardSource, SluiceError, type Principal } from "@sluice/core";
 import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
+import { contentHeads, type ContentHeads } from "./content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
 /** What one principal may use of storage for one resource. */
-export type Reach = Pick<StorageBackend, "describe" | "open" | "presign">;
+export interface Reach
+  extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {}
 
 /** Who wants to do what with which resource. */
 export interface ReachRequest {
@@ -22,11 +24,19 @@ export async function reachOf(
   storage: StorageBackend,
   request: ReachRequest,
 ): Promise<Reach> {
-  if (!access.hasRules) return storage;
   const { principal, key, action } = request;
+  const heads = contentHeads(storage, key);
+  const presign = storage.presign?.bind(storage);
+  if (!access.hasRules)
+    return {
+      describe: storage.describe.bind(storage),
+      open: storage.open.bind(storage),
+      ...(presign && { presign }),
+      ...heads,
+    };
   const decision = await access.decide(principal, mapper.toUri(key), action);
   if (decision === "deny") ensureAllowed(decision);
-  if (decision !== "allow") return hidden(storage);
+  if (decision !== "allow") return { ...hidden(storage), ...heads };
 
   /** Links and file systems without case lead to an object under another name: that counts, too. */
   async function ensureSame(info: ObjectInfo): Promise<void> {
@@ -55,12 +65,13 @@ export async function reachOf(
       }
       return opened;
     },
-    ...(storage.presign && { presign: storage.presign.bind(storage) }),
+    ...(presign && { presign }),
+    ...heads,
   };
 }
 
 /** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
-function hidden(storage: StorageBackend): Reach {
+function hidden(storage: StorageBackend): Pick<Reach, "describe" | "open"> {
   return {
     async describe(key, options) {
       await storage.describe(absentBeside(key), options).catch(rethrowUnlessAbsent);

@@ -4,7 +4,6 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import type { CallWork } from "./call.ts";
 import type { Reach } from "./reach.ts";
 import type { Transfer } from "./reply.ts";
-import { resourceType } from "./resource-type.ts";
 import { tagOf, type SluiceParts } from "./sluice-parts.ts";
 import { storageFault } from "./storage-fault.ts";
 import { createTransfer } from "./transfer.ts";
@@ -34,7 +33,8 @@ interface BinaryRead {
 
 /**
  * Answers `resources/read` with bytes beside it; the transfer ends the audit record. `undefined` for
- * what is to be answered inside the JSON: the size is unknown or over the limit, or nobody asked.
+ * what is to be answered inside the JSON: the size is unknown or over the limit, the object is stored
+ * with a content coding, or the client did not ask.
  */
 export async function readBinary(
   parts: SluiceParts,
@@ -46,12 +46,13 @@ export async function readBinary(
   const opened = await reach
     .open(key)
     .catch((error: unknown) => Promise.reject(storageFault(error)));
-  const { size, etag, digests } = opened.info;
+  const { size, etag, digests, contentEncoding } = opened.info;
   try {
-    if (size === undefined || size > maxBytes) {
+    if (size === undefined || size > maxBytes || contentEncoding !== undefined) {
       await discardSource(opened);
       return undefined;
     }
+    const mimeType = await reach.typeOf(opened.info);
     await entry.admit();
     const release = parts.slots.take(tagOf(principal), address);
     const checksum = digests?.sha256;
@@ -64,7 +65,7 @@ export async function readBinary(
       ...given._meta,
       ...(etag !== undefined && { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
     };
-    return { contents: [{ uri, mimeType: resourceType(opened.info), ...given, _meta }] };
+    return { contents: [{ uri, mimeType, ...given, _meta }] };
   } catch (error) {
     await discardSource(opened, error);
     throw error;

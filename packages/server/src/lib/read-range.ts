@@ -9,7 +9,7 @@ export interface AskedRange {
   readonly last?: number;
 }
 
-/** How far a scan for lines goes: beyond it, bytes have to do. */
+/** How far a scan for lines, or for a place in decoded bytes, goes. */
 const mostScanned = 256 * 1024 * 1024;
 const newline = 0x0a;
 /** The most bytes of a character after its first. */
@@ -77,11 +77,11 @@ function isTail(byte: number | undefined): boolean {
  * before them were read.
  */
 export async function findLines(
-  body: ReadableStream<Uint8Array>,
+  body: AsyncIterable<Uint8Array>,
   { first, last = Infinity }: AskedRange,
   maxBytes: number,
   onPassed: (bytes: number) => void = () => {},
-): Promise<{ bytes: Uint8Array; start: number }> {
+): Promise<{ bytes: Uint8Array; start: number; isMore: boolean }> {
   const most = maxBytes + longestTail;
   const kept: Uint8Array[] = [];
   let keptBytes = 0;
@@ -113,19 +113,53 @@ export async function findLines(
         keptBytes += piece.length;
       }
       offset += chunk.length;
-      if (line > last || keptBytes >= most) break;
+      // read on where the chunk ends with the last line: only what follows tells that there is more
+      if ((line > last && offset > start + keptBytes) || keptBytes >= most) break;
       if (keptBytes === 0 && offset > mostScanned)
         throw advised("too_large", `Line ${first} is too far in to count to: ask for bytes`);
     }
   } finally {
     onPassed(keptBytes === 0 ? offset : start);
   }
-  if (keptBytes === 0)
+  // an empty text begins with its first line
+  if (keptBytes === 0 && (offset > 0 || first > 1))
     throw advised(
       "invalid_argument",
       `The resource has ${line - 1 + (offset > lineStart ? 1 : 0)} lines`,
     );
-  return { bytes: joined(kept, keptBytes), start };
+  return { bytes: joined(kept, keptBytes), start, isMore: offset > start + keptBytes };
+}
+
+/**
+ * Finds a range of bytes in content that can only be read from its start, which is read no further than the range goes. Fails
+ * when it begins behind the end. `onPassed` hears how many bytes before it were read.
+ */
+export async function findBytes(
+  body: AsyncIterable<Uint8Array>,
+  { start, end }: { start: number; end: number },
+  onPassed: (bytes: number) => void = () => {},
+): Promise<Uint8Array> {
+  const kept: Uint8Array[] = [];
+  let keptBytes = 0;
+  let offset = 0;
+  try {
+    // leaving the loop cancels the body
+    for await (const chunk of body) {
+      // copied: a view would keep the whole chunk
+      const piece = chunk.slice(Math.max(0, start - offset), Math.max(0, end - offset));
+      kept.push(piece);
+      keptBytes += piece.length;
+      offset += chunk.length;
+      if (offset >= end) break;
+      if (offset <= start && offset > mostScanned)
+        throw advised("too_large", `Byte ${start} is too far in to decode to: use resources/stream`);
+    }
+  } finally {
+    onPassed(Math.min(start, offset));
+  }
+  if (offset < start || (offset === start && start > 0))
+    throw advised("invalid_argument", `The resource has ${offset} bytes`);
+  return joined(kept, keptBytes);
 }
 
 /** How many lines some text has a part of. */

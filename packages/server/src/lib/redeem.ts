@@ -68,11 +68,12 @@ async function answerRedemption(parts: SluiceParts, asked: Asked): Promise<Reply
     const reach = await parts.reach({ principal, key, action: "stream" });
     const chosen = await choose(reach, grant, request).catch(rethrowStorageFault);
     try {
+      const mimeType = await typeOf(reach, chosen, request).catch(rethrowStorageFault);
       if (chosen.opened) await entry.admit();
       // an answer without bytes needs a live grant and uses none up, as a window grant does
       if (parts.grants.asksStore(grant))
         await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
-      return await replyWith(parts, { grant, entry, release, ...chosen });
+      return await replyWith(parts, { grant, entry, release, mimeType, ...chosen });
     } catch (error) {
       if (chosen.opened) await discardSource(chosen.opened, error);
       throw error;
@@ -152,6 +153,15 @@ async function choose(
   return { status: range ? 206 : 200, info: opened.info, range, opened };
 }
 
+/** Media type of what is sent; a 304 has none. */
+async function typeOf(
+  reach: Reach,
+  { status, info }: Chosen,
+  { signal }: RedeemRequest,
+): Promise<string | undefined> {
+  return status === 304 ? undefined : reach.typeOf(info, signal ? { signal } : {});
+}
+
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
   if (grant.matchesRevision(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
@@ -177,14 +187,15 @@ async function claim(
 }
 
 interface Redemption extends Chosen {
+  readonly mimeType: string | undefined;
   readonly grant: OpenGrant;
   readonly entry: AuditEntry;
   readonly release: () => void;
 }
 
 async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Reply> {
-  const { grant, entry, release, status, info, range, opened } = redemption;
-  if (status === 304) {
+  const { grant, entry, release, status, info, mimeType, range, opened } = redemption;
+  if (mimeType === undefined) {
     release();
     await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };
@@ -192,6 +203,7 @@ async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Re
   const headers = byteHeaders({
     uri: entry.facts.uri!,
     info,
+    mimeType,
     range,
     rangeable: grant.use !== "once",
     exactType: parts.options.exactTypes ?? false,

@@ -2,7 +2,7 @@ import type { Resource } from "@modelcontextprotocol/server";
 import { formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { resourceName, resourceType } from "./resource-type.ts";
+import { resourceName } from "./resource-type.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 
 /** What the author of a server knows about a resource beside what storage knows. */
@@ -32,7 +32,7 @@ export const streamableMark: {
 export async function resourceEntry(
   parts: SluiceParts,
   info: ObjectInfo,
-  isStreaming: boolean,
+  { mimeType, isStreaming }: { mimeType: string | undefined; isStreaming: boolean },
 ): Promise<Resource> {
   const { size, lastModified, etag } = info;
   const uri = parts.mapper.toUri(info.key);
@@ -52,7 +52,7 @@ export async function resourceEntry(
     name: resourceName(info.key),
     ...(title !== undefined && { title }),
     ...(description !== undefined && { description }),
-    mimeType: resourceType(info),
+    ...(mimeType !== undefined && { mimeType }),
     ...(size !== undefined && { size }),
     ...(Object.keys(annotations).length > 0 && { annotations }),
     ...(isStreaming && { streamable: true }),

@@ -61,9 +61,10 @@ function makeLink(
     const { signal } = ctx.mcpReq;
     const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
     const { info, part } = await preview(reach, { key, previewBytes, signal });
+    const mimeType = part?.mimeType ?? (await reach.typeOf(info, { signal }));
     await entry.admit();
     const link = {
-      ...(await resourceEntry(parts, info, isStreaming)),
+      ...(await resourceEntry(parts, info, { mimeType, isStreaming })),
       type: "resource_link" as const,
     };
     if (part?.text === undefined) return { result: [link] };

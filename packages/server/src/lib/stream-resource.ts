@@ -27,7 +27,7 @@ import { deliveryOrder } from "./delivery.ts";
 import type { Identity } from "./principal.ts";
 import type { Reach } from "./reach.ts";
 import { discardReply, type Reply } from "./reply.ts";
-import { resourceName, resourceType } from "./resource-type.ts";
+import { resourceName } from "./resource-type.ts";
 import { faultOf, rpcFault, type RpcFault } from "./rpc-fault.ts";
 import { signInFault } from "./sign-in-fault.ts";
 import { isRedirectTarget } from "./sluice-options.ts";
@@ -132,7 +132,10 @@ async function answerStream(
   if (!client) throw new StreamRefusal(rpcFault("client_capability", era, { uri }));
   ensureFits(info, client);
 
-  const subject: Subject = { uri, key, info, identity, address, client, entry, signal };
+  const mimeType = await storage
+    .typeOf(info, signal ? { signal } : {})
+    .catch((error: unknown) => Promise.reject(storageFault(error)));
+  const subject: Subject = { uri, key, info, mimeType, identity, address, client, entry, signal };
   for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined })) {
     entry.facts.mode = mode;
     const answer = await attempt(parts, { mode, subject, storage });
@@ -150,6 +153,7 @@ interface Subject {
   readonly uri: string;
   readonly key: string;
   readonly info: ObjectInfo;
+  readonly mimeType: string;
   readonly identity: Identity;
   readonly address: string | undefined;
   readonly client: ClientStreaming;
@@ -162,8 +166,7 @@ function modesFor(
   { subject, storage, hasSlot }: { subject: Subject; storage: Reach; hasSlot: boolean },
 ): DeliveryMode[] {
   const { delivery = "auto", redirectOrigins = [] } = parts.options;
-  const { uri, info, client, identity } = subject;
-  const mimeType = resourceType(info);
+  const { uri, info, mimeType, client, identity } = subject;
   const policy =
     typeof delivery === "function"
       ? delivery({ uri, info, mimeType, principal: identity.principal, client })
@@ -194,7 +197,7 @@ function attempt(
 async function direct(
   parts: SluiceParts,
   storage: Reach,
-  { uri, key, client, identity, address, entry, signal }: Subject,
+  { uri, key, info, mimeType, client, identity, address, entry, signal }: Subject,
 ): Promise<Answer> {
   const release = parts.slots.take(tagOf(identity.principal), address);
   try {
@@ -205,7 +208,14 @@ async function direct(
     try {
       // it may have grown since it was described
       ensureFits(opened.info, client);
-      const headers = byteHeaders({ uri, info: opened.info, rangeable: true, exactType: true });
+      const isDescribed = opened.info.etag === info.etag;
+      const headers = byteHeaders({
+        uri,
+        info: opened.info,
+        mimeType: isDescribed ? mimeType : await storage.typeOf(opened.info),
+        rangeable: true,
+        exactType: true,
+      });
       const grant = await mintLink(parts, { identity, key }, opened.info.etag);
       if (grant) {
         entry.facts.grant = grant.id;
@@ -242,11 +252,11 @@ async function mintLink(
 async function redirect(
   parts: SluiceParts,
   storage: Reach,
-  { uri, key, info, identity, entry, signal }: Subject,
+  { uri, key, info, mimeType, identity, entry, signal }: Subject,
 ): Promise<Answer | undefined> {
   const wanted = { expiresInMs: 300_000, ...(signal && { signal }) };
   const named = {
-    contentType: resourceType(info),
+    contentType: mimeType,
     contentDisposition: formatContentDisposition(resourceName(key)),
   };
   // some services, such as Graph, sign URLs but let nobody choose the headers of their answers
@@ -275,7 +285,7 @@ async function redirect(
 
 async function downloadUrl(
   parts: SluiceParts,
-  { uri, key, info, identity, entry }: Subject,
+  { uri, key, info, mimeType, identity, entry }: Subject,
 ): Promise<Answer | undefined> {
   const grant = await parts.grants.mint(identity, key, info.etag);
   if (!grant) return undefined;
@@ -295,7 +305,7 @@ async function downloadUrl(
   return {
     result: {
       uri,
-      mimeType: resourceType(info),
+      mimeType,
       ...(info.size !== undefined && { size: info.size }),
       downloadUrl: grant.url,
       _meta: { [EXTENSION_ID]: meta },

@@ -61,7 +61,9 @@ export async function visiblePage(
     const page = await look(limit);
     goOn(page);
     const { objects } = page;
-    return { objects, withheld, ...(!isOver && { cursor: formatPosition({ from }) }) };
+    const { untyped } = page;
+    const rest = isOver ? {} : { cursor: formatPosition({ from }) };
+    return { objects, withheld, ...(untyped && { untyped }), ...rest };
   }
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
@@ -71,6 +73,7 @@ export async function visiblePage(
     else if (info) withheld += 1;
   }
   let hiddenInARow = 0;
+  let untyped: true | undefined;
   while (!isOver && objects.length <= limit && looked < mostObjects) {
     const wanted = limit + 1 - objects.length;
     let page = await look(Math.max(wanted, Math.floor(hiddenInARow / 8)));
@@ -81,6 +84,7 @@ export async function visiblePage(
       visible = await isVisible(page.objects);
     }
     goOn(page);
+    untyped ??= page.untyped;
     const shown = page.objects.filter((_, at) => visible[at]);
     withheld += page.objects.length - shown.length;
     hiddenInARow = shown.length > 0 ? 0 : hiddenInARow + page.objects.length;
@@ -88,7 +92,8 @@ export async function visiblePage(
   }
   ahead = objects.splice(limit)[0]?.key;
   const hasMore = ahead !== undefined || !isOver;
-  return { objects, withheld, ...(hasMore && { cursor: formatPosition({ from, ahead }) }) };
+  const rest = hasMore ? { cursor: formatPosition({ from, ahead }) } : {};
+  return { objects, withheld, ...(untyped && { untyped }), ...rest };
 }
 
 /** Behind the n-th that is visible; the end when there are fewer. */

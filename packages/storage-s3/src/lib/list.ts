@@ -34,10 +34,11 @@ export async function listObjects(
   // servers that do not know the encoding answer without naming it, and with plain names
   const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
   const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
-  if (!page.IsTruncated) return { objects };
+  if (!page.IsTruncated) return { objects, untyped: true };
   if (!page.NextContinuationToken)
     throw new SluiceError("protocol", `${who}: the page is not the last and does not say what is`);
-  return { objects, cursor: formatCursor(root, prefix, page.NextContinuationToken) };
+  const next = formatCursor(root, prefix, page.NextContinuationToken);
+  return { objects, cursor: next, untyped: true };
 }
 
 function toListed(

@@ -99,6 +99,8 @@ export interface ListPage {
   readonly objects: readonly ObjectInfo[];
   /** Opaque. Absent at the end, and only there. */
   readonly cursor?: string;
+  /** The listing of the service does not tell the types that it stores: an object without one here may have one (list-types). */
+  readonly untyped?: true;
 }
 
 /** Options of {@link StorageBackend.presign}. */
