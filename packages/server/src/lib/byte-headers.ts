@@ -49,7 +49,14 @@ export interface ByteFacts {
 }
 
 /** Headers of an answer with bytes, or of the HEAD in its place. */
-export function byteHeaders({ uri, info, mimeType, range, rangeable, exactType }: ByteFacts): string[] {
+export function byteHeaders({
+  uri,
+  info,
+  mimeType,
+  range,
+  rangeable,
+  exactType,
+}: ByteFacts): string[] {
   const { etag, size } = info;
   const sha256 = info.digests?.sha256;
   const headers = [

@@ -87,7 +87,8 @@ function creatorFor(
     case "deflate":
       return () => zlib.createInflate!(cut);
     case "br":
-      return () => zlib.createBrotliDecompress!(isCut ? { finishFlush: BROTLI_OPERATION_FLUSH } : {});
+      return () =>
+        zlib.createBrotliDecompress!(isCut ? { finishFlush: BROTLI_OPERATION_FLUSH } : {});
     case "zstd":
       return zlib.createZstdDecompress && (() => zlib.createZstdDecompress!());
     default:
@@ -135,10 +136,15 @@ async function* translated(
 
 function isCodingFault(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException;
-  return name === "TypeError" || /^(?:Z_|ERR__ERROR_|ERR_.*BROTLI|ERR_PADDING|ZSTD_)/.test(code ?? "");
+  return (
+    name === "TypeError" || /^(?:Z_|ERR__ERROR_|ERR_.*BROTLI|ERR_PADDING|ZSTD_)/.test(code ?? "")
+  );
 }
 
 function stillCoded(codings: readonly string[]): SluiceError {
-  const names = codings.join(", ").slice(0, 40).replace(/[^\w., -]/g, "?");
+  const names = codings
+    .join(", ")
+    .slice(0, 40)
+    .replace(/[^\w., -]/g, "?");
   return advised("invalid_argument", `The resource is stored as ${names}: use resources/stream`);
 }

@@ -85,7 +85,8 @@ async function storagePage(
   return {
     resources: await Promise.all(
       page.objects.map((info) => {
-        const mimeType = info.contentType === undefined && page.untyped ? undefined : knownType(info);
+        const mimeType =
+          info.contentType === undefined && page.untyped ? undefined : knownType(info);
         return resourceEntry(parts, info, { mimeType, isStreaming });
       }),
     ),

@@ -152,7 +152,10 @@ export async function findBytes(
       offset += chunk.length;
       if (offset >= end) break;
       if (offset <= start && offset > mostScanned)
-        throw advised("too_large", `Byte ${start} is too far in to decode to: use resources/stream`);
+        throw advised(
+          "too_large",
+          `Byte ${start} is too far in to decode to: use resources/stream`,
+        );
     }
   } finally {
     onPassed(Math.min(start, offset));

@@ -41,10 +41,7 @@ export function isTextual(mimeType: string): boolean {
  * does not make text of bytes, nor bytes of text.
  */
 export function beginsAsText(info: ObjectInfo, head: Uint8Array): boolean {
-  return (
-    storedAsText(info) ??
-    (!hasBinaryBytes(head) && !isPdf(head) && isUtf8Start(head))
-  );
+  return storedAsText(info) ?? (!hasBinaryBytes(head) && !isPdf(head) && isUtf8Start(head));
 }
 
 /** Whether the content is text by the type that storage names; `undefined` where that does not tell. */
