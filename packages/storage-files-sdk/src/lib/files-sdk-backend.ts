@@ -99,8 +99,8 @@ async function list(
   // folder markers and other names that cannot be asked for
   const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
   const objects = legal.map((item) => toListedInfo(item.key, item));
-  if (page.cursor === undefined) return { objects };
-  return { objects, cursor: formatCursor(page.cursor, scope) };
+  if (page.cursor === undefined) return { objects, untyped: true };
+  return { objects, cursor: formatCursor(page.cursor, scope), untyped: true };
 }
 
 /** All or nothing: adapters can sign a disposition, but no type other than the stored one. */

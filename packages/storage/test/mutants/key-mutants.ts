@@ -148,6 +148,16 @@ export const listMutants: Mutants = {
       };
     },
   },
+  "list-types": {
+    flaw: "lists objects without the types that it stores, and does not say so",
+    breaks: () => ({
+      list: (list) => async (options) => {
+        const page = await list(options);
+        const objects = page.objects.map(({ contentType: _type, ...info }) => info);
+        return { ...page, objects };
+      },
+    }),
+  },
   "list-prefix": {
     flaw: "takes a prefix for a folder",
     breaks: () => ({

@@ -64,6 +64,19 @@ export const listRules: readonly Rule[] = [
     },
   }),
   rule({
+    id: "list-types",
+    sentence: "an object has the type in a page that describe gives, or the page is untyped",
+    needs: ["fixture.putTyped"],
+    async check({ backend, putTyped }) {
+      await putTyped("typed.bin", text("{}"), { contentType: "application/x-special" });
+      const { objects, untyped } = await backend.list();
+      const [listed] = objects;
+      if (listed?.contentType === undefined && untyped) return;
+      const { contentType } = await backend.describe("typed.bin");
+      assert.equal(listed?.contentType, contentType);
+    },
+  }),
+  rule({
     id: "list-prefix",
     sentence: "a prefix is plain text at the start of keys, also in the middle of a name",
     async check(fixture) {
