@@ -30,17 +30,26 @@ async function mint(
   principal: Principal | undefined = alice,
   key = "a.bin",
 ): Promise<{ readonly token: string; readonly id: string; readonly expiresAt: number }> {
-  const grant = await sluice.host.mint(
-    { principal, mayMint: true, maxTtlMs: 3_600_000 },
-    key,
-    undefined,
-  );
+  const identity = { principal, mayMint: true, maxTtlMs: 3_600_000 };
+  const grant = await sluice.host.mint(identity, key, await etagOf(sluice, key));
   expect(grant!.url).toBe(`${endpoint}/streams/${grant!.token}`);
   return grant!;
 }
 
-const mintForAnybody = async ({ sluice }: House): Promise<string> =>
-  (await sluice.host.mint({ mayMint: true, maxTtlMs: 3_600_000 }, "a.bin", undefined))!.token;
+async function mintForAnybody({ sluice }: House): Promise<string> {
+  const identity = { mayMint: true, maxTtlMs: 3_600_000 };
+  return (await sluice.host.mint(identity, "a.bin", await etagOf(sluice, "a.bin")))!.token;
+}
+
+/** As `resources/stream` finds it; an object that is missing or denied has none. */
+async function etagOf({ host }: House["sluice"], key: string): Promise<string | undefined> {
+  try {
+    const reach = await host.reach({ principal: undefined, key, action: "stream" });
+    return (await reach.describe(key)).etag;
+  } catch {
+    return undefined;
+  }
+}
 
 const get = (house: House, token: string, who: Principal = alice): Promise<Reply> =>
   house.redeem(token, { headers: as(who) });

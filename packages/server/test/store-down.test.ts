@@ -30,7 +30,7 @@ function setUp(options: Partial<SluiceOptions> = {}) {
       (await house.sluice.host.mint(
         { principal: alice, mayMint: true, maxTtlMs: 300_000 },
         "a.bin",
-        undefined,
+        (await house.storage.describe("a.bin")).etag,
       ))!.token,
   };
 }

@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import type { BindSession } from "./bound-sessions.ts";
 import type { Identity } from "./principal.ts";
-import { createGrantOpener, toOpenGrant, type OpenGrant } from "./recent-grants.ts";
+import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
 import type { GrantOptions } from "./sluice-options.ts";
 
 /** Makes the download URLs of one Sluice, and opens them. */
@@ -63,7 +63,7 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
         ...(principal && { principal }),
-        ...(etag !== undefined && { revision: etag }),
+        revision: etag ?? unversioned,
       } as const;
       if (revocable) await bindSession(identity);
       const minted = opensStored

@@ -85,17 +85,22 @@ export function partMeta({ info: { etag, size: stored, contentEncoding }, range 
 
 async function open(
   reach: Reach,
-  { key, etag, signal }: PartRequest,
+  { key, range, etag, signal }: PartRequest,
   options: OpenOptions = {},
 ): Promise<OpenedObject> {
   const call = signal ? { signal } : {};
   try {
-    const ifMatch = etag === undefined ? undefined : await versionOf(reach, { key, etag, call });
-    return await reach.open(key, {
-      ...options,
-      ...call,
-      ...(ifMatch !== undefined && { ifMatch }),
-    });
+    if (etag !== undefined) {
+      const ifMatch = await versionOf(reach, { key, etag, call });
+      return await reach.open(key, { ...options, ...call, ifMatch });
+    }
+    const opened = await reach.open(key, { ...options, ...call });
+    if (range === undefined || opened.info.etag !== undefined) return opened;
+    // storage may name the version a moment later: without it nothing tells that the next part is of another
+    await discardSource(opened);
+    const { etag: named } = await reach.describe(key, call);
+    const ifMatch = named === undefined ? {} : { ifMatch: named };
+    return await reach.open(key, { ...options, ...call, ...ifMatch });
   } catch (error) {
     throw readFault(error);
   }

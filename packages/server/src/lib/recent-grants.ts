@@ -51,6 +51,14 @@ function isGood({ grant, until }: Kept, now: number): boolean {
   return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
+/** The revision of a grant for an object whose storage named none when it was issued; no etag has a space. */
+export const unversioned: string = " ";
+
+/** Whether a grant was issued for an object of no version. */
+export function isUnversioned(grant: OpenGrant): boolean {
+  return grant.revisionPinned && grant.matchesRevision(unversioned);
+}
+
 /** A grant that works out once what is asked of it again and again. */
 export function toOpenGrant(grant: UnsealedToken): OpenGrant {
   let matched: string | undefined;

@@ -15,7 +15,7 @@ import { isSessionOver } from "./bound-sessions.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
 import type { Caller } from "./principal.ts";
-import type { OpenGrant } from "./recent-grants.ts";
+import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 import { problem } from "./problem.ts";
 import type { Reach } from "./reach.ts";
 import type { Reply } from "./reply.ts";
@@ -138,7 +138,7 @@ async function choose(
   // RFC 9110 §14.2: Range has a meaning for GET alone
   if (method === "HEAD") return { status: 200, info };
   const range =
-    info.size !== undefined && matchesIfRange(header("if-range"), tag)
+    info.size !== undefined && isOneVersion(grant, info) && matchesIfRange(header("if-range"), tag)
       ? parseRange(rangeHeader, info.size)
       : undefined;
   if (range === "unsatisfiable")
@@ -162,8 +162,13 @@ async function typeOf(
   return status === 304 ? undefined : reach.typeOf(info, signal ? { signal } : {});
 }
 
+/** Where storage names no version, parts could be of different ones: the answer is always the whole. */
+function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
+  return etag !== undefined && !isUnversioned(grant);
+}
+
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
-  if (grant.matchesRevision(info.etag)) return info;
+  if (isUnversioned(grant) || grant.matchesRevision(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }
 
@@ -205,7 +210,7 @@ async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Re
     info,
     mimeType,
     range,
-    rangeable: grant.use !== "once",
+    rangeable: grant.use !== "once" && isOneVersion(grant, info),
     exactType: parts.options.exactTypes ?? false,
   });
   if (!opened) {

@@ -213,7 +213,7 @@ async function direct(
         uri,
         info: opened.info,
         mimeType: isDescribed ? mimeType : await storage.typeOf(opened.info),
-        rangeable: true,
+        rangeable: opened.info.etag !== undefined,
         exactType: true,
       });
       const grant = await mintLink(parts, { identity, key }, opened.info.etag);

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import {
   createBody,
@@ -7,11 +8,11 @@ import {
   type StorageBackend,
 } from "@sluice/storage";
 import { createLister } from "./list.ts";
-import { type FileInfo, toObjectInfo } from "./object-info.ts";
-import { closeFile, openFile } from "./open-file.ts";
+import { type FileInfo, racyFor, toObjectInfo } from "./object-info.ts";
+import { closeFile, openFile, type OpenFile } from "./open-file.ts";
 import { createOpenedObject } from "./opened-object.ts";
 import { removeFile } from "./remove-file.ts";
-import { createRoot } from "./root.ts";
+import { createRoot, type Root } from "./root.ts";
 import { createSmallFiles, type KeptFile } from "./small-files.ts";
 import { createWatcher } from "./watch.ts";
 import { createFsWriter, createTurns } from "./writer.ts";
@@ -28,8 +29,9 @@ export interface FsBackendOptions {
    */
   readonly appendOnly?: (key: string) => boolean;
   /**
-   * Milliseconds for which a changed file has no etag, because its file system could give the
-   * next change the same time. 100 unless told; 2000 suits FAT and HFS+.
+   * Milliseconds for which a changed file has no etag in lists, `open` and `commit`, because its file
+   * system could give the next change the same time. `describe` waits until they are over, at most
+   * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
   /** Give the backend a `write` and a `remove`. False unless told. */
@@ -57,8 +59,13 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 
     // #region describe
     async describe(key, { signal } = {}) {
-      const file = await openFile(root, key, "fs: describe", signal);
-      await closeFile(root, file);
+      let file = await lookAt(root, key, signal);
+      const waitMs = racyFor(file.stats, racyMs);
+      // what asks for a version gets one: the next change will have another time
+      if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
+        await sleep(waitMs, signal);
+        file = await lookAt(root, key, signal);
+      }
       return toObjectInfo(file.key, file.stats, racyMs);
     },
     // #endregion
@@ -107,6 +114,22 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     remove: (key, { signal } = {}) => removeFile(root, key, { takeTurns, signal }),
   };
   // #endregion
+}
+
+/** Longest wait of one `describe`: two ticks of FAT. */
+const mostRacyWaitMs = 4_000;
+
+async function lookAt(root: Root, key: string, signal: AbortSignal | undefined): Promise<OpenFile> {
+  const file = await openFile(root, key, "fs: describe", signal);
+  await closeFile(root, file);
+  return file;
+}
+
+async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await setTimeout(ms, undefined, signal ? { signal } : {}).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw error;
+  });
 }
 
 interface KeptOptions {
