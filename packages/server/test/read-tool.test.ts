@@ -76,16 +76,39 @@ describe("the tool that reads parts", () => {
     expect(content[1].text).toContain("next: bytes 65536-");
   });
 
-  test("gives what is not text as a blob", async () => {
-    const { content } = await tool().call({ uri: "files://demo/b.bin", range: "bytes 1-2" });
-    expect(content[0]).toEqual({
-      type: "resource",
-      resource: {
-        uri: "files://demo/b.bin",
-        mimeType: "application/octet-stream",
-        blob: Buffer.from([2, 3]).toString("base64"),
-      },
-    });
+  test.each([undefined, "bytes 1-2"])(
+    "says of what is not text what it is, and links to it, range: %s",
+    async (range) => {
+      const { storage, call } = tool();
+      storage.put("page.bin", new Uint8Array(100_000).fill(1));
+      for (const [name, size] of Object.entries({ "b.bin": 3, "page.bin": 100_000 })) {
+        const there = `files://demo/${name}`;
+        const answer = await call({ uri: there, range });
+        expect(answer.isError).toBeUndefined();
+        expect(answer.content).toEqual([
+          {
+            type: "text",
+            text:
+              `${name} is not text: application/octet-stream, ${size} bytes. ` +
+              `The client gets its bytes with resources/stream or resources/read of ${there}.`,
+          },
+          expect.objectContaining({ type: "resource_link", uri: there, name, size }),
+        ]);
+        expect(JSON.stringify(answer).length).toBeLessThan(1_000);
+      }
+    },
+  );
+
+  test("gives the text of a file without an extension, and of one that is empty", async () => {
+    const { storage, call } = tool();
+    storage.put("Makefile", "all:\n");
+    storage.put("none.txt", "");
+    expect((await call({ uri: "files://demo/Makefile" })).content[0].text).toBe("all:\n");
+    const { content } = await call({ uri: "files://demo/none.txt" });
+    expect([content[0].text, content[1].text]).toEqual([
+      "",
+      expect.stringMatching(/^bytes none of 0 bytes; this is the end/),
+    ]);
   });
 
   test("what is hidden is answered as what is missing", async () => {

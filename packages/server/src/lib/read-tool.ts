@@ -1,15 +1,13 @@
-import type {
-  CallToolResult,
-  ContentBlock,
-  McpServer,
-  ServerContext,
-} from "@modelcontextprotocol/server";
+import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { z } from "zod";
 import { answerCall } from "./call.ts";
 import { partMeta, type Part } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
-import { contentOf, readAs } from "./read-resource.ts";
+import { readAs } from "./read-resource.ts";
+import { resourceEntry } from "./resource-entry.ts";
+import { resourceName } from "./resource-type.ts";
 import { ensureReadScopes } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import type { StreamCall } from "./stream-resource.ts";
@@ -30,8 +28,9 @@ export function attachReadTool(
     {
       title: "Read a part of a file",
       description:
-        `Reads a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
-        "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version.",
+        `Reads the text of a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
+        "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version. " +
+        "Of a resource that is not text it says what it is and links to it.",
       inputSchema: z.object({
         uri: z.string().describe(`URI of the resource, such as ${baseUri}notes.txt`),
         range: z
@@ -61,7 +60,9 @@ export function attachReadTool(
             };
             return readAs(parts, { mcp, ctx, uri, isOurs }, work, asked, async (part) => {
               await work.entry.admit();
-              return { result: answerOf(uri, part), ending: { bytes: part.bytes.byteLength } };
+              if (part.text === undefined) return { result: await linkOf(parts, mcp, uri, part) };
+              const result = answerOf(part, part.text);
+              return { result, ending: { bytes: part.bytes.byteLength } };
             });
           },
         );
@@ -72,20 +73,42 @@ export function attachReadTool(
   );
 }
 
-function answerOf(uri: string, part: Part): CallToolResult {
+function answerOf(part: Part, text: string): CallToolResult {
   const { size, range, lines, next, etag } = partMeta(part);
-  const place = [range, lines].filter((text) => text !== undefined).join(", ");
+  const place = [range, lines].filter((said) => said !== undefined).join(", ");
   const summary = [
     `${place}${size === undefined ? "" : ` of ${size} bytes`}`,
     next === undefined ? "this is the end" : `next: ${next}`,
     ...(etag === undefined ? [] : [`etag: ${etag}`]),
   ].join("; ");
-  const { mimeType, text } = part;
-  const content: ContentBlock =
-    text === undefined
-      ? { type: "resource", resource: { uri, mimeType, ...contentOf(part) } }
-      : { type: "text", text };
-  return { content: [content, { type: "text", text: summary }] };
+  return {
+    content: [
+      { type: "text", text },
+      { type: "text", text: summary },
+    ],
+  };
+}
+
+/** Bytes are of no use to a model: it is told what they are, and the client how to get them. */
+async function linkOf(
+  parts: SluiceParts,
+  mcp: McpServer,
+  uri: string,
+  { info, mimeType }: Part,
+): Promise<CallToolResult> {
+  const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
+  const size = info.size === undefined ? "" : `, ${info.size} bytes`;
+  const methods = isStreaming ? "resources/stream or resources/read" : "resources/read";
+  const text =
+    `${resourceName(info.key)} is not text: ${mimeType}${size}. ` +
+    `The client gets its bytes with ${methods} of ${uri}.`;
+  const link = await resourceEntry(parts, info, { mimeType, isStreaming });
+  return {
+    content: [
+      { type: "text", text },
+      { ...link, type: "resource_link" },
+    ],
+  };
 }
 
 /** A model can do something about most of what goes wrong: it is told what. */
