@@ -1,4 +1,4 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { CallToolResult, InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
@@ -9,7 +9,9 @@ import {
   fileInput,
   withUploads,
   type CloseUploadsOptions,
+  type ToolCall,
   type UploadedFile,
+  type Uploads,
 } from "@sluice/uploads";
 import { z } from "zod";
 import { uploadQuota } from "./serve-limits.ts";
@@ -56,11 +58,27 @@ export async function createServedUploads(
       mcp.registerTool(
         toolName,
         {
-          description: "Saves a file in the folder of this server, under its own name",
-          inputSchema: z.object({ file: fileInput(terms) }),
+          title: "Save a file",
+          description:
+            "Saves a file of the user in the folder of this server, under its own name. " +
+            "Without `file` the user is asked for one. The answer says the name that it has there.",
+          inputSchema: z.object({
+            file: fileInput(terms)
+              .describe(
+                "URI of the file: one that `files/authorizeUpload` gave, when its bytes were sent; or a `data:` URI with " +
+                  "its content, such as data:text/plain;name=notes.txt;base64,SGVsbG8=. Leave it out to ask the user.",
+              )
+              .optional(),
+          }),
         },
         async ({ file: argument }, ctx) => {
-          const file = await transfer.open(argument, terms, { mcp, ctx });
+          const call = { mcp, ctx };
+          const given =
+            argument === undefined
+              ? await askFor(uploads, call, maxBytes)
+              : { file: await transfer.open(argument, terms, call) };
+          if (given.result) return given.result;
+          const { file } = given;
           const { size, sha256 } = file;
           try {
             const name = await saveAs(target, file);
@@ -81,6 +99,34 @@ export async function createServedUploads(
     // another server of the folder removes what is left
     remove: () => waiting.remove().catch(() => {}),
   };
+}
+
+type Asked =
+  | { readonly file: UploadedFile; readonly result?: never }
+  | { readonly result: CallToolResult | InputRequiredResult };
+
+/** Asks the user for the file: in the client, or on the upload page. */
+async function askFor(uploads: Uploads, { mcp, ctx }: ToolCall, maxBytes: number): Promise<Asked> {
+  const fields = { file: { type: "file", title: "File", maxBytes } } as const;
+  const message = "Which file shall be saved on the server?";
+  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields }).catch(cannotAsk);
+  if (outcome === undefined) return { result: refusal(noWayToAsk) };
+  if (outcome.action === "ask") return { result: outcome.result };
+  if (outcome.action === "accept") return { file: outcome.files.file };
+  return { result: refusal("The user sent no file.") };
+}
+
+function cannotAsk(error: unknown): undefined {
+  if (SluiceError.is(error) && error.code === "unsupported") return undefined;
+  throw error;
+}
+
+const noWayToAsk =
+  "No file was given, and this client cannot ask its user for one: pass `file`, or connect with a client " +
+  "of MCP 2026-07-28, or within a session, that declares `elicitation.url` or `elicitation.binary`.";
+
+function refusal(text: string): CallToolResult {
+  return { isError: true, content: [{ type: "text", text }] };
 }
 
 type Target = ReturnType<typeof createFsBackend>;

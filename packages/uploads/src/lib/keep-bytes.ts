@@ -1,27 +1,31 @@
-import type { Principal } from "@sluice/core";
+import { sanitizeFileName, type Principal } from "@sluice/core";
 import { confirmUpload } from "./confirm.ts";
 import { receiveRaw } from "./raw-upload.ts";
-import type { SlotTerms, UploadedFile } from "./slots.ts";
+import type { KeptFile, SlotTerms, UploadedFile } from "./slots.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
 
 /** Takes a file that is here already, see {@link Slots.keep}. */
 export async function keepBytes(
   parts: UploadsParts,
   principal: Principal | undefined,
-  { mimeType, bytes }: { readonly mimeType: string; readonly bytes: Uint8Array },
+  { name, mimeType, bytes }: KeptFile,
   terms: SlotTerms,
   signal: AbortSignal,
 ): Promise<UploadedFile> {
   const { slot } = parts.sealer.seal(principal, terms, {});
   const records = await receiveRaw(parts, {
     slot,
-    facts: { contentLength: bytes.byteLength, contentType: mimeType },
+    facts: {
+      contentLength: bytes.byteLength,
+      contentType: mimeType,
+      ...(name !== undefined && { name: sanitizeFileName(name) }),
+    },
     body: { read: async (take) => take(bytes) },
     signal,
     onBytes: () => {},
   });
   const claims = records.map(({ size, mimeType: type, sha256 }) => ({
-    name: "file",
+    name: sanitizeFileName(name, "file"),
     size,
     mimeType: type,
     sha256,

@@ -81,6 +81,14 @@ export interface UploadProgress {
   readonly total?: number;
 }
 
+/** A file that is here already. */
+export interface KeptFile {
+  /** Default: `file`. */
+  readonly name?: string | undefined;
+  readonly mimeType: string;
+  readonly bytes: Uint8Array;
+}
+
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
   /**
@@ -117,7 +125,7 @@ export interface Slots {
    */
   keep(
     principal: Principal | undefined,
-    file: { readonly mimeType: string; readonly bytes: Uint8Array },
+    file: KeptFile,
     terms: SlotTerms,
     options?: { readonly signal?: AbortSignal },
   ): Promise<UploadedFile>;

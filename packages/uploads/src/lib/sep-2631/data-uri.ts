@@ -3,6 +3,8 @@ import { refusal } from "./file-fault.ts";
 
 /** What a `data:` URI holds. */
 export interface InlineFile {
+  /** The `name` parameter, percent-decoded: the sender's word. */
+  readonly name?: string;
   /** `type/subtype`. */
   readonly mimeType: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -29,7 +31,23 @@ export function parseDataUri(uri: string, maxBytes: number): InlineFile {
       actualSize: size,
     });
   const data = uri.slice(start);
-  return { mimeType, bytes: isBase64 ? fromBase64(data) : fromPercent(data, size) };
+  const name = nameIn(type);
+  return {
+    ...(name !== undefined && { name }),
+    mimeType,
+    bytes: isBase64 ? fromBase64(data) : fromPercent(data, size),
+  };
+}
+
+/** Clients that send a file in its URI name it so: `data:text/plain;name=a%20file.txt;base64,…`. */
+function nameIn(type: string): string | undefined {
+  const parameter = type.split(";").find((each) => /^\s*name=/i.test(each));
+  const name = parameter?.slice(parameter.indexOf("=") + 1).trim();
+  try {
+    return name === undefined ? undefined : decodeURIComponent(name);
+  } catch {
+    throw malformed();
+  }
 }
 
 /** RFC 2397 §2: parameters alone mean text/plain. */

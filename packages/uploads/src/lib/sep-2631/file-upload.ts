@@ -1,4 +1,4 @@
-import { SluiceError, type Principal } from "@sluice/core";
+import { sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -6,6 +6,7 @@ import {
 } from "@sluice/core/wire";
 import { z } from "zod";
 import { isAccepted } from "../client/accept-list.ts";
+import { typeOfName } from "../client/file-type.ts";
 import type { ClaimedFile, UploadedFile } from "../slots.ts";
 import { graceMs } from "../uploads-parts.ts";
 import { parseDataUri } from "./data-uri.ts";
@@ -67,7 +68,8 @@ export function authorizeUpload(
     });
   const { uploadId } = slot;
   const expiresAt = slot.expiresAt + useTtlMs;
-  const uri = uris.format({ kind: "upload", uploadId, size, mimeType, sha256, expiresAt }, owner);
+  const handle = { kind: "upload", uploadId, name, size, mimeType, sha256, expiresAt } as const;
+  const uri = uris.format(handle, owner);
   const until = new Date(slot.expiresAt).toISOString();
   return {
     file: {
@@ -134,10 +136,10 @@ async function openInline(
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
-  const { mimeType, bytes } = parseDataUri(argument, terms.maxBytes ?? defaultInputBytes);
+  const { name, mimeType, bytes } = parseDataUri(argument, terms.maxBytes ?? defaultInputBytes);
   ensureFits(terms, { mimeType, size: bytes.length });
   const slotTerms = { accept: [], maxBytes: Math.max(1, bytes.length), maxFiles: 1 };
-  return slots.keep(owner, { mimeType, bytes }, slotTerms, { signal });
+  return slots.keep(owner, { name, mimeType, bytes }, slotTerms, { signal });
 }
 
 async function openUpload(
@@ -159,10 +161,19 @@ async function openUpload(
     throw refusal("the file that came is not the one that was declared", { reason });
   }
   ensureFits(terms, known);
-  if (confirmed) return confirmed[0]!;
-  const [file] = await slots.confirm(owner, uploadId, [known], { signal });
-  return file!;
+  const [file] = confirmed ?? (await slots.confirm(owner, uploadId, [known], { signal }));
+  return { ...file!, name: nameOf(handle, known) };
 }
+
+/** The name that was declared counts where the bytes came without one, unless it says another type. */
+function nameOf({ name }: { readonly name?: string | undefined }, known: ClaimedFile): string {
+  const type = typeOfName(name ?? "");
+  const isFit = type === known.mimeType || type === "application/octet-stream";
+  return unnamed.has(known.name) && isFit ? sanitizeFileName(name, known.name) : known.name;
+}
+
+/** What a file is called that came without a name, and what forms call it. */
+const unnamed: ReadonlySet<string> = new Set(["blob", "download"]);
 
 /** True when a file is what `files/authorizeUpload` was told that it would be. */
 function agrees(

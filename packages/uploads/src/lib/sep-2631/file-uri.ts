@@ -9,6 +9,7 @@ export type FileHandle =
   | {
       readonly kind: "upload";
       readonly uploadId: string;
+      readonly name?: string | undefined;
       readonly size?: number | undefined;
       readonly mimeType?: string | undefined;
       /** Lower-case hex. */
@@ -64,6 +65,7 @@ const handleSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("upload"),
     uploadId: z.string(),
+    name: z.string().optional(),
     size: z.number().optional(),
     mimeType: z.string().optional(),
     sha256: z.string().optional(),
