@@ -189,6 +189,6 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
 });
 
 test("the twin: bytes that are given as they are stored are seen", () => {
-  for (const { stored, coding } of Object.values(readable))
-    if (coding !== "identity") expect(Buffer.from(stored).equals(bytes)).toBe(false);
+  const asStored = Object.values(readable).filter(({ stored }) => bytes.equals(stored));
+  expect(asStored.map(({ coding }) => coding)).toEqual(["identity"]);
 });

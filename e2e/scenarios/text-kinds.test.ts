@@ -64,7 +64,8 @@ async function s3Store(contentType: string | undefined): Promise<Store> {
 
 /** Everything that a server says of one resource: its content, and its type on each surface. */
 function askEverywhere(storage: StorageBackend) {
-  const { sluice, redeem } = createHouse({ ...open, storage, pageSize: 1_000, exactTypes: true });
+  const house = createHouse({ ...open, storage, pageSize: 1_000, exactTypes: true });
+  const { sluice } = house;
   const talk = talkTo(sluice, (mcp: McpServer) => {
     mcp.registerTool(
       "link",
@@ -76,23 +77,24 @@ function askEverywhere(storage: StorageBackend) {
   });
   const direct = talkTo(createHouse({ ...open, storage, delivery: "direct" }).sluice);
   const linked = talkTo(sluice);
+  async function read(name: string, asked: object = {}) {
+    const params = { uri: base + encodeURIComponent(name), _meta: { [EXTENSION_ID]: asked } };
+    const { result, error } = (await talk("modern", "resources/read", { params })).message;
+    return { error, ...result?.contents[0] };
+  }
   return {
     async list(): Promise<ReadonlyMap<string, string | undefined>> {
       const { result } = (await talk("modern", "resources/list")).message;
       return new Map(result.resources.map(({ name, mimeType }: any) => [name, mimeType]));
     },
-    async read(name: string, asked: object = {}) {
-      const params = { uri: base + encodeURIComponent(name), _meta: { [EXTENSION_ID]: asked } };
-      const { result, error } = (await talk("modern", "resources/read", { params })).message;
-      return { error, ...result?.contents[0] };
-    },
+    read,
     async types(name: string): Promise<Record<string, string | undefined>> {
       const params = { uri: base + encodeURIComponent(name) };
       const { result } = (await linked("modern", "resources/stream", { params, hasSlot: false }))
         .message;
       const token = result.downloadUrl.split("/").at(-1);
       const headers = { authorization: "i s c" };
-      const got = await redeem(token, { headers });
+      const got = await house.redeem(token, { headers });
       discardReply(got);
       const { slot } = await direct("modern", "resources/stream", { params });
       if (slot.reply) discardReply(slot.reply);
@@ -101,8 +103,8 @@ function askEverywhere(storage: StorageBackend) {
         await talk("modern", "tools/call", { params: call, headers: { "mcp-name": "link" } })
       ).message;
       return {
-        read: (await this.read(name)).mimeType,
-        part: (await this.read(name, { range: "bytes 1-" })).mimeType,
+        read: (await read(name)).mimeType,
+        part: (await read(name, { range: "bytes 1-" })).mimeType,
         stream: result.mimeType,
         url: headerOf(got, "content-type"),
         // JSON is never the direct answer
@@ -170,20 +172,26 @@ test("a type that storage names is the type, and its listing says it or nothing"
   storage.put("b.txt", "x", { contentType: "image/png" });
   storage.put("c.ts", "export {};", { contentType: "video/mp2t" });
   storage.put("d.ts", binaryKinds["video.ts"]!, { contentType: "video/mp2t" });
-  const { list, read } = askEverywhere(storage);
-  expect(Object.fromEntries(await list())).toEqual({
+  const asked = askEverywhere(storage);
+  expect(Object.fromEntries(await asked.list())).toEqual({
     "a.txt": "text/markdown",
     "b.txt": "image/png",
   });
-  expect(await read("a.txt")).toMatchObject({ mimeType: "text/markdown", text: "x" });
-  expect(await read("b.txt")).toMatchObject({ mimeType: "image/png", blob: "eA==" });
-  expect(await read("c.ts")).toMatchObject({ mimeType: "text/typescript", text: "export {};" });
-  expect(await read("d.ts")).toMatchObject({ mimeType: "video/mp2t", blob: expect.any(String) });
+  expect(await asked.read("a.txt")).toMatchObject({ mimeType: "text/markdown", text: "x" });
+  expect(await asked.read("b.txt")).toMatchObject({ mimeType: "image/png", blob: "eA==" });
+  expect(await asked.read("c.ts")).toMatchObject({
+    mimeType: "text/typescript",
+    text: "export {};",
+  });
+  expect(await asked.read("d.ts")).toMatchObject({
+    mimeType: "video/mp2t",
+    blob: expect.any(String),
+  });
 
   const untyped = wrap(storage, {
     list: (inner) => async (options) => {
       const page = await inner(options);
-      const objects = page.objects.map(({ contentType: _, ...info }) => info);
+      const objects = page.objects.map(({ contentType: _type, ...info }) => info);
       return { ...page, objects, untyped: true };
     },
   });

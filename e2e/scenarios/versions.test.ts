@@ -21,12 +21,12 @@ function serving(storage: StorageBackend) {
   });
   const talk = talkTo(house.sluice);
   return {
-    async stream(name: string) {
+    stream: async (name: string) => {
       const params = { uri: `files://demo/${name}` };
       const { message } = await talk("modern", "resources/stream", { params, hasSlot: false });
       return message.result;
     },
-    async read(name: string, asked: object) {
+    read: async (name: string, asked: object) => {
       const params = { uri: `files://demo/${name}`, _meta: { [EXTENSION_ID]: asked } };
       const { message } = await talk("modern", "resources/read", { params });
       return message.result.contents[0];

@@ -1,9 +1,11 @@
-import type { Readable, Transform } from "node:stream";
 import { builtInModule, SluiceError } from "@sluice/core";
 import { advised } from "./advice.ts";
 
 /** Codings of one object that are taken off one after the other; more of them are no mistake but an attack. */
 const mostCodings = 3;
+
+/** Most bytes that the beginning becomes behind one coding. */
+const maxLayerBytes = 64 * 1024;
 
 /** The bytes behind the content codings (RFC 9110 §8.4) that an object is stored with. Ending the iteration cancels the body. */
 export function decodeContent(
@@ -31,9 +33,9 @@ export async function decodeHead(
   for (const coding of codings.toReversed()) {
     const decode = decoderFor(coding, true);
     if (!decode) return undefined;
-    bytes = await beginningOf(decode([bytes]), maxBytes);
+    bytes = await beginningOf(decode([bytes]), maxLayerBytes);
   }
-  return bytes;
+  return bytes.subarray(0, maxBytes);
 }
 
 async function beginningOf(chunks: AsyncIterable<Uint8Array>, maxBytes: number) {
@@ -59,61 +61,87 @@ function codingsIn(contentEncoding: string | undefined): string[] {
 
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 type Decode = (bytes: Bytes) => AsyncIterable<Uint8Array>;
+type CreateDecoder = (options: object) => AsyncIterable<Uint8Array>;
+
+/** What is used of `node:zlib`. */
+interface NodeZlib {
+  readonly constants: Readonly<Record<string, number>>;
+  readonly createGunzip: CreateDecoder;
+  readonly createInflate: CreateDecoder;
+  readonly createBrotliDecompress: CreateDecoder;
+  /** In Node.js from 22.15. */
+  readonly createZstdDecompress?: CreateDecoder;
+}
+
+/** What is used of `node:stream`. */
+interface NodeStream {
+  readonly Readable: {
+    readonly from: (bytes: Bytes, options: object) => AsyncIterable<Uint8Array>;
+  };
+  readonly pipeline: (
+    source: AsyncIterable<Uint8Array>,
+    decoder: AsyncIterable<Uint8Array>,
+    done: () => void,
+  ) => AsyncIterable<Uint8Array>;
+}
 
 /** What takes a coding off here; `undefined` where nothing does. `isCut`: the end may be missing. */
 function decoderFor(coding: string, isCut: boolean): Decode | undefined {
-  const name = coding.replace(/^x-/, "");
-  const zlib = builtInModule("node:zlib") as Partial<typeof import("node:zlib")> | undefined;
-  const stream = builtInModule("node:stream") as typeof import("node:stream") | undefined;
+  const name = coding.startsWith("x-") ? coding.slice(2) : coding;
+  const zlib = builtInModule("node:zlib") as NodeZlib | undefined;
+  const stream = builtInModule("node:stream") as NodeStream | undefined;
   if (zlib && stream) {
-    const create = creatorFor(name, zlib, isCut);
-    return create && ((bytes) => throughNode(stream, bytes, create()));
+    const create = creatorIn(zlib, name);
+    if (!create) return undefined;
+    const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH, ZSTD_e_flush } = zlib.constants;
+    const flush = { br: BROTLI_OPERATION_FLUSH, zstd: ZSTD_e_flush }[name] ?? Z_SYNC_FLUSH;
+    return (bytes) => throughNode(stream, bytes, create(isCut ? { finishFlush: flush } : {}));
   }
   // other runtimes know these two
   if (name !== "gzip" && name !== "deflate") return undefined;
   return (bytes) => throughWeb(bytes, new DecompressionStream(name));
 }
 
-function creatorFor(
-  name: string,
-  zlib: Partial<typeof import("node:zlib")> & ZstdModule,
-  isCut: boolean,
-): (() => Transform) | undefined {
-  const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants!;
-  const cut = isCut ? { finishFlush: Z_SYNC_FLUSH } : {};
+function creatorIn(zlib: NodeZlib, name: string): CreateDecoder | undefined {
   switch (name) {
     case "gzip":
-      return () => zlib.createGunzip!(cut);
+      return zlib.createGunzip;
     case "deflate":
-      return () => zlib.createInflate!(cut);
+      return zlib.createInflate;
     case "br":
-      return () =>
-        zlib.createBrotliDecompress!(isCut ? { finishFlush: BROTLI_OPERATION_FLUSH } : {});
+      return zlib.createBrotliDecompress;
     case "zstd":
-      return zlib.createZstdDecompress && (() => zlib.createZstdDecompress!());
+      return zlib.createZstdDecompress;
     default:
       return undefined;
   }
 }
 
-/** In Node.js from 22.15. */
-interface ZstdModule {
-  readonly createZstdDecompress?: () => Transform;
-}
-
 async function* throughNode(
-  { pipeline, Readable: Source }: typeof import("node:stream"),
+  { pipeline, Readable }: NodeStream,
   bytes: Bytes,
-  decoder: Transform,
+  decoder: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
-  const source: Readable = Source.from(bytes, { objectMode: false });
   // leaving the loop destroys both, and with them the body
-  yield* pipeline(source, decoder, () => {}) as AsyncIterable<Uint8Array>;
+  yield* pipeline(Readable.from(bytes, { objectMode: false }), decoder, () => {});
 }
 
-async function* throughWeb(bytes: Bytes, pair: DecompressionStream): AsyncGenerator<Uint8Array> {
-  const source = ReadableStream.from(bytes as AsyncIterable<Uint8Array<ArrayBuffer>>);
-  yield* source.pipeThrough(pair);
+async function* throughWeb(
+  bytes: Bytes,
+  { readable, writable }: DecompressionStream,
+): AsyncGenerator<Uint8Array> {
+  const writer = writable.getWriter();
+  async function feed(): Promise<void> {
+    // a write that fails ends the loop, which cancels the body
+    for await (const chunk of bytes) await writer.write(chunk as Uint8Array<ArrayBuffer>);
+    await writer.close();
+  }
+  feed().catch((error: unknown) => writer.abort(error).catch(() => {}));
+  try {
+    yield* readable;
+  } finally {
+    await writer.abort().catch(() => {});
+  }
 }
 
 /** What a decoder throws is about the content; faults of storage stay what they are. */
@@ -135,7 +163,7 @@ async function* translated(
 }
 
 function isCodingFault(error: unknown): boolean {
-  const { code, name } = error as NodeJS.ErrnoException;
+  const { code, name } = error as Error & { readonly code?: string };
   return (
     name === "TypeError" || /^(?:Z_|ERR__ERROR_|ERR_.*BROTLI|ERR_PADDING|ZSTD_)/.test(code ?? "")
   );

@@ -78,7 +78,7 @@ export interface HeadedBytes {
   /** 8 KiB, or all there is. */
   readonly head: Uint8Array;
   readonly all: AsyncIterable<Uint8Array>;
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /** Reads the first bytes of some content, and keeps them for the reader of all of it. */
