@@ -102,7 +102,7 @@ async function ensureOurs(
 }
 
 /** Content as JSON carries it. */
-export function contentOf({ text, bytes }: Part): { text: string } | { blob: string } {
+function contentOf({ text, bytes }: Part): { text: string } | { blob: string } {
   return text === undefined ? { blob: encodeBlob(bytes) } : { text };
 }
 
