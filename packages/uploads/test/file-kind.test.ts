@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createKindDetector } from "../src/lib/detect-kind.ts";
+import { createKindDetector } from "../src/lib/kind/detect-kind.ts";
 import { png } from "./upload-server.ts";
 
 interface Told {
@@ -24,7 +24,8 @@ const docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.doc
 
 test.for<[string, string | Uint8Array, Told, string]>([
   ["bytes alone", png(200), {}, "image/png"],
-  ["no mark, no name", "hello", {}, "application/octet-stream"],
+  ["text without a name", "hello", {}, "text/plain"],
+  ["bytes that nothing tells anything of", "\0\x01\x02", {}, "application/octet-stream"],
   ["a declared type without a mark", "a,b", { declaredType: "text/csv" }, "text/csv"],
   ["an extension without a mark", "a,b", { name: "a.csv" }, "text/csv"],
   ["another word for the type", jpeg, { declaredType: "image/jpg" }, "image/jpeg"],
@@ -37,15 +38,35 @@ test.for<[string, string | Uint8Array, Told, string]>([
   expect(await kindOf(bytes, told)).toBe(kind);
 });
 
+/** What a file is called that its bytes deny, and what it is. */
+const contradictions: readonly [string, string | Uint8Array, Told, string][] = [
+  ["a picture that is text", "hello", { declaredType: "image/png" }, "text/plain"],
+  ["a picture that is another", jpeg, { declaredType: "image/png" }, "image/jpeg"],
+  ["a name that says another type", png(200), { name: "a.pdf" }, "image/png"],
+  ["a type that the name denies", "x", { declaredType: "text/csv", name: "a.docx" }, "text/csv"],
+  ["a picture that is empty", "", { declaredType: "image/png" }, "application/octet-stream"],
+];
+
+test.for(contradictions)(
+  "%s is taken for what it is where everything is accepted",
+  async ([, bytes, told, kind]) => {
+    expect(await kindOf(bytes, told)).toBe(kind);
+    expect(await kindOf(bytes, told, ["*/*"])).toBe(kind);
+  },
+);
+
+test.for(contradictions)(
+  "%s is refused where types are asked for, whichever they are",
+  async ([, bytes, told, kind]) => {
+    const asked = ["image/*", "application/pdf", "text/*", ".docx", kind];
+    expect(await kindOf(bytes, told, asked)).toBe("unsupported");
+  },
+);
+
 test.for<[string, string | Uint8Array, Told]>([
-  ["a picture that is text", "hello", { declaredType: "image/png" }],
-  ["a picture that is another", jpeg, { declaredType: "image/png" }],
-  ["a name that says another type", png(200), { name: "a.pdf" }],
-  ["a declared type that the name denies", "x", { declaredType: "text/csv", name: "a.docx" }],
   ["a program that is called a text", Buffer.from("7f454c4602010100", "hex"), { name: "a.txt" }],
   ["an archive that is called a picture", zip, { declaredType: "image/png" }],
-  ["nothing at all that is called a picture", "", { declaredType: "image/png" }],
-])("%s is refused", async ([, bytes, told]) => {
+])("%s is refused where everything is accepted", async ([, bytes, told]) => {
   expect(await kindOf(bytes, told)).toBe("unsupported");
 });
 
@@ -62,7 +83,9 @@ test("a slot accepts types, ranges and extensions, and what is unknown only wher
   expect(await takes(jpeg, { name: "a.jpg" }, [".pdf"])).toBe(false);
   expect(await takes("x", { name: ".pdf" }, [".pdf"])).toBe(false);
   expect(await takes("x", {}, ["*/*"])).toBe(true);
-  expect(await takes("x", {}, ["text/*"])).toBe(false);
+  expect(await takes("\0", {}, ["*/*"])).toBe(true);
+  expect(await takes("\0", {}, ["text/*"])).toBe(false);
+  expect(await takes("x", {}, ["image/*", "audio/*", "application/pdf"])).toBe(false);
   // the extension alone does not make it one
   expect(await takes(jpeg, { name: "a.pdf" }, [".pdf"])).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createKindDetector } from "./detect-kind.ts";
+import { createKindDetector } from "./kind/detect-kind.ts";
 import { createFileHash } from "./file-hash.ts";
 import type { FileRecord } from "./records.ts";
 import { RefusedFile } from "./refused-file.ts";

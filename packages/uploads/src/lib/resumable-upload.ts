@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { createPartAppender } from "./append-parts.ts";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { assembleFile, removeFile } from "./assemble-file.ts";
-import { createKindDetector, type KindDetector } from "./detect-kind.ts";
+import { createKindDetector, type KindDetector } from "./kind/detect-kind.ts";
 import { folderOf, planKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
 import { newId } from "./random-id.ts";
 import { ensureSize } from "./raw-upload.ts";

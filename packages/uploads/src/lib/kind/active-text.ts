@@ -1,0 +1,76 @@
+/** Looks through a text for what would run in a browser, or for a script as systems start them. */
+export interface ActiveTextFinder {
+  add(chunk: Uint8Array): void;
+  /** Whether anything was found, when all of it was added. */
+  isActive(): boolean;
+}
+
+/** As many characters are looked at together, and as many of them again with the next ones. */
+const windowChars = 16 * 1024;
+const carriedChars = 1_024;
+
+/**
+ * Makes a finder for one text. It is for text that is called a picture: it takes every mention for the thing, such as
+ * `javascript:` in a comment. Encodings that browsers read and that hide ASCII count as active.
+ */
+export function createActiveTextFinder(): ActiveTextFinder {
+  let active = false;
+  let isFirst = true;
+  let waiting = "";
+
+  function look(): void {
+    active ||= (isFirst && beginsActive(waiting)) || holdsActive(waiting);
+    isFirst = false;
+    waiting = waiting.slice(-carriedChars);
+  }
+
+  return {
+    add(chunk) {
+      for (let at = 0; at < chunk.length && !active; at += windowChars) {
+        for (const byte of chunk.subarray(at, at + windowChars)) {
+          // UTF-16 becomes ASCII where it matters
+          if (byte === 0) continue;
+          const character = byte <= 32 ? " " : String.fromCharCode(byte);
+          if (character !== " " || !waiting.endsWith(" ")) waiting += character;
+        }
+        if (waiting.length >= windowChars) look();
+      }
+    },
+    isActive() {
+      if (!active) look();
+      return active;
+    },
+  };
+}
+
+// each is of a fixed beginning and bounded: blanks come one at a time
+const beginnings: readonly RegExp[] = [
+  /^.{0,3} ?(?:#!|@echo off|\[InternetShortcut\]|\[Desktop Entry\]|mime-version:)/i,
+  /^[^>]{0,300}encoding ?= ?["'](?!utf-?8|utf-?16|us-ascii|ascii|iso-8859-\d|latin-?1|windows-125\d)/i,
+];
+const elements =
+  /[<:](?:script|handler|listener|iframe|frame|object|embed|applet|meta|base|html|head|body|form|link)[ />]|<!doctype html|<\?(?:php|=)|<%/i;
+const attributes = /[ "'/]on[a-z]{2,40} ?= ?["']|attributename ?= ?["'] ?on/i;
+/** Entities are for namespaces; any other may be a piece of a URL. */
+const entities = /<!entity (?![\w.-]{1,100} ["']https?:)|&#x?0{64}/i;
+const styleSheets = /<\?xml-stylesheet (?![^>]{0,500}text\/css)/i;
+const schemes = /(?:java|vb|live)script:|data:text\/html|data:[a-z]+\/xhtml|data:[a-z]+\/xml/i;
+
+function beginsActive(text: string): boolean {
+  return beginnings.some((beginning) => beginning.test(text));
+}
+
+function holdsActive(text: string): boolean {
+  const decoded = text.replace(/&#(?:x([0-9a-f]{1,64})|(\d{1,64}));?/gi, decode);
+  return (
+    [elements, attributes, entities, styleSheets].some((pattern) => pattern.test(text)) ||
+    elements.test(decoded) ||
+    schemes.test(decoded.replaceAll(" ", ""))
+  );
+}
+
+function decode(_reference: string, hex: string | undefined, decimal: string | undefined): string {
+  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+  if (code <= 32) return "";
+  return code < 127 ? String.fromCharCode(code) : "?";
+}

@@ -1,0 +1,77 @@
+import { createActiveTextFinder, type ActiveTextFinder } from "./active-text.ts";
+import { kindOf, wrongType, type FileKind } from "./file-kind.ts";
+import { readFirstBytes } from "./first-bytes.ts";
+import { canonical } from "./type-names.ts";
+
+/** As many bytes of a file as are looked at. */
+const headBytes = 4_100;
+
+/** Looks at a file as it comes: at its beginning, and at all of a text that is called a picture. */
+export interface KindDetector {
+  /** Settles when the beginning is there and may be of such a file; nothing to wait for before and after. */
+  add(chunk: Uint8Array): Promise<unknown> | undefined;
+  /** Media type of the file, by what has come. Rejects with `unsupported` as {@link kindOf} throws it. */
+  kind(): Promise<string>;
+}
+
+/** What is said of a file. */
+export interface ToldKind {
+  readonly name?: string | undefined;
+  readonly declaredType?: string | undefined;
+}
+
+/** Makes a detector for one file. */
+export function createKindDetector(told: ToldKind, accept: readonly string[]): KindDetector {
+  const head = new Uint8Array(headBytes);
+  let filled = 0;
+  let detected: Promise<FileKind> | undefined;
+  let finder: ActiveTextFinder | undefined;
+
+  const detect = (): Promise<FileKind> =>
+    (detected ??= detectKind(head.subarray(0, filled), told, accept).then((kind) => {
+      if (kind.mustBeStill) finder = createActiveTextFinder();
+      finder?.add(head.subarray(0, filled));
+      return kind;
+    }));
+
+  return {
+    add(chunk) {
+      if (filled === headBytes) return void finder?.add(chunk);
+      const piece = chunk.subarray(0, headBytes - filled);
+      head.set(piece, filled);
+      filled += piece.length;
+      if (filled < headBytes) return undefined;
+      return detect().then(() => finder?.add(chunk.subarray(piece.length)));
+    },
+    async kind() {
+      const { type } = await detect();
+      if (finder?.isActive() === true)
+        throw wrongType("it is called a picture, and something in it may run");
+      return type;
+    },
+  };
+}
+
+async function detectKind(
+  head: Uint8Array,
+  { name, declaredType }: ToldKind,
+  accept: readonly string[],
+): Promise<FileKind> {
+  // large tables, wanted only where files arrive
+  const [{ fileTypeFromBuffer, supportedMimeTypes }, { default: mime }] = await Promise.all([
+    import("file-type/core"),
+    import("mime"),
+  ]);
+  const bytes = await readFirstBytes(head, fileTypeFromBuffer);
+  return kindOf(
+    {
+      name,
+      declaredType,
+      bytes,
+      marked: new Set([...supportedMimeTypes].map(canonical)),
+      // a name without a dot is looked up as an extension
+      typeOfExtension: (extension) => mime.getType(`.${extension}`),
+    },
+    accept,
+  );
+}

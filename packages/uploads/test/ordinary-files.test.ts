@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { createKindDetector } from "../src/lib/kind/detect-kind.ts";
+import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
+
+async function kindOf(
+  { name, declaredType, bytes }: Omit<OrdinaryFile, "kind" | "asked">,
+  accept: readonly string[] = [],
+): Promise<string> {
+  const detector = createKindDetector({ name, declaredType }, accept);
+  try {
+    await detector.add(bytes);
+    return await detector.kind();
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+test.for(ordinaryFiles.map((file) => ({ ...file, called: file.declaredType ?? "nothing" })))(
+  "$name, declared as $called, is $kind where everything is accepted",
+  async (file) => {
+    expect(await kindOf(file)).toBe(file.kind);
+  },
+);
+
+test.for(ordinaryFiles.map((file) => ({ ...file, called: file.declaredType ?? "nothing" })))(
+  "$name, declared as $called, is $kind where $asked is asked for",
+  async (file) => {
+    expect(await kindOf(file, [file.asked])).toBe(file.kind);
+  },
+);
