@@ -1,4 +1,6 @@
+import { fileTypeFromBuffer, supportedMimeTypes } from "file-type/core";
 import { expect, test } from "vitest";
+import { typeOfName } from "../src/lib/client/file-type.ts";
 import { createKindDetector } from "../src/lib/kind/detect-kind.ts";
 import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
 
@@ -28,3 +30,18 @@ test.for(ordinaryFiles.map((file) => ({ ...file, called: file.declaredType ?? "n
     expect(await kindOf(file, [file.asked])).toBe(file.kind);
   },
 );
+
+test("the twin: the names of two libraries, compared as they are, refuse most of these files", async () => {
+  const verdicts = await Promise.all(
+    ordinaryFiles.map(async ({ name, declaredType, bytes }) => {
+      const found = (await fileTypeFromBuffer(bytes))?.mime;
+      return [declaredType ?? typeOfName(name), typeOfName(name)].every(
+        (told) =>
+          told === "application/octet-stream" ||
+          (found === undefined ? !(supportedMimeTypes as Set<string>).has(told) : found === told),
+      );
+    }),
+  );
+  const refused = verdicts.filter((isTaken) => !isTaken).length;
+  expect(refused).toBeGreaterThan(ordinaryFiles.length / 2);
+});

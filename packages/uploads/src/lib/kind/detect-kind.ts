@@ -36,7 +36,10 @@ export function createKindDetector(told: ToldKind, accept: readonly string[]): K
 
   return {
     add(chunk) {
-      if (filled === headBytes) return void finder?.add(chunk);
+      if (filled === headBytes) {
+        finder?.add(chunk);
+        return undefined;
+      }
       const piece = chunk.subarray(0, headBytes - filled);
       head.set(piece, filled);
       filled += piece.length;

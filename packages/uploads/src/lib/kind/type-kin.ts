@@ -36,13 +36,13 @@ const madeOfCfb =
 const macroEnabled = /macroenabled/;
 /** Formats that are told apart only further down, if at all, or that carry one name for another. */
 const families: readonly RegExp[] = [
-  /^application\/(?:msword|rtf|vnd\.ms-word\b.*|vnd\..*wordprocessingml\..+)$/,
-  /^application\/(?:vnd\.ms-excel\b.*|vnd\..*spreadsheetml\..+)$/,
-  /^application\/(?:vnd\.ms-powerpoint\b.*|vnd\..*presentationml\..+)$/,
-  /^application\/(?:vnd\.visio\b.*|vnd\.ms-visio\b.*)$/,
-  /^application\/vnd\.oasis\.opendocument\..+$/,
+  /^application\/(?:msword|rtf|vnd\.ms-word\b|vnd\.openxmlformats-officedocument\.wordprocessingml\.)/,
+  /^application\/vnd\.(?:ms-excel\b|openxmlformats-officedocument\.spreadsheetml\.)/,
+  /^application\/vnd\.(?:ms-powerpoint\b|openxmlformats-officedocument\.presentationml\.)/,
+  /^application\/vnd\.(?:ms-)?visio\b/,
+  /^application\/vnd\.oasis\.opendocument\./,
   /^application\/(?:java-archive|x-xpinstall|vnd\.android\.package-archive)$/,
-  /^application\/(?:xml|.+\+xml)$/,
+  /^application\/xml$|\+xml$/,
   /^(?:audio|video|application)\/(?:mp4|quicktime|3gpp|3gpp2|x-m4v|x-m4p|mpeg4-generic)$/,
   /^(?:video\/(?:matroska|webm)|audio\/webm)$/,
   /^(?:application|audio|video)\/(?:ogg|opus|vorbis|speex|theora|x-vorbis\+ogg|x-speex\+ogg|x-theora\+ogg|x-opus\+ogg|x-flac\+ogg|x-ogm\+ogg)$/,
@@ -77,29 +77,29 @@ export function isContainer(type: string): boolean {
 }
 
 /**
- * Whether a file that is called `told` may begin as one of type `found` does. `hasMark` says whether `told` has a mark
- * of its own.
+ * Whether a file that is called `told` may begin as one of type `found` does. `isMarked` says whether `told` has a
+ * mark of its own, see {@link hasMark}.
  */
-export function mayBegin(told: string, found: string, hasMark: boolean): boolean {
+export function mayBegin(told: string, found: string, isMarked: boolean): boolean {
   if (told === found) return true;
   if (macroEnabled.test(found) && office.test(told) && !macroEnabled.test(told)) return false;
   if (families.some((family) => family.test(told) && family.test(found))) return true;
   if (told === "application/zip") return madeOfZip.test(found);
   if (told === "application/x-cfb") return madeOfCfb.test(found);
-  if (found === "application/zip") return madeOfZip.test(told) || isOpenEnded(told, hasMark);
-  if (found === "application/x-cfb") return madeOfCfb.test(told) || isOpenEnded(told, hasMark);
+  if (found === "application/zip") return madeOfZip.test(told) || isOpenEnded(told, isMarked);
+  if (found === "application/x-cfb") return madeOfCfb.test(told) || isOpenEnded(told, isMarked);
   if (
     found === "application/gzip" &&
     /gzip$|^application\/(?:tgz|x-tgz|x-compressed-tar)$/.test(told)
   )
     return true;
   if (isText(told) && isText(found)) return !told.startsWith("image/");
-  return containers.has(found) && isOpenEnded(told, hasMark);
+  return containers.has(found) && isOpenEnded(told, isMarked);
 }
 
 /** Types of applications, which make their files with whatever container they like. */
-function isOpenEnded(type: string, hasMark: boolean): boolean {
-  return !hasMark && /^(?:application|model|chemical)\//.test(type) && !isText(type);
+function isOpenEnded(type: string, isMarked: boolean): boolean {
+  return !isMarked && /^(?:application|model|chemical)\//.test(type) && !isText(type);
 }
 
 /** Types that files have which begin with no mark, or with one of several. */
