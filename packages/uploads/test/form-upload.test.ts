@@ -40,6 +40,33 @@ test("files of a form are files of the slot, with their names and types", async 
   );
 });
 
+test.for([
+  ["a charset before the boundary", 'charset=utf-8; boundary="b-1"'],
+  ["a charset after the boundary", "boundary=b-1; charset=UTF-8"],
+  ["a parameter that nothing knows", 'boundary=b-1; x="; boundary=y"'],
+])("a form may have %s", async ([, parameters]) => {
+  const server = await startUploadServer();
+  const { url } = server.slot();
+  const headers = { ...bearer("alice"), "content-type": `multipart/form-data; ${parameters}` };
+  const body = formOf("b-1", [{ fileName: "a.txt", type: "text/plain", content: "hello" }]);
+  const answer = await fetch(url, { method: "POST", headers, body });
+  expect(answer.status).toBe(201);
+  expect(await answer.json()).toMatchObject({ name: "a.txt", size: 5, mimeType: "text/plain" });
+});
+
+test("a part that is a range of a file is refused", async () => {
+  const server = await startUploadServer();
+  const { url } = server.slot();
+  const headers = { ...bearer("alice"), "content-type": "multipart/form-data; boundary=b-1" };
+  const body = formOf("b-1", [{ content: "hello" }]).replace(
+    "\r\n\r\n",
+    "\r\nContent-Range: bytes 0-4/10\r\n\r\n",
+  );
+  const answer = await fetch(url, { method: "POST", headers, body });
+  expect(answer.status).toBe(400);
+  expect(await server.files()).toEqual([]);
+});
+
 test("a large form whose parts are hashed in a thread is the same", async () => {
   const server = await startUploadServer();
   const { url } = server.slot();

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { boundaryOf, createMultipartFence } from "../src/lib/multipart-fence.ts";
+import { boundaryOf, createMultipartFence, formTypeOf } from "../src/lib/multipart-fence.ts";
 import type { CreateParser } from "../src/lib/multipart-parser.ts";
 
 /** A part of a form as it is sent; bytes as Latin-1 text. */
@@ -30,8 +30,9 @@ export async function takeApart(
   const contents: string[] = [];
   let ended = 0;
   try {
-    const fence = createMultipartFence(boundaryOf(contentType), maxParts);
-    const parser = createParser(contentType, () => {
+    const boundary = boundaryOf(contentType);
+    const fence = createMultipartFence(boundary, maxParts);
+    const parser = createParser(formTypeOf(boundary), () => {
       const at = contents.push("") - 1;
       if (at >= fence.parts.length)
         throw new SluiceError("invalid_argument", "form: the parser found a part that is none");

@@ -162,6 +162,20 @@ describe("refused, and nothing is kept", () => {
     await expectRefused(server, answer, 410);
   });
 
+  test("of a range of a file, which is 400 (RFC 9110 §14.4)", async () => {
+    const server = await startUploadServer();
+    const { url } = server.slot();
+    const range = { "content-range": "bytes 0-499/9000" };
+    for (const method of ["PUT", "POST"]) {
+      const headers = { ...bearer("alice"), ...range, "content-type": "application/pdf" };
+      const answer = await fetch(url, { method, headers, body: noise(500) });
+      expect(await answer.clone().json()).toMatchObject({
+        detail: expect.stringContaining("Upload-Offset") as string,
+      });
+      await expectRefused(server, answer, 400);
+    }
+  });
+
   test("of bodies that are encoded", async () => {
     const server = await startUploadServer();
     const { url } = server.slot();

@@ -3,6 +3,11 @@ import { readFacts } from "../src/lib/request-facts.ts";
 
 const read = (fields: Record<string, string>) => readFacts({ header: (name) => fields[name] });
 
+test("a range of a file is not taken for the whole, whatever the header says", () => {
+  for (const range of ["bytes 0-4/10", "bytes */10", "x", ""])
+    expect(() => read({ "content-range": range, "content-length": "5" })).toThrow(/Content-Range/);
+});
+
 test("bytes that are coded on their way are not taken for those of the file", () => {
   expect(read({ "transfer-encoding": "Chunked" })).toEqual({});
   for (const coding of ["gzip, chunked", "gzip", "chunked, chunked"])

@@ -1,10 +1,15 @@
-import { parseContentDisposition, SluiceError } from "@sluice/core";
+import { parseContentDisposition, parseMediaType, SluiceError } from "@sluice/core";
 
 /** What the headers of a part say. */
 interface PartFacts {
   /** As the sender wrote it. */
   readonly fileName: string;
   readonly contentType: string | undefined;
+}
+
+/** The type that a parser is given: with the boundary of the fence, and nothing to read in another way. */
+export function formTypeOf(boundary: string): string {
+  return `multipart/form-data; boundary="${boundary}"`;
 }
 
 /** Watches a multipart body on its way into a parser. */
@@ -21,13 +26,13 @@ const maxHeaderBytes = 2_048;
 const maxHeaders = 5;
 const maxAroundBytes = 4_096;
 
-/** The boundary of a `multipart/form-data` type; throws `invalid_argument` unless it is one of RFC 2046 §5.1.1. */
+/**
+ * The boundary of a `multipart/form-data` type, whatever other parameters it has. Throws `invalid_argument` unless there
+ * is exactly one, in the form of RFC 2046 §5.1.1.
+ */
 export function boundaryOf(contentType: string): string {
-  const match =
-    /^multipart\/form-data[\t ]*;[\t ]*boundary=(?:"([^"\\]*)"|([^\s";,]+))[\t ]*$/i.exec(
-      contentType.trim(),
-    );
-  const boundary = match?.[1] ?? match?.[2] ?? "";
+  const { essence, boundary = "" } = parseMediaType(contentType) ?? {};
+  if (essence !== "multipart/form-data") throw malformed("a form has the type multipart/form-data");
   if (!/^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/.test(boundary))
     throw malformed("the boundary of a form has 1 to 70 characters");
   return boundary;
@@ -162,6 +167,7 @@ function readHeaders(block: string): PartFacts {
     headers.set(name.toLowerCase(), value.trim());
   }
   if (lines.length > maxHeaders) throw malformed("a part has too many headers");
+  if (headers.has("content-range")) throw malformed("a part is a whole file, not a range of one");
   const coding = headers.get("content-transfer-encoding") ?? "binary";
   if (!/^(?:7bit|8bit|binary)$/i.test(coding)) throw malformed("a part is encoded");
   const parsed = parseContentDisposition(utf8(headers.get("content-disposition") ?? ""));

@@ -3,7 +3,7 @@ import { systemClock, within } from "@sluice/storage";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "./layout.ts";
-import { boundaryOf, createMultipartFence } from "./multipart-fence.ts";
+import { boundaryOf, createMultipartFence, formTypeOf } from "./multipart-fence.ts";
 import type { CreateParser } from "./multipart-parser.ts";
 import { newId } from "./random-id.ts";
 import { ensureSize } from "./raw-upload.ts";
@@ -33,8 +33,7 @@ export async function receiveForm(
   const { slot, facts, signal } = arrival;
   const { ledger, board } = parts;
   const { terms, owner, uploadId } = slot;
-  const contentType = facts.contentType ?? "";
-  const boundary = boundaryOf(contentType);
+  const boundary = boundaryOf(facts.contentType ?? "");
   const most = terms.maxBytes * terms.maxFiles + aroundBytes;
   ensureSize(facts.contentLength, most);
   // nobody knows yet how the bytes are divided
@@ -45,7 +44,7 @@ export async function receiveForm(
   try {
     const { places } = await openState(parts, slot, signal);
     const fence = createMultipartFence(boundary, terms.maxFiles - places.length);
-    const parser = createParser(contentType, () => {
+    const parser = createParser(formTypeOf(boundary), () => {
       const part = fence.parts[coming.length];
       if (!part)
         throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");

@@ -43,6 +43,11 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
     throw malformed("no Transfer-Encoding but chunked is taken");
   if (header("trailer") !== undefined) throw malformed("trailers are not taken");
+  // a sender of ranges believes that the server puts them together (RFC 9110 §14.4)
+  if (header("content-range") !== undefined)
+    throw malformed(
+      "Content-Range is not taken; send the whole file, or steps with Upload-Offset and Upload-Complete",
+    );
   const contentLength = lengthIn(header("content-length"));
   if (contentLength !== undefined && transfer !== undefined)
     throw malformed("Content-Length and Transfer-Encoding exclude each other");

@@ -138,7 +138,7 @@ async function openInline(
 ): Promise<UploadedFile> {
   const { name, mimeType, bytes } = parseDataUri(argument, terms.maxBytes ?? defaultInputBytes);
   ensureFits(terms, { mimeType, size: bytes.length });
-  const slotTerms = { accept: [], maxBytes: Math.max(1, bytes.length), maxFiles: 1 };
+  const slotTerms = { accept: typesIn(terms), maxBytes: Math.max(1, bytes.length), maxFiles: 1 };
   return slots.keep(owner, { name, mimeType, bytes }, slotTerms, { signal });
 }
 
@@ -185,19 +185,23 @@ function agrees(
   );
 }
 
+/** Extensions are for the file picker (§5). */
+function typesIn({ accept = [] }: FileInputTerms): readonly string[] {
+  return accept.filter((entry) => !entry.startsWith("."));
+}
+
 function ensureFits(
-  { accept = [], maxBytes = defaultInputBytes }: FileInputTerms,
+  terms: FileInputTerms,
   { mimeType, size }: Pick<ClaimedFile, "mimeType" | "size">,
 ): void {
+  const { accept, maxBytes = defaultInputBytes } = terms;
   if (size > maxBytes)
     throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
       reason: "maxSizeExceeded",
       maxSize: maxBytes,
       actualSize: size,
     });
-  // extensions are for the file picker (§5)
-  const types = accept.filter((entry) => !entry.startsWith("."));
-  if (!isAccepted({ name: "", mimeType }, types))
+  if (!isAccepted({ name: "", mimeType }, typesIn(terms)))
     throw refusal(`${mimeType} is not accepted`, {
       reason: "mimeTypeNotAccepted",
       mimeType,
