@@ -84,7 +84,7 @@ async function issueAll({ sluice, tickets }: House, name: string): Promise<void>
   await pages.answer(page, { answerId: randomUUID(), action: "decline" });
   const states = createQuestionStates(sluice.host);
   const context = { principal: identity.principal, message: "Which?", fields: {}, owner } as const;
-  await states.open(states.seal({ expiresAt, uploadIds: {} }, context), context);
+  await states.open(states.seal({ expiresAt, slots: {} }, context), context);
 }
 
 async function endInvented({ handler }: House, count: number): Promise<Set<number>> {

@@ -141,7 +141,8 @@ export interface FakeSlots extends Slots {
   /** Upload id → what came. */
   readonly came: Map<string, ClaimedFile[]>;
   readonly confirmed: Map<string, UploadedFile[]>;
-  readonly discarded: string[];
+  /** Upload ids whose slots were closed. */
+  readonly revoked: string[];
   readonly removed: string[];
 }
 
@@ -150,7 +151,7 @@ export function createFakeSlots(): FakeSlots {
   const owners = new Map<string, Principal | undefined>();
   const came = new Map<string, ClaimedFile[]>();
   const confirmed = new Map<string, UploadedFile[]>();
-  const discarded: string[] = [];
+  const revoked: string[] = [];
   const removed: string[] = [];
   const own = (principal: Principal | undefined, uploadId: string) => {
     const isOwner = JSON.stringify(owners.get(uploadId)) === JSON.stringify(principal);
@@ -159,7 +160,7 @@ export function createFakeSlots(): FakeSlots {
   return {
     came,
     confirmed,
-    discarded,
+    revoked,
     removed,
     reserve(principal, terms, { ttlMs = 900_000 } = {}) {
       const uploadId = randomUUID().replaceAll("-", "");
@@ -208,7 +209,11 @@ export function createFakeSlots(): FakeSlots {
       };
     },
     async discard(uploadId) {
-      discarded.push(uploadId);
+      came.delete(uploadId);
+    },
+    async revoke(principal, { uploadId }) {
+      own(principal, uploadId);
+      revoked.push(uploadId);
       came.delete(uploadId);
     },
     progress: () => ({ received: 0 }),

@@ -10,7 +10,10 @@ const context: QuestionContext = {
   message: "A picture, please",
   fields: { picture: { type: "file" } },
 };
-const state = { expiresAt: Date.now() + 60_000, uploadIds: { picture: "a".repeat(32) } };
+const state = {
+  expiresAt: Date.now() + 60_000,
+  slots: { picture: { uploadId: "a".repeat(32), expiresAt: 9e12 } },
+};
 const refused = (code: string) => expect.objectContaining({ name: "SluiceError", code });
 
 describe("the state that a client keeps for a question", () => {

@@ -102,7 +102,7 @@ test.each(eras)("%s: whoever will not open the page has sent nothing", async (er
     const { slots, fetch, outcomes } = setUp(() => expect.unreachable("nobody is on the page"));
     const { text } = await look({ era, fetch, answer: () => ({ action }) });
     expect(JSON.parse(text)).toEqual({ action });
-    expect(slots.discarded).toHaveLength(1);
+    expect(slots.revoked).toHaveLength(1);
     expect(outcomes).toEqual(["cancelled"]);
   }
 });
@@ -139,7 +139,7 @@ test.each(eras)(
     giveUp.abort();
     await expect(call).rejects.toThrow(/abort/i);
     await expect.poll(() => outcomes).toEqual(["cancelled"]);
-    expect(slots.discarded).toHaveLength(1);
+    expect(slots.revoked).toHaveLength(1);
   },
 );
 
@@ -157,7 +157,7 @@ test("legacy: the client is told when the user is done", async () => {
   });
   await client.callTool({ name: "look", arguments: {} });
   expect(told).toEqual([{ elicitationId: [...questions.keys()][0] }]);
-  expect(slots.discarded).toHaveLength(1);
+  expect(slots.revoked).toHaveLength(1);
 });
 
 test("modern: a client that sends files itself is not sent to the page", async () => {

@@ -37,7 +37,7 @@ test("over stdio there is no upload endpoint, and the error says what to do inst
   await Promise.all([mcp.connect(ours), client.connect(theirs)]);
   try {
     expect(await look(client)).toMatch(/over stdio there is no upload endpoint; take a path/);
-    expect(slots.discarded).toEqual([]);
+    expect(slots.revoked).toEqual([]);
   } finally {
     await client.close();
   }
@@ -86,7 +86,7 @@ test("legacy: a question whose time is over leaves nothing behind", async () => 
     answer: () => new Promise((resolve) => (gone = () => resolve({ action: "cancel" }))),
   });
   expect(await look(client)).toMatch(/did not answer in time/);
-  expect(slots.discarded).toHaveLength(1);
+  expect(slots.revoked).toHaveLength(1);
   gone!();
 });
 
@@ -118,7 +118,7 @@ test("legacy: a call that is cancelled leaves nothing behind", async () => {
   await expect(call).rejects.toThrow("enough");
   await done;
   expect(fails).toEqual([true]);
-  expect(slots.discarded).toHaveLength(1);
+  expect(slots.revoked).toHaveLength(1);
 });
 
 test("a form without a file is the mistake of its author", async () => {

@@ -68,7 +68,7 @@ test.each(eras)("%s: files of an accepted answer are handed to the tool", async 
     files: { picture: { ...sunset, scan: "clean" } },
     values: { note: "At the sea" },
   });
-  expect(slots.discarded).toEqual([]);
+  expect(slots.revoked).toEqual([]);
   expect(asked).toMatchObject({
     mode: "binary",
     message: "A picture, please",
@@ -94,7 +94,7 @@ test.each(eras)("%s: a user who says no leaves nothing behind", async (era) => {
     };
     const client = await connectAnswerer({ era, fetch, answer });
     expect(await look(client)).toEqual({ text: JSON.stringify({ action }), isError: false });
-    expect(slots.discarded).toEqual([uploadId]);
+    expect(slots.revoked).toEqual([uploadId]);
   }
 });
 
@@ -142,7 +142,7 @@ test.each(eras)(
       const { text, isError } = await look(client);
       expect(text).toMatch(message);
       expect(isError).toBe(true);
-      expect(slots.discarded).toEqual([uploadId]);
+      expect(slots.revoked).toEqual([uploadId]);
       expect(slots.came.size).toBe(0);
     }
   },
@@ -187,7 +187,7 @@ test.each(eras)("%s: several files of one field come as an array", async (era) =
   ]);
   expect(files.extra).toBeUndefined();
   // the slot that was not used is closed
-  expect(slots.discarded).toHaveLength(1);
+  expect(slots.revoked).toHaveLength(1);
 });
 
 test.each(eras)("%s: the client's own limit counts where it is smaller", async (era) => {

@@ -1,4 +1,5 @@
 import { parseMediaType, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 import { recordDiscard } from "./record-step.ts";
 import { bytesKey, markerKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
 import { isId } from "./random-id.ts";
@@ -103,7 +104,7 @@ export async function discardUpload(
   isWorthless: (state: UploadState) => boolean = () => true,
 ): Promise<void> {
   if (!isId(uploadId)) return;
-  const { storage, ledger, board, host } = parts;
+  const { storage, board, host } = parts;
   const infos = await listAll(storage, uploadPrefix(uploadId), signal);
   const state = stateOf(infos);
   const { owner } = state;
@@ -111,14 +112,22 @@ export async function discardUpload(
   board.forget(uploadId);
   if (owner === undefined) return;
   await recordDiscard(host, { uploadId, owner }, async () => {
-    for (const info of infos.toSorted(
-      (a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)),
-    )) {
-      await storage.remove(info.key, { signal });
-      const object = readObject(info);
-      if (object && "fileId" in object) await ledger.drop(object.owner, object.fileId);
-    }
+    const byMarker = infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)));
+    await removeObjects(parts, byMarker, signal);
   });
+}
+
+/** Removes objects of an upload in their order, and the files among them from what their owner keeps. */
+export async function removeObjects(
+  { storage, ledger }: UploadsParts,
+  infos: readonly ObjectInfo[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const info of infos) {
+    await storage.remove(info.key, { signal });
+    const object = readObject(info);
+    if (object && "fileId" in object) await ledger.drop(object.owner, object.fileId);
+  }
 }
 
 function isMarker(key: string): boolean {

@@ -7,6 +7,7 @@ import { createUploadPages } from "./page/upload-pages.ts";
 import { createProgressBoard } from "./progress.ts";
 import { recordConfirmation } from "./record-step.ts";
 import { createRequestFiles, type RequestFiles } from "./request-files.ts";
+import { revokeSlot } from "./revoke.ts";
 import { createSlotSealer, ownerOf, tagOfOwner } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
 import { startSweeper } from "./sweeper.ts";
@@ -114,6 +115,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       reopenUpload(parts, principal, uploadId, either(signal)),
     keep: (principal, file, terms, { signal } = {}) =>
       keepBytes(parts, principal, file, terms, either(signal)),
+    revoke: (principal, { uploadId, expiresAt }) =>
+      revokeSlot(parts, { uploadId, expiresAt, owner: ownerOf(principal) }, either()),
     discard: (uploadId) => discardUpload(parts, uploadId, either()),
     progress: (uploadId) => parts.board.of(uploadId),
   };

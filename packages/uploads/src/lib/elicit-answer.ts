@@ -18,6 +18,8 @@ export type Answer =
 /** What an answer may name for a file field. */
 export interface ExpectedSlot {
   readonly uploadId: string;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
   readonly terms: SlotTerms;
 }
 

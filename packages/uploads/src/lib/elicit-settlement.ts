@@ -8,7 +8,7 @@ import {
   type AnsweredValues,
   type Fields,
 } from "./elicit-fields.ts";
-import type { Slots, UploadedFile } from "./slots.ts";
+import type { Slot, Slots, UploadedFile } from "./slots.ts";
 
 /** How it went. */
 export type FilesOutcome<F extends Fields = Fields> =
@@ -46,20 +46,23 @@ export interface GivenSettlement {
 export interface Settlement {
   /** Believes an answer or keeps nothing: files become readable when all of them agree. */
   settle<F extends Fields>(settling: Settling<F>, given: GivenSettlement): Promise<FilesOutcome<F>>;
-  /** Keeps nothing of what came. Never rejects. */
-  discard(slots: Iterable<readonly [string, { readonly uploadId: string }]>): Promise<void>;
+  /** Keeps nothing of what came, and closes the slots. Never rejects. */
+  revoke(
+    principal: Principal | undefined,
+    slots: Iterable<readonly [string, Pick<Slot, "uploadId" | "expiresAt">]>,
+  ): Promise<void>;
 }
 
-/** Makes it for slots; what cannot be removed goes to `onError`, and is swept later. */
+/** Makes it for slots; what cannot be closed or removed goes to `onError`, and is swept later. */
 export function createSettlement(slots: Slots, onError: (error: unknown) => void): Settlement {
-  const discard: Settlement["discard"] = async (unwanted) => {
-    const removals = [...unwanted].map(([, { uploadId }]) => slots.discard(uploadId));
+  const revoke: Settlement["revoke"] = async (principal, unwanted) => {
+    const removals = [...unwanted].map(([, slot]) => slots.revoke(principal, slot));
     for (const removal of await Promise.allSettled(removals))
       if (removal.status === "rejected") onError(removal.reason);
   };
 
   return {
-    discard,
+    revoke,
     async settle<F extends Fields>(
       { principal, ctx, fields }: Settling<F>,
       { expected, raw, isFromPage }: GivenSettlement,
@@ -79,10 +82,11 @@ export function createSettlement(slots: Slots, onError: (error: unknown) => void
       } catch (error) {
         const kept = [...confirmed.values()].flat();
         await Promise.allSettled(kept.map((file) => file.remove()));
-        await discard(expected);
+        await revoke(principal, expected);
         throw error;
       }
-      await discard([...expected].filter(([name]) => !confirmed.has(name)));
+      const unused = [...expected].filter(([name]) => !confirmed.has(name));
+      await revoke(principal, unused);
       if (answer.action !== "accept") return answer;
       const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
         const named = confirmed.get(name) ?? [];

@@ -8,13 +8,14 @@ import {
 import type { Host } from "@sluice/server";
 import { z } from "zod";
 import type { Fields } from "./elicit-fields.ts";
+import type { Slot } from "./slots.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
 export interface QuestionState {
   /** Unix milliseconds. */
   readonly expiresAt: number;
-  /** Field → upload id. */
-  readonly uploadIds: Readonly<Record<string, string>>;
+  /** Field → its slot. */
+  readonly slots: Readonly<Record<string, Pick<Slot, "uploadId" | "expiresAt">>>;
   /** The upload page on which the user answers, where the client has no files of its own to send. */
   readonly pageId?: string;
 }
@@ -80,7 +81,7 @@ export function createQuestionStates(host: Host): QuestionStates {
 const stateSchema = z.object({
   id: z.string(),
   expiresAt: z.number(),
-  uploadIds: z.record(z.string(), z.string()),
+  slots: z.record(z.string(), z.object({ uploadId: z.string(), expiresAt: z.number() })),
   pageId: z.string().optional(),
 });
 

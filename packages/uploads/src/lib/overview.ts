@@ -54,7 +54,8 @@ async function lookAt(
   const { uploadId } = slot;
   const isOfPage = slot.auth === "self";
   const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
-  const places = state.phase === "confirmed" ? [] : state.places;
+  const isOver = state.phase === "confirmed";
+  const places = isOver ? [] : state.places;
   const records = await recordsOf(parts, { ...state, folder: folderOf(slot), places }, signal);
   const files = records.map(({ fileId, name, size, mimeType, sha256 }) => ({
     ...(isOfPage && { fileId }),
@@ -64,13 +65,12 @@ async function lookAt(
     sha256,
   }));
   const whole = new Set(records.map(({ fileId }) => fileId));
-  const unfinished =
-    isOfPage && state.phase !== "confirmed" ? await unfinishedOf(parts, slot, state, signal) : [];
+  const unfinished = isOfPage && !isOver ? await unfinishedOf(parts, slot, state, signal) : [];
   return jsonReply(
     200,
     {
       uploadId,
-      status: state.phase,
+      status: isOver && state.places.length === 0 ? "closed" : state.phase,
       ...board.of(uploadId),
       files,
       ...(isOfPage && { unfinished: unfinished.filter(({ fileId }) => !whole.has(fileId)) }),

@@ -138,7 +138,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
             }
           : await askOnPage(settling, pageId, { question, expiresAt });
     } catch (error) {
-      await settlement.discard(expected);
+      await settlement.revoke(principal, expected);
       await conclude(pageId, "cancelled");
       ctx.mcpReq.signal.throwIfAborted();
       throw error;
@@ -172,18 +172,21 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     request: FileRequest,
   ): Promise<{ action: "ask"; result: InputRequiredResult }> {
     const { question, slots: reserved, expiresAt } = reserveAll(principal, way, request);
-    const uploadIds = Object.fromEntries(
-      [...reserved].map(([name, slot]) => [name, slot.uploadId]),
+    const kept = Object.fromEntries(
+      [...reserved].map(([name, { uploadId, expiresAt: endsAt }]) => [
+        name,
+        { uploadId, expiresAt: endsAt },
+      ]),
     );
     const context = { principal, message, fields };
     if (way.kind === "binary") {
       letBinaryPass(ctx);
-      const state = states.seal({ expiresAt, uploadIds }, context);
+      const state = states.seal({ expiresAt, slots: kept }, context);
       return ask({ method: ELICIT_METHOD, params: question }, state);
     }
     const pageId = newId();
     const url = await pages!.pageUrl({ pageId, question, expiresAt, owner });
-    const state = states.seal({ expiresAt, uploadIds, pageId }, context);
+    const state = states.seal({ expiresAt, slots: kept, pageId }, context);
     return ask(inputRequired.elicitUrl({ message, url }), state);
   }
 
@@ -194,12 +197,12 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     way: Way,
   ): Promise<FilesOutcome<F>> {
     const { ctx, fields, principal, message } = settling;
-    const { pageId, uploadIds, expiresAt } = state;
+    const { pageId, expiresAt } = state;
     const limits = way.kind === "binary" ? way.limits : {};
     const expected = new Map(
       fileFieldsOf(fields).map(([name, field]) => [
         name,
-        { uploadId: uploadIds[name]!, terms: termsOf(field, limits) },
+        { ...state.slots[name]!, terms: termsOf(field, limits) },
       ]),
     );
     let raw = ctx.mcpReq.inputResponses?.[inputKey];
@@ -210,7 +213,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
         raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
       } catch (error) {
         // its state was used: no other call can take the answer
-        await settlement.discard(expected);
+        await settlement.revoke(principal, expected);
         await conclude(pageId, "cancelled");
         throw error;
       }

@@ -129,8 +129,16 @@ export interface Slots {
     terms: SlotTerms,
     options?: { readonly signal?: AbortSignal },
   ): Promise<UploadedFile>;
-  /** Removes what came for a slot. Idempotent. */
+  /** Removes what came for a slot, which takes more until its time is over. Idempotent. */
   discard(uploadId: string): Promise<void>;
+  /**
+   * Ends a slot of this principal before its time: removes what came, and refuses what is sent from then on, in every
+   * process. Leaves files that were confirmed. Idempotent. Rejects with what storage throws.
+   */
+  revoke(
+    principal: Principal | undefined,
+    slot: Pick<Slot, "uploadId" | "expiresAt">,
+  ): Promise<void>;
   /** What this process has received for a slot. */
   progress(uploadId: string): UploadProgress;
 }

@@ -19,7 +19,12 @@ export async function openState(
   signal: AbortSignal,
 ): Promise<UploadState> {
   const state = stateOf(await listAll(storage, uploadPrefix(slot.uploadId), signal));
-  if (state.phase === "confirmed") throw taken("this upload is confirmed already");
+  if (state.phase === "confirmed")
+    throw taken(
+      state.places.length > 0
+        ? "this upload is confirmed already"
+        : "this upload is over, and takes no more files",
+    );
   if (state.places.length >= slot.terms.maxFiles)
     throw taken(`there are ${state.places.length} files already, which is the most`);
   return state;

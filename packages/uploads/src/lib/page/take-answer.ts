@@ -4,6 +4,7 @@ import { recordsOf, matchClaims } from "../confirm.ts";
 import { readAnswer, type ExpectedSlot } from "../elicit-answer.ts";
 import type { BinaryQuestion, Fields } from "../elicit-fields.ts";
 import { folderOf, uploadPrefix } from "../layout.ts";
+import { revokeSlot } from "../revoke.ts";
 import type { PresentedSlot } from "../slot-token.ts";
 import type { ClaimedFile } from "../slots.ts";
 import type { Turn } from "../turns.ts";
@@ -27,7 +28,14 @@ export async function takeAnswer(
   const slots = slotsOf(parts, question);
   const answer = await readAnswer(fieldsOf(question), slots, given);
   const { answerId, action } = given;
-  if (answer.action !== "accept") return parts.pages.answer(page, { answerId, action });
+  if (answer.action !== "accept") {
+    await parts.pages.answer(page, { answerId, action });
+    // the client may never repeat the call that would end them
+    const refused = [...slots.values()].map((slot) => revokeSlot(parts, slot, signal));
+    for (const revoked of await Promise.allSettled(refused))
+      if (revoked.status === "rejected") parts.host.onError(revoked.reason);
+    return;
+  }
   const named = await compareAll(parts, slots, answer.files, signal);
   const turns: Turn[] = [];
   try {
