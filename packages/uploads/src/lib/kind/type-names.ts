@@ -1,3 +1,5 @@
+import { extensionOf, isTextName } from "./text-names.ts";
+
 /** Type of a file of which nothing is known. */
 export const unknownType = "application/octet-stream";
 
@@ -114,11 +116,6 @@ const furtherMeanings: Readonly<Record<string, readonly string[]>> = {
   svgz: ["application/gzip"],
 };
 
-/** Extensions that texts have, too: source code, notes, keys, catalogues. */
-const textExtensions: ReadonlySet<string> = new Set(
-  "ac cat cu dart dir dot key mpp msg mts nb org pot prc prf pub rs sc st stp ts vhd".split(" "),
-);
-
 const typesByRunExtension: ReadonlyMap<string, string> = new Map(
   Object.entries(runExtensions).flatMap(([type, extensions]) =>
     extensions.split(" ").map((extension): [string, string] => [extension, type]),
@@ -141,13 +138,7 @@ export function typesOfName(
     typesByRunExtension.get(extension) ?? unknownType,
     ...(furtherMeanings[extension] ?? []),
   ];
-  const asText = textExtensions.has(extension) ? ["text/plain"] : [];
+  const asText = isTextName(name) ? ["text/plain"] : [];
   const types = isInText ? [...asText, ...known] : [...known, ...asText];
   return [...new Set(types)].filter((type) => type !== unknownType);
-}
-
-/** Lower case, without the dot; empty where there is none. */
-function extensionOf(name: string): string {
-  const at = name.lastIndexOf(".");
-  return at <= 0 ? "" : name.slice(at + 1).toLowerCase();
 }
