@@ -140,6 +140,8 @@ export async function connectAnswerer(options: AnswererOptions): Promise<Client>
 export interface FakeSlots extends Slots {
   /** Upload id → what came. */
   readonly came: Map<string, ClaimedFile[]>;
+  /** Upload id → bytes of its files, where they matter. */
+  readonly bytes: Map<string, Uint8Array>;
   readonly confirmed: Map<string, UploadedFile[]>;
   /** Upload ids whose slots were closed. */
   readonly revoked: string[];
@@ -150,6 +152,7 @@ export interface FakeSlots extends Slots {
 export function createFakeSlots(): FakeSlots {
   const owners = new Map<string, Principal | undefined>();
   const came = new Map<string, ClaimedFile[]>();
+  const bytesOf = new Map<string, Uint8Array>();
   const confirmed = new Map<string, UploadedFile[]>();
   const revoked: string[] = [];
   const removed: string[] = [];
@@ -159,6 +162,7 @@ export function createFakeSlots(): FakeSlots {
   };
   return {
     came,
+    bytes: bytesOf,
     confirmed,
     revoked,
     removed,
@@ -190,7 +194,11 @@ export function createFakeSlots(): FakeSlots {
         sha256: "0".repeat(64),
         ...file,
         scan: "clean" as const,
-        open: () => Promise.reject(new SluiceError("not_found", "fake: no bytes")),
+        open: async () => {
+          const bytes = bytesOf.get(uploadId);
+          if (!bytes) throw new SluiceError("not_found", "fake: no bytes");
+          return createMemoryBackend({ file: bytes }).open("file");
+        },
         remove: async () => void removed.push(uploadId),
       }));
       confirmed.set(uploadId, handles);

@@ -14,6 +14,7 @@ import {
   createToolServer,
   eras,
 } from "./asking.ts";
+import { startUploadServer } from "./upload-server.ts";
 
 const report = "a report ".repeat(100);
 const reportDigest = createHash("sha256").update(report).digest("base64url");
@@ -81,6 +82,7 @@ test.each(eras)("%s: a file that was authorized and uploaded opens in a tool", a
   await expect(call(client)).rejects.toThrow(/bytes have not come/);
   const [uploadId] = upload.url.split("/").slice(-1);
   slots.came.set(uploadId, [{ ...came, sha256 }]);
+  slots.bytes.set(uploadId, Buffer.from("%PDF-1.7\n"));
   expect(await call(client)).toEqual(came);
   // the same URI names the same bytes as long as it lives
   expect(await call(client)).toEqual(came);
@@ -131,6 +133,51 @@ test.each(eras)("%s: a file belongs to whom it was authorized for", async (era) 
   argument = "mcp-file://elsewhere/file_01HXYZ";
   await expect(call(ada)).rejects.toThrow(/names no file of this server/);
   expect(slots.confirmed.size).toBe(0);
+});
+
+test.each(eras)(
+  "%s: an uploaded file that runs is no picture for an argument that asks for one",
+  async (era) => {
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>';
+    const still = '<svg xmlns="http://www.w3.org/2000/svg"><g/></svg>';
+    let argument = "";
+    const { slots, fetch } = setUp(async (files, toolCall) => {
+      const { mimeType } = await files.open(argument, { accept: ["image/*"] }, toolCall);
+      return mimeType;
+    });
+    const client = await connectAnswerer({ era, fetch, token: "ada" });
+    for (const [text, outcome] of [
+      [svg, /not accepted/],
+      ["hello", /not accepted/],
+      [still, "image/svg+xml"],
+    ] as const) {
+      const { file, upload } = await ask(client, "files/authorizeUpload", { name: "a.svg" });
+      const uploadId = upload.url.split("/").at(-1);
+      const mimeType = "image/svg+xml";
+      slots.came.set(uploadId, [{ name: "a.svg", mimeType, size: text.length }]);
+      slots.bytes.set(uploadId, Buffer.from(text));
+      argument = file.uri;
+      if (typeof outcome === "string") expect(await call(client)).toBe(outcome);
+      else await expect(call(client)).rejects.toThrow(outcome);
+    }
+  },
+);
+
+test.each(eras)("%s: a data: URI that runs is no picture either", async (era) => {
+  const { sluice, uploads } = await startUploadServer();
+  const files = createFileTransfer(sluice, uploads);
+  let argument = "";
+  const fetch = createToolServer(sluice, async (mcp, ctx) => {
+    const { mimeType } = await files.open(argument, { accept: ["image/*"] }, { mcp, ctx });
+    return { content: [], structuredContent: { value: mimeType } };
+  });
+  const client = await connectAnswerer({ era, fetch, token: "alice" });
+  argument = 'data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg"/>';
+  expect(await call(client)).toBe("image/svg+xml");
+  for (const data of ["image/svg+xml,<svg><script/></svg>", "image/png,hello"]) {
+    argument = `data:${data}`;
+    await expect(call(client)).rejects.toThrow(/not accepted/);
+  }
 });
 
 test.each(eras)("%s: what a field does not accept is refused with the reason", async (era) => {

@@ -190,7 +190,9 @@ describe("refused", () => {
     });
     expect((await append(location, 0, noise(9_000))).status).toBe(415);
     await expect.poll(() => server.files()).toEqual([]);
-    const small = await begin(server.slot().url, { "content-type": "image/gif" });
+    const small = await begin(server.slot({ accept: ["image/*"] }).url, {
+      "content-type": "image/gif",
+    });
     expect((await append(small, 0, png(100), true)).status).toBe(415);
     const digest = `sha-256=:${Buffer.alloc(32).toString("base64")}:`;
     const wrong = await begin(server.slot().url, { "repr-digest": digest });

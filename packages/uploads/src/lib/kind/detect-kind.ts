@@ -10,6 +10,8 @@ const headBytes = 4_100;
 export interface KindDetector {
   /** Settles when the beginning is there and may be of such a file; nothing to wait for before and after. */
   add(chunk: Uint8Array): Promise<unknown> | undefined;
+  /** Whether what comes next may change the answer. */
+  needsMore(): boolean;
   /** Media type of the file, by what has come. Rejects with `unsupported` as {@link kindOf} throws it. */
   kind(): Promise<string>;
 }
@@ -46,6 +48,7 @@ export function createKindDetector(told: ToldKind, accept: readonly string[]): K
       if (filled < headBytes) return undefined;
       return detect().then(() => finder?.add(chunk.subarray(piece.length)));
     },
+    needsMore: () => filled < headBytes || finder !== undefined,
     async kind() {
       const { type } = await detect();
       if (finder?.isActive() === true)
@@ -53,6 +56,29 @@ export function createKindDetector(told: ToldKind, accept: readonly string[]): K
       return type;
     },
   };
+}
+
+/**
+ * Rejects with `unsupported` unless the bytes of a file that is here are of a type that is accepted, as they would be
+ * for a slot that asks for these. Reads no more than that takes.
+ */
+export async function ensureAccepted(
+  body: ReadableStream<Uint8Array>,
+  told: ToldKind,
+  accept: readonly string[],
+): Promise<void> {
+  const detector = createKindDetector(told, accept);
+  const reader = body.getReader();
+  try {
+    while (detector.needsMore()) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      await detector.add(value);
+    }
+    await detector.kind();
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
 }
 
 async function detectKind(

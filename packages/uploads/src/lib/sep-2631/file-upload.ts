@@ -7,6 +7,7 @@ import {
 import { z } from "zod";
 import { isAccepted } from "../client/accept-list.ts";
 import { typeOfName } from "../client/file-type.ts";
+import { ensureAccepted } from "../kind/detect-kind.ts";
 import type { ClaimedFile, UploadedFile } from "../slots.ts";
 import { graceMs } from "../uploads-parts.ts";
 import { parseDataUri } from "./data-uri.ts";
@@ -162,6 +163,7 @@ async function openUpload(
   }
   ensureFits(terms, known);
   const [file] = confirmed ?? (await slots.confirm(owner, uploadId, [known], { signal }));
+  await ensureTypeOf(file!, terms, signal);
   return { ...file!, name: nameOf(handle, known) };
 }
 
@@ -183,6 +185,23 @@ function agrees(
   return (
     (size === undefined || size === file.size) && (sha256 === undefined || sha256 === file.sha256)
   );
+}
+
+/** Its slot took any type, or the one that was declared: neither asked what this argument asks. */
+async function ensureTypeOf(
+  file: UploadedFile,
+  terms: FileInputTerms,
+  signal: AbortSignal,
+): Promise<void> {
+  const types = typesIn(terms);
+  if (types.length === 0 || types.includes("*/*")) return;
+  const { name, mimeType } = file;
+  const opened = await file.open({ signal });
+  try {
+    await ensureAccepted(opened.body, { name, declaredType: mimeType }, types);
+  } finally {
+    await opened.file?.close();
+  }
 }
 
 /** Extensions are for the file picker (§5). */
