@@ -146,20 +146,18 @@ test.each(eras)(
       return mimeType;
     });
     const client = await connectAnswerer({ era, fetch, token: "ada" });
-    for (const [text, outcome] of [
-      [svg, /not accepted/],
-      ["hello", /not accepted/],
-      [still, "image/svg+xml"],
-    ] as const) {
+    const outcomes: string[] = [];
+    for (const text of [svg, "hello", still]) {
       const { file, upload } = await ask(client, "files/authorizeUpload", { name: "a.svg" });
       const uploadId = upload.url.split("/").at(-1);
       const mimeType = "image/svg+xml";
       slots.came.set(uploadId, [{ name: "a.svg", mimeType, size: text.length }]);
       slots.bytes.set(uploadId, Buffer.from(text));
       argument = file.uri;
-      if (typeof outcome === "string") expect(await call(client)).toBe(outcome);
-      else await expect(call(client)).rejects.toThrow(outcome);
+      outcomes.push(await call(client).catch(({ message }: Error) => message));
     }
+    const refused = expect.stringContaining("not accepted") as string;
+    expect(outcomes).toEqual([refused, refused, "image/svg+xml"]);
   },
 );
 
