@@ -26,7 +26,7 @@ export interface ArrivalOptions {
  */
 export class Arrival {
   readonly ref: BinaryRef;
-  readonly #options: ArrivalOptions;
+  #options: ArrivalOptions;
   readonly #queue = new ByteQueue();
   readonly #hash;
   #received = 0;
@@ -54,6 +54,11 @@ export class Arrival {
   /** True when no more bytes are wanted. */
   get isOver(): boolean {
     return this.#outcome !== undefined;
+  }
+
+  /** True when the sender is through and every byte is here, read or not. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Bytes that wait for the reader. */
@@ -127,6 +132,19 @@ export class Arrival {
     if (!this.#isComplete) this.fail(reason);
   }
 
+  /** Ends a complete one before it was read, and gives its bytes. */
+  settle(): Uint8Array {
+    const bytes = this.#queue.join();
+    this.#finish({});
+    return bytes;
+  }
+
+  /** Tells nothing to its connection any more: its reader may hold it for longer than that lasts. */
+  detach(): void {
+    const { windowBytes, idleMs } = this.#options;
+    this.#options = { windowBytes, idleMs, onEnd() {} };
+  }
+
   /**
    * The bytes for the application, once. A clean end means that size and checksum were right. Errors
    * with `interrupted` (too short, or the sender gave up), `protocol` (too long), `corrupt`
@@ -169,7 +187,9 @@ export class Arrival {
     clearTimeout(this.#timer);
     this.#wake("reader");
     this.#wake("writer");
-    this.#options.onEnd(outcome.error);
+    const { onEnd } = this.#options;
+    this.detach();
+    onEnd(outcome.error);
   }
 
   #wake(who: "reader" | "writer"): void {

@@ -54,10 +54,17 @@ function ensureRef({ streamId, size, checksum, interleave }: Record<string, unkn
   return {
     streamId: streamId.toLowerCase(),
     size: size as number,
-    ...(typeof checksum === "string" && { checksum: checksum.toLowerCase() }),
+    ...(typeof checksum === "string" && { checksum: checksumIn(checksum) }),
     ...(interleave === true && { interleave }),
   };
 }
+
+/** Keeps no more of a text than a checksum has: a longer one matches no bytes either way. */
+function checksumIn(text: string): string {
+  return text.length === sha256Length ? text.toLowerCase() : "not a SHA-256";
+}
+
+const sha256Length = 64;
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 

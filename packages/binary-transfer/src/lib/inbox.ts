@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { Arrival } from "./arrival.ts";
+import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 
 /** What one connection may bring. */
 export interface InboxOptions {
@@ -24,7 +25,7 @@ export interface Inbox {
   readonly size: number;
   /**
    * Notes what a message announces and gives the handle under which the application finds it
-   * ({@link takeArrival}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
+   * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
    * and `interrupted` (the connection is gone): what comes under the id is then to be dropped.
    */
   expect(ref: BinaryRef): string;
@@ -45,21 +46,12 @@ export interface Inbox {
   close(reason: unknown): void;
 }
 
-/** By handle, until somebody takes them: applications have a message, not a connection. */
-const untaken = new Map<string, Arrival>();
-
-/** The arrival of a handle, once; `undefined` when it was taken, or was not read in time. */
-export function takeArrival(handle: string): Arrival | undefined {
-  const arrival = untaken.get(handle);
-  untaken.delete(handle);
-  return arrival;
-}
-
 /** Ids that are over and still known as used. */
 const rememberedIds = 1_024;
 
 interface Expected {
   readonly arrival: Arrival;
+  readonly handle: string;
   hasBegun: boolean;
 }
 
@@ -70,19 +62,17 @@ export function createInbox(options: InboxOptions): Inbox {
   const used = new Set<string>();
   let closedBy: { readonly reason: unknown } | undefined;
 
-  /** Handles of what ended before anybody took it. Who comes for one of them in time learns why. */
-  const missed: { readonly handle: string; readonly timer: ReturnType<typeof setTimeout> }[] = [];
+  /** Handles of what ended before the application opened it: a late reader learns why. */
+  const missed: string[] = [];
 
-  function forget(streamId: string, handle: string): void {
-    expected.delete(streamId);
-    if (!untaken.has(handle)) return;
-    const timer = setTimeout(() => untaken.delete(handle), idleMs);
-    (timer as { unref?: () => void }).unref?.();
-    missed.push({ handle, timer });
-    if (missed.length <= maxStreams) return;
-    const oldest = missed.shift()!;
-    clearTimeout(oldest.timer);
-    untaken.delete(oldest.handle);
+  function remember(
+    { arrival: { ref }, handle }: Expected,
+    end: { readonly bytes: Uint8Array } | { readonly error: unknown },
+  ): void {
+    rememberEnding(handle, ref, end, idleMs);
+    missed.push(handle);
+    // one connection must not push out what others left
+    if (missed.length > maxStreams) forgetEnded(missed.shift()!);
   }
 
   return {
@@ -116,12 +106,15 @@ export function createInbox(options: InboxOptions): Inbox {
         },
         onRead: (bytes) => options.onRead?.(streamId, bytes),
         onEnd(error) {
-          forget(streamId, handle);
+          expected.delete(streamId);
+          if (isUntaken(handle))
+            remember(entry, error === undefined ? { bytes: new Uint8Array() } : { error });
           options.onEnd?.(streamId, error);
         },
       });
-      expected.set(streamId, { arrival, hasBegun: false });
-      untaken.set(handle, arrival);
+      const entry = { arrival, handle, hasBegun: false };
+      expected.set(streamId, entry);
+      offerTransfer(handle, arrival);
       return handle;
     },
     begin(streamId, size) {
@@ -155,7 +148,12 @@ export function createInbox(options: InboxOptions): Inbox {
     },
     close(reason) {
       closedBy ??= { reason };
-      for (const { arrival } of expected.values()) arrival.close(reason);
+      for (const entry of expected.values()) {
+        const { arrival, handle } = entry;
+        if (!arrival.isComplete) arrival.fail(reason);
+        else if (takeTransfer(handle)) remember(entry, { bytes: arrival.settle() });
+        else arrival.detach();
+      }
     },
   };
 }

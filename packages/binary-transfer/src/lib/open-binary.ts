@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
-import { takeArrival } from "./inbox.ts";
 import { isObject } from "./negotiation.ts";
+import { takeTransfer } from "./untaken.ts";
 
 /** Bytes that a message brought, inside or beside it. */
 export interface OpenedBinary {
@@ -27,7 +27,8 @@ export interface OpenedBinary {
  * care how bytes travelled. `undefined` for content without bytes, such as text.
  *
  * Throws `too_large`, `throttled` or `protocol` for bytes that were refused when their message came,
- * and `expired` for ones that were opened before or not read in time.
+ * and `expired` for ones that were opened before or not read in time. Of transfers that ended before they were opened a
+ * process remembers 1,024 with 32 MiB of bytes, for 30 seconds.
  */
 export function openBinary(
   content: object,
@@ -53,15 +54,15 @@ function arrived(
       fault === "too_large" || fault === "throttled" ? fault : "protocol",
       `binary: open: refused when its message came`,
     );
-  const arrival = typeof handle === "string" ? takeArrival(handle) : undefined;
-  if (!arrival)
+  const transfer = typeof handle === "string" ? takeTransfer(handle) : undefined;
+  if (!transfer)
     throw new SluiceError("expired", "binary: open: opened before, or not read in time; ask again");
-  const { size, checksum } = arrival.ref;
+  const { size, checksum } = transfer.ref;
   return {
     size,
     ...(checksum !== undefined && { checksum }),
     transferMode: "binary",
-    body: arrival.read(signal),
+    body: transfer.read(signal),
   };
 }
 

@@ -1,0 +1,106 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import { createBody } from "@sluice/storage";
+
+/** A transfer as the application takes it. */
+export interface TakenTransfer {
+  readonly ref: BinaryRef;
+  /** The bytes, once; errors as the transfer ended. */
+  read(signal?: AbortSignal): ReadableStream<Uint8Array>;
+}
+
+/** How a transfer ended that the application has not opened: with all of its bytes, or with an error. */
+type Ending =
+  | { readonly ref: BinaryRef; readonly bytes: Uint8Array }
+  | { readonly ref: BinaryRef; readonly code: SluiceErrorCode; readonly message: string };
+
+interface Remembered {
+  readonly ending: Ending;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** Ended transfers that one process remembers: a kilobyte each, and their bytes. */
+const mostEnded = 1_024;
+const mostEndedBytes = 2 ** 25;
+
+/** By handle, until the application takes them: it has a message, not a connection. */
+const underWay = new Map<string, TakenTransfer>();
+const ended = new Map<string, Remembered>();
+let endedBytes = 0;
+
+/** Offers a transfer under way to the application. */
+export function offerTransfer(handle: string, transfer: TakenTransfer): void {
+  underWay.set(handle, transfer);
+}
+
+/** True when a transfer was offered, is under way, and was not taken. */
+export function isUntaken(handle: string): boolean {
+  return underWay.has(handle);
+}
+
+/** The transfer of a handle, once; `undefined` when it was taken before, or forgotten. */
+export function takeTransfer(handle: string): TakenTransfer | undefined {
+  const transfer = underWay.get(handle);
+  underWay.delete(handle);
+  if (transfer) return transfer;
+  const ending = ended.get(handle)?.ending;
+  forgetEnded(handle);
+  return ending && { ref: ending.ref, read: (signal) => bodyOf(ending, signal) };
+}
+
+/**
+ * Puts the ending of an untaken transfer in the place of the transfer itself, which would keep its connection in memory.
+ * A process remembers 1,024 endings for `rememberMs` each, with 32 MiB of bytes; the oldest are forgotten
+ * first. The newest stays, however large its window is.
+ */
+export function rememberEnding(
+  handle: string,
+  ref: BinaryRef,
+  end: { readonly bytes: Uint8Array } | { readonly error: unknown },
+  rememberMs: number,
+): void {
+  underWay.delete(handle);
+  const timer = setTimeout(() => forgetEnded(handle), rememberMs);
+  (timer as { unref?: () => void }).unref?.();
+  const ending = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
+  ended.set(handle, { ending, timer });
+  endedBytes += bytesOf(ending);
+  for (const oldest of ended.keys()) {
+    if (ended.size <= mostEnded && (endedBytes <= mostEndedBytes || ended.size === 1)) break;
+    forgetEnded(oldest);
+  }
+}
+
+/** Forgets an ended transfer. */
+export function forgetEnded(handle: string): void {
+  const found = ended.get(handle);
+  if (!found) return;
+  clearTimeout(found.timer);
+  ended.delete(handle);
+  endedBytes -= bytesOf(found.ending);
+}
+
+function bytesOf(ending: Ending): number {
+  return "bytes" in ending ? ending.bytes.length : 0;
+}
+
+/** An error keeps its stack and its causes in memory, and through them a connection. */
+function faultOf(
+  { streamId }: BinaryRef,
+  error: unknown,
+): { readonly code: SluiceErrorCode; readonly message: string } {
+  if (SluiceError.is(error)) return { code: error.code, message: error.message };
+  return { code: "interrupted", message: `binary: stream ${streamId}: the connection is gone` };
+}
+
+function bodyOf(ending: Ending, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  let left = "bytes" in ending ? [ending.bytes] : [];
+  return createBody({
+    async next() {
+      if ("code" in ending) throw new SluiceError(ending.code, ending.message);
+      return left.shift();
+    },
+    release: () => void (left = []),
+    ...(signal && { signal }),
+  });
+}
