@@ -136,10 +136,8 @@ describe("aborts", () => {
         write: () => backend.write!("x", { ifAbsent: true, signal }),
       }[operation]();
       await expect.poll(() => service.countOpen()).toBe(1);
-      const abortedAt = performance.now();
       caller.abort(reason);
       await expect(call).rejects.toBe(reason);
-      expect(performance.now() - abortedAt).toBeLessThan(5000);
       await expect.poll(() => service.countOpen()).toBe(0);
     },
   );

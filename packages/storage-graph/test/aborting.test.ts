@@ -11,10 +11,8 @@ const expectAbort = async (
   const caller = new AbortController();
   const working = work(caller.signal);
   await expect.poll(isUnderWay).toBe(true);
-  const before = performance.now();
   caller.abort(reason);
   await expect(working).rejects.toBe(reason);
-  expect(performance.now() - before).toBeLessThan(5000);
 };
 
 test.each([
@@ -24,7 +22,7 @@ test.each([
 ])("an abort while waiting for %s is told at once, with its own reason", async (_, on) => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
-  graph.emulator.fault({ on, delayMs: 600_000 });
+  graph.emulator.fault({ on, delayMs: 86_400_000 });
   const lines = (): string[] =>
     graph.emulator.requests.map(({ method, origin, url }) => `${method} ${origin} ${url}`);
   await expectAbort(
@@ -52,7 +50,7 @@ test("… while the credential thinks", async () => {
 test("… and while the last look is taken", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
-  graph.emulator.fault({ on: /^GET graph .*items\/[^/]*\?/, delayMs: 600_000 });
+  graph.emulator.fault({ on: /^GET graph .*items\/[^/]*\?/, delayMs: 86_400_000 });
   await expectAbort(
     (signal) => readKey(graph.backend, "a.bin", { signal }),
     () => graph.sent("graph").length === 3,

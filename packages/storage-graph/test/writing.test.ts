@@ -198,14 +198,12 @@ test("an abort in the middle of a fragment rejects at once with its reason and c
   const caller = new AbortController();
   const { signal } = caller;
   const writer = await graph.backend.write?.("a.bin", { size: large.byteLength, signal });
-  graph.emulator.fault({ on: /^PUT upload/, delayMs: 600_000 });
+  graph.emulator.fault({ on: /^PUT upload/, delayMs: 86_400_000 });
   const writing = writer?.write(large.slice());
   await expect.poll(() => fragments(graph).length).toBe(1);
   const reason = new Error("the caller's reason");
-  const before = performance.now();
   caller.abort(reason);
   await expect(writing).rejects.toBe(reason);
-  expect(performance.now() - before).toBeLessThan(5000);
   await writer?.abort();
   expect(graph.emulator.openSessions()).toBe(0);
   expect(graph.sent("upload").at(-1)).toMatch(/^DELETE/);

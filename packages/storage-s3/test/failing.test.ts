@@ -10,7 +10,6 @@ import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
 
 const content = Buffer.from("0123456789");
 /** What an abort may take on a busy machine. */
-const abortMs = 5000;
 
 describe("what S3 answers", () => {
   test.each<[number, string, SluiceErrorCode]>([
@@ -225,14 +224,12 @@ describe("an abort", () => {
   async function abortDuring(
     work: (signal: AbortSignal) => Promise<unknown>,
     isUnderWay: () => boolean,
-  ): Promise<{ error: unknown; ms: number }> {
+  ): Promise<unknown> {
     const caller = new AbortController();
     const failing = failureOf(work(caller.signal));
     await expect.poll(isUnderWay, { interval: 1 }).toBe(true);
-    const start = performance.now();
     caller.abort(reason);
-    const error: unknown = await failing;
-    return { error, ms: performance.now() - start };
+    return failing;
   }
 
   test.each(["describe", "open", "list"] as const)(
@@ -241,13 +238,12 @@ describe("an abort", () => {
       await using bucket = await createBucket();
       const { standIn, backend } = bucket;
       standIn.faults.push({ silent: true });
-      const { error, ms } = await abortDuring(
+      const error = await abortDuring(
         (signal) =>
           operation === "list" ? backend.list({ signal }) : backend[operation]("a", { signal }),
         () => standIn.requests.length === 1,
       );
       expect(error).toBe(reason);
-      expect(ms).toBeLessThan(abortMs);
       await expect.poll(() => standIn.countAnswering()).toBe(0);
     },
   );
@@ -264,9 +260,8 @@ describe("an abort", () => {
       (signal: AbortSignal) => bucket.backend.open("a", { signal }),
       (signal: AbortSignal) => bucket.backend.presign("a", { expiresInMs: 1000, signal }),
     ]) {
-      const { error, ms } = await abortDuring(work, () => asked > 0);
+      const error = await abortDuring(work, () => asked > 0);
       expect(error).toBe(reason);
-      expect(ms).toBeLessThan(abortMs);
     }
   });
 
@@ -275,21 +270,18 @@ describe("an abort", () => {
     const { standIn, backend } = bucket;
     standIn.put("a", sparse(1024 * 1024 * 1024));
     standIn.faults.push({ stallAfter: 100_000 });
-    const { error, ms } = await abortDuring(
+    const error = await abortDuring(
       async (signal) => readAll((await backend.open("a", { signal })).body),
       () => standIn.countBytes() === 100_000,
     );
     expect(error).toBe(reason);
-    expect(ms).toBeLessThan(abortMs);
     await expect.poll(() => standIn.countAnswering()).toBe(0);
   });
 
   test("during a throttled call finds nobody asleep", async () => {
     await using bucket = await createBucket();
-    bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "60" });
-    const start = performance.now();
+    bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "3600" });
     const error = await failureOf(bucket.backend.open("a"));
     expect(error["code"]).toBe("throttled");
-    expect(performance.now() - start).toBeLessThan(5000);
   });
 });

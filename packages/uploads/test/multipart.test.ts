@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setImmediate as breathe } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
@@ -121,8 +120,6 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
   const bodies = deep ? 500_000 : 1_500;
   test(`of ${bodies} mutated forms each is taken as it stands or refused`, async () => {
     const random = randomNumbers(6);
-    const stalls = monitorEventLoopDelay({ resolution: 5 });
-    if (deep) stalls.enable();
     let taken = 0;
     const misread: string[] = [];
     for (let round = 0; round < bodies; round++) {
@@ -139,12 +136,9 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
       }
       if (round % 64 === 0) await breathe();
     }
-    stalls.disable();
     expect(misread).toEqual([]);
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(bodies);
-    // it watches the deep run only
-    expect(stalls.max / 1e6).toBeLessThan(50);
   });
 });
 

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 export interface OutflowOptions {
   /**
    * Longest time without the network taking anything, in milliseconds; twice as long while there
-   * is nothing to take. Default 30 s.
+   * is nothing to take. The server looks three times meanwhile. Default: 30 s, so it gives a reader up after 30 to 40 s.
    */
   readonly stallTimeoutMs?: number;
   /** Least bytes per second over `rateWindowMs`. Default 4096. */
@@ -65,19 +65,26 @@ export function createOutflow(
   const { socket } = res;
   res.on("close", onClose);
   res.on("finish", onFinish);
-  let isPatient = true;
+  const lookMs = Math.max(1, Math.round(stallTimeoutMs / looks));
+  /** Looks in a row at which the network had taken nothing since the one before. */
+  let idleLooks = 0;
+  let lookedAt = performance.now();
   /** Within this window there was a moment with nothing to take. */
   let hasRested = false;
   const onTimeout = (): void => {
-    if (pending.size > 0) return giveUp();
-    if (mayRest) return;
-    if (!isPatient) return giveUp();
-    // it is the source that is late: storage has a deadline of its own, which says so to the reader
-    isPatient = false;
-    res.setTimeout(stallTimeoutMs);
+    // events have come to rest: the next one starts the time again
+    if (mayRest && pending.size === 0) return;
+    const now = performance.now();
+    // the socket starts its time again, without a word, where the network took a part of a chunk
+    const hasMoved = now - lookedAt > 1.9 * lookMs;
+    lookedAt = now;
+    idleLooks = hasMoved ? 1 : idleLooks + 1;
+    // with nothing to take it is the source that is late: storage has a deadline of its own, which says so to the reader
+    if (idleLooks >= (pending.size > 0 ? looks : 2 * looks)) return giveUp();
+    res.setTimeout(lookMs);
   };
   // the socket's own timer sees every partial write; ours below sees whole chunks
-  res.setTimeout(stallTimeoutMs, onTimeout);
+  res.setTimeout(lookMs, onTimeout);
 
   function watchRate(): void {
     if (rateTimer) return;
@@ -111,11 +118,12 @@ export function createOutflow(
     },
     write(chunk, done) {
       pending.add(done);
-      isPatient = true;
+      idleLooks = 0;
       watchRate();
       res.write(chunk, (error) => {
         if (error) isBroken = true;
         else flushedBytes += chunk.byteLength;
+        idleLooks = 0;
         if (pending.delete(done)) done(true);
         hasRested ||= mayRest && pending.size === 0;
         wake?.();
@@ -137,12 +145,15 @@ export function createOutflow(
       res.off("finish", onFinish);
       res.off("timeout", onTimeout);
       // the server puts its own time for idle connections in place; a socket without one must not keep ours
-      if (socket?.timeout === stallTimeoutMs) socket.setTimeout(0);
+      if (socket?.timeout === lookMs) socket.setTimeout(0);
       for (const done of pending) done(false);
       pending.clear();
     },
   };
 }
+
+/** Looks within the time that a reader has. */
+const looks = 3;
 
 /** Stands for the last chunk among those under way. */
 const lastChunk = (): void => {};
