@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import {
@@ -137,6 +138,31 @@ test("a report has a line for every rule, the reason below, and a count", async 
     "    absent: the backend has no presign",
     "",
     "1 kept · 1 broken · 1 absent",
+  ]);
+});
+
+test("a report shows the value that was wrong, and what was due", async () => {
+  const texts = [
+    () => assert.equal("b.txt", "a.txt", "the key"),
+    () => assert.equal("b.txt", "a.txt"),
+    () => assert.deepEqual(["a", "😀"], ["a"], "with pages of 2"),
+    () => assert.notEqual("e1", "e1", "the etag"),
+    () => assert.ok(false, "12 objects for a limit of 7"),
+    () => assert.equal("x".repeat(5_000), ""),
+  ].map(async (check) => {
+    const finding = await checkRule(
+      ruleOf(async () => check()),
+      createFixture,
+    );
+    return formatReport([finding]).split("\n")[1];
+  });
+  expect(await Promise.all(texts)).toEqual([
+    "    broken: the key: 'b.txt' where 'a.txt' is due",
+    "    broken: 'b.txt' where 'a.txt' is due",
+    "    broken: with pages of 2: [ 'a', '😀' ] where [ 'a' ] is due",
+    "    broken: the etag: 'e1' where anything but 'e1' is due",
+    "    broken: 12 objects for a limit of 7",
+    expect.stringMatching(/^ {4}broken: 'x{200}'\.\.\. 4800 more characters where '' is due$/),
   ]);
 });
 

@@ -171,6 +171,27 @@ export const listMutants: Mutants = {
           ),
     }),
   },
+  "list-beyond-bmp": {
+    flaw: "goes on behind the last key of a page by UTF-8, where the pages are in the order of UTF-16",
+    breaks: () => {
+      const lastKeys = new Map<string, string>();
+      return {
+        list:
+          (list) =>
+          async (options = {}) => {
+            const { objects, ...page } = await list(options);
+            const last = lastKeys.get(options.cursor ?? "");
+            const rest = objects.filter(
+              ({ key }) =>
+                last === undefined || Buffer.compare(Buffer.from(key), Buffer.from(last)) > 0,
+            );
+            const key = objects.at(-1)?.key;
+            if (page.cursor !== undefined && key !== undefined) lastKeys.set(page.cursor, key);
+            return { ...page, objects: rest };
+          },
+      };
+    },
+  },
   "list-no-match": {
     flaw: "does not find a folder that is not there",
     breaks: () =>

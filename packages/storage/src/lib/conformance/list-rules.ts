@@ -92,6 +92,36 @@ export const listRules: readonly Rule[] = [
     },
   }),
   rule({
+    id: "list-beyond-bmp",
+    sentence: "walks and prefixes find keys with characters beyond U+FFFF, in whatever order",
+    async check(fixture) {
+      const { backend, traits } = fixture;
+      // UTF-8 and UTF-16 put these in different orders; the two emoji have their first code unit in common
+      const names = [
+        "a.txt",
+        "\uff5e.txt",
+        "😀.txt",
+        "😀/a.txt",
+        "😁.txt",
+        "z/😀/b.txt",
+        "z/😁.txt",
+      ];
+      const usable = names.filter((key) => !traits?.refuses?.(key));
+      if (!usable.some((key) => /[😀😁]/u.test(key)))
+        throw new Absent("the store refuses all such names");
+      const keys = await putAll(fixture, usable);
+      for (const limit of [1, 2, 3, 100]) {
+        const visited = await listKeys(backend, { limit });
+        assert.deepEqual([...new Set(visited)], keys, `with pages of ${limit}`);
+      }
+      for (const prefix of ["😀", "😀/", "😁", "\uff5e", "z/😀", "z/😁"]) {
+        const expected = keys.filter((key) => key.startsWith(prefix));
+        const visited = await listKeys(backend, { prefix, limit: 1 });
+        assert.deepEqual([...new Set(visited)], expected, `with the prefix ${prefix}`);
+      }
+    },
+  }),
+  rule({
     id: "list-no-match",
     sentence: "a prefix that nothing begins with is an empty walk and no error",
     async check(fixture) {

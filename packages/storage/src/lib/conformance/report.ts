@@ -1,3 +1,5 @@
+import { AssertionError } from "node:assert/strict";
+import { inspect } from "node:util";
 import type { Finding } from "./check-backend.ts";
 
 const marks = { kept: "✓", broken: "✗", absent: "–" };
@@ -18,5 +20,27 @@ export function formatReport(findings: readonly Finding[]): string {
 }
 
 function describeError(error: unknown): string {
-  return error instanceof Error ? error.message.split("\n", 1).join("") : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const message = error.message.split("\n", 1).join("");
+  if (!(error instanceof AssertionError) || !comparisons.has(error.operator)) return message;
+  const { actual, expected } = error;
+  // an assertion without a sentence of its own has both values, over many lines
+  const sentence = error.generatedMessage ? "" : `${message}: `;
+  const due = error.operator.startsWith("not") ? "anything but" : "";
+  return `${sentence}${show(actual)} where ${due && `${due} `}${show(expected)} is due`;
+}
+
+const comparisons: ReadonlySet<string> = new Set([
+  "strictEqual",
+  "notStrictEqual",
+  "deepStrictEqual",
+  "notDeepStrictEqual",
+]);
+
+const maxShown = 500;
+
+/** A value in one line, and no more of it than a reader takes in. */
+function show(value: unknown): string {
+  const text = inspect(value, { breakLength: Infinity, maxArrayLength: 20, maxStringLength: 200 });
+  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text;
 }
