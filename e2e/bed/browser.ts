@@ -29,9 +29,12 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
-/** A web server with one page, which runs `programs/page.ts`, and tickets for whoever asks for one there. */
-export async function servePage(issue: () => Promise<string>): Promise<Listening> {
-  const script = await bundlePage();
+/** A web server with one page, which runs a program, and tickets for whoever asks for one there. */
+export async function servePage(
+  issue: () => Promise<string>,
+  program = "programs/page.ts",
+): Promise<Listening> {
+  const script = await bundlePage(program);
   const http = createServer((request, response) => {
     if (request.method === "POST") {
       issue().then(
@@ -47,7 +50,7 @@ export async function servePage(issue: () => Promise<string>): Promise<Listening
 }
 
 /** As an application would be bundled, from the packages' sources. */
-async function bundlePage(): Promise<string> {
+async function bundlePage(program: string): Promise<string> {
   const built = await build({
     configFile: false,
     logLevel: "silent",
@@ -55,7 +58,7 @@ async function bundlePage(): Promise<string> {
     build: {
       write: false,
       lib: {
-        entry: fileURLToPath(new URL("programs/page.ts", import.meta.url)),
+        entry: fileURLToPath(new URL(program, import.meta.url)),
         formats: ["iife"],
         name: "page",
       },

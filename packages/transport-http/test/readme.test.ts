@@ -63,10 +63,6 @@ test("the examples of the README run", async () => {
   });
   // #endregion
 
-  // #region workers
-  const worker = { fetch: (request: Request) => handler.fetch(request) };
-  // #endregion
-
   // #region binary
   const { binaryReads } = await import("@sluice/binary-transfer");
   const { withBinary } = await import("@sluice/transport-http");
@@ -108,7 +104,7 @@ test("the examples of the README run", async () => {
   await gated((req, res) => void server.emit("request", req, res));
   expect(await (await fetch(await download())).text()).toBe("hello");
   await gated(app);
-  expect(await (await worker.fetch(new Request(await download()))).text()).toBe("hello");
+  expect(await (await handler.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
   await gated(toNodeHandler(withSessions));
   expect(await (await fetch(await download())).text()).toBe("hello");

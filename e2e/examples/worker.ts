@@ -1,0 +1,33 @@
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { withSluice, type SluiceHandler } from "@sluice/transport-http";
+
+// #region worker
+interface Env {
+  /** URL of the MCP endpoint, such as https://mcp.example.com/mcp. */
+  readonly ENDPOINT: string;
+  /** From `sluice keys generate`: every instance needs the same. */
+  readonly SLUICE_KEYS: string;
+}
+
+let handler: SluiceHandler | undefined;
+
+function start(env: Env): SluiceHandler {
+  const sluice = createSluice({
+    storage: createMemoryBackend({ "hello.txt": "Hello from a Worker" }),
+    baseUri: "files://demo/",
+    endpoint: env.ENDPOINT,
+    keys: env.SLUICE_KEYS,
+  });
+  const mcp = createMcpHandler(() =>
+    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+  );
+  return withSluice(mcp, sluice);
+}
+
+export default {
+  // Workers have neither settings nor random bytes while a module loads: the first request starts the server
+  fetch: (request: Request, env: Env): Promise<Response> => (handler ??= start(env)).fetch(request),
+};
+// #endregion
