@@ -99,6 +99,10 @@ const tasks = {
     program("e2e/storage-matrix/main.ts");
     run("knip");
   },
+  template() {
+    pnpm("exec", "turbo", "run", "build", "--filter=@sluice/storage", "--output-logs=errors-only");
+    run(process.execPath, "tools/copy-template.mjs", ...rest);
+  },
   matrix: () => program("e2e/storage-matrix/main.ts", "--write"),
   fix() {
     run("oxlint", "--fix");

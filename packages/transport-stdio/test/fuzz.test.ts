@@ -9,7 +9,7 @@ import { StdioChannel } from "../src/lib/stdio-channel.ts";
 import { frame, interleaving, whole } from "./raw-peer.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
-const count = deep ? 1_000_000 : 500;
+const count = deep ? 400_000 : 500;
 
 /** Each stream has bytes of its own, and mutations add none of them. */
 const streams = [0x80, 0x90, 0xa0, 0xb0].map((first, i) => {
