@@ -1,6 +1,7 @@
 import type { Experiment } from "./table.ts";
 import { binary } from "./tables/binary.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
+import { hidden } from "./tables/hidden.ts";
 import { memory } from "./tables/memory.ts";
 import { offload } from "./tables/offload.ts";
 import { proxy } from "./tables/proxy.ts";
@@ -29,5 +30,6 @@ export const experiments: readonly Experiment[] = [
   proxy,
   upload,
   tokens,
+  hidden,
   websocket,
 ];
