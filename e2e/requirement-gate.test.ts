@@ -66,8 +66,11 @@ test("titles count, in any quotes and several ids each", () => {
   expect(cite('test("b [SEP-1/x/y] [SEP-1/x/z]", f)')).toHaveLength(2);
 });
 
-test("comments and tests that never run do not count", () => {
+test("comments, tests that never run and ids outside of titles do not count", () => {
   const sources = [
+    "const source = `test('b [SEP-1/1.a/must-b]', f)`;",
+    'expect(ids).toContain("[SEP-1/1.a/must-b]")',
+    'test.each([["[SEP-1/1.a/must-b]"]])("b %s", f)',
     "// [SEP-1/1.a/must-b]",
     "/* test('b [SEP-1/1.a/must-b]', f) */",
     'test.skip("b [SEP-1/1.a/must-b]", f)',

@@ -2,7 +2,8 @@
  * Holds requirements and tests together: every requirement has a test or a stated exemption, and
  * every id that a test cites exists.
  *
- * A test cites by its title: `test("HEAD claims nothing [SEP-2532/3.errors/statuses]", …)`.
+ * A test cites by its title: `test("HEAD claims nothing [SEP-2532/3.errors/statuses]", …)`. Text elsewhere, such as
+ * tests that are written in a literal, cites nothing.
  * @module
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -21,13 +22,16 @@ const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;
 const tag = /\[((?:SEP-\d+|MCP|ARTICLE|BINARY)\/[^\]\s]*)\]/g;
 const neverRuns = /\.(?:skip|todo)\(\s*$/;
+/** What stands before a title: the name of a call that makes tests, or the end of its table. */
+const beforeTitle = /(?:\b(?:test|it|describe)(?:\.\w+)*|\))\(\s*$/;
 
 /** Ids cited in the titles of one test file. Comments and tests that never run do not count. */
 export function citationsIn(file: string, source: string): Citation[] {
   const citations: Citation[] = [];
   for (const match of source.matchAll(token)) {
     if (match[0].startsWith("/")) continue;
-    if (neverRuns.test(source.slice(Math.max(0, match.index - 80), match.index))) continue;
+    const before = source.slice(Math.max(0, match.index - 80), match.index);
+    if (!beforeTitle.test(before) || neverRuns.test(before)) continue;
     for (const [, id] of match[0].matchAll(tag))
       citations.push({ id: id!, file, line: source.slice(0, match.index).split("\n").length });
   }

@@ -1,6 +1,7 @@
 import type { DeliveryMode } from "@sluice/core/wire";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bytesOf } from "../bed/content.ts";
+import { wrap, type StorageBackend } from "@sluice/storage";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { bytesOf, sha256 } from "../bed/content.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
 import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";
 import { startSite, type Site } from "../bed/site.ts";
@@ -12,7 +13,27 @@ const accounts = { "alice-token": { subject: "alice" }, "bob-token": { subject: 
 
 let site: Site;
 let store: SigningStore;
+/** What the server told its operator. */
+const errors: unknown[] = [];
 let mode: DeliveryMode | "auto" = "direct";
+
+/** Knows the digest of the archive, and fails for two names with what nobody foresaw. */
+function knowing(files: StorageBackend): StorageBackend {
+  return wrap(files, {
+    describe: (describe) => async (key, options) => {
+      if (key === "broken.bin") throw new Error("disk broken");
+      const info = await describe(key, options);
+      return info.key === "parts/archive.zip" ? { ...info, digests } : info;
+    },
+    open: (open) => async (key, options) => {
+      if (key === "unreadable.bin") throw new Error("disk broken");
+      const opened = await open(key, options);
+      const { info } = opened;
+      return info.key === "parts/archive.zip" ? { ...opened, info: { ...info, digests } } : opened;
+    },
+  });
+}
+const digests = { sha256: sha256(content) };
 
 beforeAll(async () => {
   site = await startSite({
@@ -22,10 +43,19 @@ beforeAll(async () => {
       "map.geojson": "{}",
       "page.html": "<script>alert(1)</script>",
       "Bericht für Ämter.pdf": "pdf",
+      "authors.txt": "in storage",
+      "broken.bin": "x",
+      "unreadable.bin": "x",
     },
     accounts,
-    storage: async (files) => (store = await createSigningStore(files)).backend,
-    sluice: () => ({ delivery: () => mode, redirectOrigins: [store.origin] }),
+    author: (mcp) =>
+      mcp.registerResource("authors", "files://site/authors.txt", {}, () => ({ contents: [] })),
+    storage: async (files) => (store = await createSigningStore(knowing(files))).backend,
+    sluice: () => ({
+      delivery: () => mode,
+      redirectOrigins: [store.origin],
+      onError: (error) => void errors.push(error),
+    }),
   });
 });
 afterAll(async () => {
@@ -104,6 +134,23 @@ describe.each(eras)("in the %s era", (era) => {
     const large = { era, streaming: { maxStreamSize: 1 }, token: "alice-token" };
     const tooLarge = await call(site.url, "resources/stream", { uri }, large);
     expect(tooLarge.message?.error).toMatchObject({ code: code(-32004, -25324) });
+    const authors = await stream("direct", "files://site/authors.txt", { era });
+    expect(authors.message?.error).toEqual({
+      code: code(-32003, -25323),
+      message: "Stream not supported",
+      data: {
+        reason: "stream_unsupported",
+        uri: "files://site/authors.txt",
+        suggestion: "Use resources/read for this resource",
+      },
+    });
+    const broken = await stream("direct", "files://site/broken.bin", { era });
+    expect(broken.message?.error).toMatchObject({ code: -32603, data: { reason: "internal" } });
+    expect(JSON.stringify(broken.message)).not.toContain("disk broken");
+    for (const { headers, status, message } of [missing, foreign, tooLarge, authors, broken]) {
+      expect([status, headers["content-type"]]).toEqual([200, "application/json"]);
+      expect(message).not.toHaveProperty("result");
+    }
   });
 });
 
@@ -132,6 +179,10 @@ test("left to itself the server answers directly or redirects, unless the client
   );
   const { message } = await stream("auto", uri, { prefer: ["downloadUrl"] });
   expect(message?.result).toHaveProperty("downloadUrl");
+  await using plain = await startSite({ files: { "a.zip": "zip" } });
+  const params = { uri: "files://site/a.zip" };
+  const { bytes } = await call(plain.url, "resources/stream", params, { streaming: {} });
+  expect(bytes.toString()).toBe("zip");
 });
 
 describe("a redirect target", () => {
@@ -176,15 +227,21 @@ describe("a download URL", () => {
     expect(headers["content-security-policy"]).toContain("sandbox");
   });
 
-  test("is limited in time [SEP-2532/3.download-url/should-limit-use] [SEP-2532/privacy/must-scope-and-limit-url]", async () => {
-    const { _meta } = await urlResult();
+  test("works until the time that it names, and is gone after it [SEP-2532/3.download-url/should-limit-use] [SEP-2532/privacy/must-scope-and-limit-url] [SEP-2532/security/must-unguessable-urls]", async () => {
+    const { downloadUrl, _meta } = await urlResult();
     const [meta] = Object.values(_meta).filter((each) => "expiresAt" in each);
-    const left = Date.parse(meta!.expiresAt) - Date.now();
-    expect(left).toBeGreaterThan(0);
-    expect(left).toBeLessThanOrEqual(3_600_000);
+    const expiresAt = Date.parse(meta!.expiresAt);
+    expect(expiresAt - Date.now()).toBeLessThanOrEqual(3_600_000);
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ["Date"], now: expiresAt - 1_000 });
+    expect((await get(downloadUrl)).status).toBe(200);
+    // clocks of several processes may differ by a few seconds
+    vi.setSystemTime(expiresAt + 10_000);
+    const { status, bytes } = await get(downloadUrl);
+    expect([status, JSON.parse(bytes.toString())]).toMatchObject([410, { reason: "expired" }]);
   });
 
-  test("works for its principal alone [SEP-2532/3.download-url/must-scope-to-session] [SEP-2532/security/must-unguessable-urls]", async () => {
+  test("works for its principal alone [SEP-2532/3.download-url/must-scope-to-session] [SEP-2532/privacy/must-scope-and-limit-url] [SEP-2532/security/must-unguessable-urls]", async () => {
     const { downloadUrl } = await urlResult();
     const foreign = await get(downloadUrl, {}, "bob-token");
     const invented = await get(downloadUrl.replace(/.{8}$/, "AAAAAAAA"));
@@ -217,6 +274,8 @@ describe("a download URL", () => {
     const whole = await get(downloadUrl);
     const etag = String(whole.headers.etag);
     expect(etag).toMatch(/^"[^"]+"$/);
+    const digest = Buffer.from(digests.sha256, "hex").toString("base64");
+    expect(whole.headers["repr-digest"]).toBe(`sha-256=:${digest}:`);
     const cases: [string, number, number][] = [
       ["bytes=0-0", 0, 1],
       ["bytes=100000-", 100_000, 200_000],
@@ -250,9 +309,15 @@ describe("a download URL", () => {
     expect((await get(downloadUrl, { "if-none-match": String(head.headers.etag) })).status).toBe(
       304,
     );
+    expect((await get(downloadUrl, { range: "bytes=5-" })).status).toBe(206);
+    expect((await send("GET", downloadUrl)).status).toBe(401);
     expect((await get(`${site.url}/streams/nonsense`)).status).toBe(404);
     expect((await send("PUT", downloadUrl)).status).toBe(405);
     expect((await get(downloadUrl)).status).toBe(200);
+    errors.length = 0;
+    const unreadable = await urlResult("files://site/unreadable.bin");
+    expect((await get(unreadable.downloadUrl)).status).toBe(500);
+    expect(errors).toMatchObject([{ message: "disk broken" }]);
   });
 
   test("and the bytes behind it stay out of caches [SEP-2532/transport-security/should-no-store]", async () => {

@@ -62,7 +62,7 @@ test("a token refreshed by the same user goes on working, another user's never d
   await expectUnknown(site, await get(url, "bob-token"));
 });
 
-test("an altered token is unknown, whichever character was altered", async () => {
+test("an altered token is unknown, whichever character was altered [SEP-2532/security/must-unguessable-urls]", async () => {
   await using site = await start();
   const url = await mint(site, "alice-token");
   const begin = url.lastIndexOf("/") + 1;
@@ -231,7 +231,7 @@ describe("scopes that reading needs guard streaming too", () => {
   });
 });
 
-test("a legacy session's grants work within it and end with it", async () => {
+test("a legacy session's grants work within it and end with it [SEP-2532/3.download-url/must-scope-to-session] [SEP-2532/privacy/must-scope-and-limit-url]", async () => {
   await using site = await start({}, { sessions: true });
   const seen: string[] = [];
   const client = await connect("SDK v2, legacy", site.url, {
@@ -258,34 +258,32 @@ test("a legacy session's grants work within it and end with it", async () => {
 });
 
 describe("a client whose URL no longer works", () => {
-  test.each([
-    [410, "[SEP-2532/3.errors/may-reissue-on-410]"],
-    [404, ""],
-    [401, ""],
-    [503, "[SEP-2532/3.errors/should-retry-download]"],
-  ])("goes on after %i %s", async (status) => {
-    let meddler: Meddler | undefined;
-    await using site = await start(
-      {},
-      { front: async (to) => (meddler = await createMeddler(to)) },
-    );
-    let refusals = 0;
-    let calls = 0;
-    meddler!.meddle = ({ request, body, answer, response }) => {
-      if (body.includes("resources/stream")) calls++;
-      if (request.method !== "GET" || !request.url!.includes("/streams/") || refusals++ > 0)
-        return false;
-      answer.resume();
-      response.writeHead(status).end();
-      return true;
-    };
-    const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
-    const stream = await streamResource(client, uri, { timeouts });
-    const { path } = await stream.saveTo(join(site.target, "plans.bin"));
-    expect((await readFile(path)).equals(content)).toBe(true);
-    expect(calls).toBe(status === 503 ? 1 : 2);
-    await client.close();
-  });
+  test.each([410, 404, 401, 503])(
+    "goes on after %i [SEP-2532/3.errors/may-reissue-on-410] [SEP-2532/3.errors/should-retry-download]",
+    async (status) => {
+      let meddler: Meddler | undefined;
+      await using site = await start(
+        {},
+        { front: async (to) => (meddler = await createMeddler(to)) },
+      );
+      let refusals = 0;
+      let calls = 0;
+      meddler!.meddle = ({ request, body, answer, response }) => {
+        if (body.includes("resources/stream")) calls++;
+        if (request.method !== "GET" || !request.url!.includes("/streams/") || refusals++ > 0)
+          return false;
+        answer.resume();
+        response.writeHead(status).end();
+        return true;
+      };
+      const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
+      const stream = await streamResource(client, uri, { timeouts });
+      const { path } = await stream.saveTo(join(site.target, "plans.bin"));
+      expect((await readFile(path)).equals(content)).toBe(true);
+      expect(calls).toBe(status === 503 ? 1 : 2);
+      await client.close();
+    },
+  );
 
   test("gives up with a named error when none ever does", async () => {
     let meddler: Meddler | undefined;

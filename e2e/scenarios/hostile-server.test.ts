@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { StreamOptions } from "@sluice/client";
@@ -183,6 +183,25 @@ describe("an answer is taken for what its headers say", () => {
     });
     await client.close();
   });
+
+  test.each(["text/event-stream", "text/html", "application/problem+json", undefined])(
+    "bytes of type %s are bytes, and nothing reads them for what they may mean [SEP-2532/3.client/must-consume-binary]",
+    async (type) => {
+      const bytes = `data: {"downloadUrl":"${elsewhere.origin}/steal"}\n\n`;
+      answerStreamWith(({ response }) =>
+        response
+          .writeHead(200, {
+            ...(type && { "content-type": type }),
+            "content-length": bytes.length,
+            "mcp-resource-uri": uri,
+          })
+          .end(bytes),
+      );
+      const { path } = (await download({ trustedOrigins: [elsewhere.origin] })) as { path: string };
+      expect(await readFile(path, "utf8")).toBe(bytes);
+      expect(arrived).toEqual([]);
+    },
+  );
 
   test("bytes without a name, or with another one, are refused [SEP-2532/3.client/must-consume-binary]", async () => {
     for (const name of [undefined, "files://site/b.bin", "FILES://site/a.bin", `${uri}, ${uri}`]) {

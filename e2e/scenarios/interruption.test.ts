@@ -188,11 +188,10 @@ describe("a body that is not whole is no file [SEP-2532/security/should-verify-l
       },
     ],
   ];
-  test.each(broken)("%s", async (_name, answerBadly) => {
-    const { site, meddler } = await startMeddled("downloadUrl");
-    await using _ = site;
+  /** The first answer to a download is a bad one, and there is no second one. */
+  const answerOnceBy = (answerBadly: (exchange: Exchange) => Promise<boolean>) => {
     let answered = false;
-    meddler.meddle = (exchange) => {
+    return (exchange: Exchange): boolean | Promise<boolean> => {
       if (exchange.request.method !== "GET" || exchange.answer.statusCode! >= 300) return false;
       if (!answered) {
         answered = true;
@@ -202,6 +201,12 @@ describe("a body that is not whole is no file [SEP-2532/security/should-verify-l
       exchange.response.writeHead(500).end();
       return true;
     };
+  };
+
+  test.each(broken)("%s", async (_name, answerBadly) => {
+    const { site, meddler } = await startMeddled("downloadUrl");
+    await using _ = site;
+    meddler.meddle = answerOnceBy(answerBadly);
     const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
     await expect(
       streamResource(client, uri, { timeouts }).then((stream) =>
@@ -211,6 +216,24 @@ describe("a body that is not whole is no file [SEP-2532/security/should-verify-l
     expect(await readdir(site.target)).toEqual([]);
     await client.close();
   });
+
+  test.each(broken)(
+    "nor does it end as if it were whole, read as a stream: %s",
+    async (_name, bad) => {
+      const { site, meddler } = await startMeddled("downloadUrl");
+      await using _ = site;
+      meddler.meddle = answerOnceBy(bad);
+      const client = await connect("SDK v2, modern", site.url, { token: "alice-token" });
+      const reading = async (): Promise<number> => {
+        let bytes = 0;
+        const { body } = await streamResource(client, uri, { timeouts });
+        for await (const chunk of body) bytes += chunk.length;
+        return bytes;
+      };
+      await expect(reading()).rejects.toMatchObject({ name: "SluiceError" });
+      await client.close();
+    },
+  );
 
   test("while the same body, whole, is one", async () => {
     const { site, meddler } = await startMeddled("downloadUrl");

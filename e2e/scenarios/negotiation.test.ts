@@ -37,23 +37,54 @@ afterAll(async () => {
   await store?.close();
 });
 
-test("a server declares resources.stream, and the same as an extension [SEP-2532/1.capability/must-declare-stream]", async () => {
-  const { message } = await call(site.url, "server/discover", {});
-  expect(message?.result).toMatchObject({
-    capabilities: { resources: { stream: true }, extensions: { [EXTENSION_ID]: {} } },
-  });
-});
+/** What a server says of itself when a client begins with it. */
+async function declared(url: string, era: (typeof eras)[number]) {
+  const initialize = {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "raw", version: "1.0.0" },
+  };
+  const { message } =
+    era === "modern"
+      ? await call(url, "server/discover", {})
+      : await call(url, "initialize", initialize, { era });
+  return message?.result?.["capabilities"] as {
+    readonly resources?: object;
+    readonly completions?: object;
+    readonly extensions?: object;
+  };
+}
 
-test("stream stands beside what else the author declares [SEP-2532/1.capability/may-combine]", async () => {
-  await using both = await startSite({
-    author: (mcp) =>
-      mcp.server.registerCapabilities({ resources: { subscribe: true, listChanged: true } }),
-  });
-  const { message } = await call(both.url, "server/discover", {});
-  expect(message?.result?.["capabilities"]).toMatchObject({
-    resources: { stream: true, subscribe: true, listChanged: true },
-  });
-});
+test.each([
+  ["modern", "without sessions", () => site],
+  ["legacy", "without sessions", () => site],
+  ["legacy", "with sessions", () => sessions],
+] as const)(
+  "a %s client hears of resources.stream as it begins, and of the same as an extension, from a server %s [SEP-2532/1.capability/must-declare-stream] [MCP/resources/must-declare] [MCP/completion/must-declare]",
+  async (era, _, server) => {
+    expect(await declared(server().url, era)).toMatchObject({
+      resources: { stream: true },
+      completions: {},
+      extensions: { [EXTENSION_ID]: {} },
+    });
+  },
+);
+
+test.each([
+  [{ stream: true, subscribe: true, listChanged: true }, true, { subscribe: true }, undefined],
+  [{ stream: true, listChanged: true }, false, {}, undefined],
+  [{ subscribe: true, listChanged: true }, true, {}, { stream: false }],
+] as const)(
+  "a server declares %o, whatever else it declares [SEP-2532/1.capability/may-combine]",
+  async (expected, hasSessions, authors, attach) => {
+    await using server = await startSite({
+      sessions: hasSessions,
+      author: (mcp) => mcp.server.registerCapabilities({ resources: authors }),
+      ...(attach && { attach }),
+    });
+    expect((await declared(server.url, "legacy")).resources).toEqual(expected);
+  },
+);
 
 describe.each(eras)("in the %s era", (era) => {
   test.each(modes)(

@@ -1,9 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
+import { withSluice } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createCertificate, type Certificate } from "../bed/certificate.ts";
 import { bytesOf } from "../bed/content.ts";
@@ -17,17 +19,41 @@ const uri = "files://site/a.bin";
 
 const make = (endpoint: string) =>
   createSluice({
-    storage: createMemoryBackend(),
+    storage: createMemoryBackend({ "a.bin": "bytes" }),
     baseUri: "files://site/",
     endpoint,
     keys: [generateKey()],
+    anonymous: true,
+    delivery: "downloadUrl",
+    onWarning: () => {},
   });
 
-test("download URLs are https, or loopback on both ends [SEP-2532/3.download-url/must-https] [SEP-2532/transport-security/must-https]", () => {
+/** The download URL that a server at `endpoint` gives. */
+async function downloadUrlAt(endpoint: string): Promise<string> {
+  const sluice = make(endpoint);
+  const mcp = createMcpHandler(() => sluice.attach(new McpServer({ name: "a", version: "1.0.0" })));
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { resourceStreaming: {} } };
+  const params = { uri, _meta };
+  const response = await withSluice(mcp, sluice).fetch(
+    new Request(endpoint, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-11-25",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/stream", params }),
+    }),
+  );
+  const { result } = (await response.json()) as { result: { downloadUrl: string } };
+  return result.downloadUrl;
+}
+
+test("download URLs are https, or loopback on both ends [SEP-2532/3.download-url/must-https] [SEP-2532/transport-security/must-https]", async () => {
   for (const endpoint of ["http://example.com/mcp", "http://10.0.0.1/mcp", "ftp://a/mcp", "/mcp"])
     expect(() => make(endpoint), endpoint).toThrow(TypeError);
   for (const endpoint of ["https://example.com/mcp", "http://127.0.0.1:3000/mcp"])
-    expect(make(endpoint).endpoint.url).toBe(endpoint);
+    expect(await downloadUrlAt(endpoint)).toMatch(new RegExp(`^${endpoint}/streams/`));
 });
 
 async function downloadFrom(storageCertificate: Certificate, trusted: Certificate) {

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { streamResource } from "@sluice/client/node";
 import type { DeliveryMode } from "@sluice/core/wire";
+import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { sdkNames } from "../bed/clients.ts";
@@ -18,7 +19,16 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
   test.each(modes)(
     "is given a download URL, though the policy says %s [SEP-2532/4.websocket/must-download-url]",
     async (delivery) => {
-      await using site = await startWebSocketSite({ files, sluice: { delivery } });
+      const origin = "https://bucket.example.com";
+      const presign = async () => ({
+        url: `${origin}/a?s=1`,
+        expiresAt: new Date(Date.now() + 9e5),
+      });
+      const storage = { ...createMemoryBackend(files), presign };
+      await using site = await startWebSocketSite({
+        files,
+        sluice: { delivery, storage, redirectOrigins: [origin] },
+      });
       const client = await connectSocket(sdk, site.url, {
         token: "ann",
         downloads: site.downloads,

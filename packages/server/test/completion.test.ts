@@ -39,7 +39,7 @@ function completing(
 }
 
 describe.each(eras)("completion in the %s era", (era) => {
-  test("goes one step at a time, and what is hidden is not suggested [MCP/completion/must-not-disclose] [MCP/completion/must-validate] [MCP/completion/should-sort]", async () => {
+  test("goes one step at a time, and what is hidden is not suggested [MCP/completion/must-not-disclose]", async () => {
     const complete = completing();
     const values = async (value: string) => (await complete(era, value)).result.completion.values;
     expect(await values("rep")).toEqual(["reports/"]);
@@ -54,7 +54,35 @@ describe.each(eras)("completion in the %s era", (era) => {
     expect(await values("x".repeat(2_000))).toEqual([]);
   });
 
-  test("a suggestion in the template is the URI of the resource", async () => {
+  test("what no key can begin with, and what is none of our template's, is not looked for [MCP/completion/must-validate]", async () => {
+    let asked = 0;
+    const storage = wrap(createMemoryBackend(files), {
+      list: (list) => (options) => {
+        asked += 1;
+        return list(options);
+      },
+    });
+    const complete = completing(storage);
+    expect((await complete(era, "x".repeat(1_025))).result.completion.values).toEqual([]);
+    expect((await complete(era, "n", template, "other")).result.completion.values).toEqual([]);
+    expect((await complete(era, "n", "files://other/{+key}")).error!.code).toBe(-32602);
+    expect(asked).toBe(0);
+    expect((await complete(era, "n")).result.completion.values).toEqual(["notes.txt"]);
+    expect(asked).toBe(1);
+  });
+
+  test("suggestions come in the order of the storage [MCP/completion/should-sort]", async () => {
+    const storage = wrap(createMemoryBackend(files), {
+      list: (list) => async (options) => {
+        const page = await list(options);
+        return { ...page, objects: page.objects.toReversed() };
+      },
+    });
+    const { completion } = (await completing(storage)(era, "reports/")).result;
+    expect(completion.values).toEqual(["reports/plan.txt", "reports/2026/", "reports/2025/"]);
+  });
+
+  test("a suggestion in the template is the URI of the resource [MCP/templates/rfc6570]", async () => {
     const complete = completing();
     const { values } = (await complete(era, "")).result.completion;
     const uris = values

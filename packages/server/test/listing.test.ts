@@ -30,6 +30,29 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     expect(walked).toEqual(names);
   });
 
+  test("a cursor leads to the same page again, whatever was asked or added since [MCP/pagination/should-stable-cursors]", async () => {
+    const storage = createMemoryBackend(files);
+    const { talk } = setUp({ storage });
+    const page = async (cursor?: string) =>
+      (await talk(era, "resources/list", { params: { cursor }, headers })).message.result;
+    const { nextCursor } = await page();
+    const { resources } = await page(nextCursor);
+    await page();
+    storage.put("secret-0a.txt", "new");
+    expect((await page(nextCursor)).resources).toEqual(resources);
+  });
+
+  test("a list of more than a hundred has pages, whatever the server is told [ARTICLE/12.1/must-paginate] [MCP/resources/may-paginate]", async () => {
+    const many = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`n${n}`, ""]));
+    const talk = talkTo(createHouse({ storage: createMemoryBackend(many) }).sluice);
+    const { result } = (await talk(era, "resources/list", { headers })).message;
+    expect(result.resources).toHaveLength(100);
+    const params = { cursor: result.nextCursor };
+    const rest = (await talk(era, "resources/list", { params, headers })).message.result;
+    expect(rest.resources).toHaveLength(1);
+    expect(rest).not.toHaveProperty("nextCursor");
+  });
+
   test("a cursor that is altered, somebody else's, another server's or made up is -32602 [MCP/pagination/should-refuse-cursor]", async () => {
     const { talk } = setUp();
     const first = await talk(era, "resources/list", { headers });
@@ -95,20 +118,26 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     expect(resources[1]).not.toHaveProperty("title");
   });
 
-  test("results say how long they may be kept, in the modern era only [MCP/caching/must-say]", async () => {
-    const { talk } = setUp({ cacheTtlMs: 5_000 });
-    const calls = {
-      "resources/list": {},
-      "resources/templates/list": {},
-      "resources/read": { uri: "files://demo/secret-0.txt" },
-    };
-    for (const [method, params] of Object.entries(calls)) {
-      const { ttlMs, cacheScope } = (await talk(era, method, { params, headers })).message.result;
-      expect([ttlMs, cacheScope]).toEqual(
-        era === "modern" ? [5_000, "private"] : [undefined, undefined],
-      );
-    }
-  });
+  test.each([
+    [5_000, { cacheTtlMs: 5_000 }],
+    [0, {}],
+  ])(
+    "results say how long they may be kept, in the modern era only: %i ms [MCP/caching/must-say] [MCP/caching/must-not-negative]",
+    async (expected, options) => {
+      const { talk } = setUp(options);
+      const calls = {
+        "resources/list": {},
+        "resources/templates/list": {},
+        "resources/read": { uri: "files://demo/secret-0.txt" },
+      };
+      for (const [method, params] of Object.entries(calls)) {
+        const { ttlMs, cacheScope } = (await talk(era, method, { params, headers })).message.result;
+        expect([ttlMs, cacheScope]).toEqual(
+          era === "modern" ? [expected, "private"] : [undefined, undefined],
+        );
+      }
+    },
+  );
 
   test("a list is on record with what it showed and what it kept back [ARTICLE/8/audit]", async () => {
     const { talk, records } = setUp({

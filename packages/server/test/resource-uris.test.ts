@@ -1,4 +1,5 @@
-import { createMemoryBackend } from "@sluice/storage";
+import { createMemoryBackend, wrap } from "@sluice/storage";
+import type { SluiceOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -56,6 +57,25 @@ describe.each(eras)("a URI in the %s era", (era) => {
     expect(error).toMatchObject({ code: -32602, data: { reason: "not_found", uri } });
   });
 
+  test("each fault has the number of its kind, and its reason says which it is [MCP/errors/should-codes] [ARTICLE/4.3/codes]", async () => {
+    const storage = wrap(createMemoryBackend({ "a.bin": "0" }), {
+      describe: () => () => Promise.reject(new Error("disk broken")),
+      open: () => () => Promise.reject(new Error("disk broken")),
+    });
+    const denied = era === "legacy" ? -32603 : -25325;
+    const cases: [Partial<SluiceOptions>, string, number, string][] = [
+      [{}, "files://demo/%zz", -32602, "invalid"],
+      [{ access: () => "deny" }, "files://demo/a.bin", denied, "forbidden"],
+      [{ storage }, "files://demo/a.bin", -32603, "internal"],
+    ];
+    for (const [options, uri, code, reason] of cases) {
+      const talk = talkTo(createHouse({ ...open, ...options }).sluice);
+      const { error } = (await talk(era, "resources/read", { params: { uri } })).message;
+      expect([error?.code, error?.data.reason]).toEqual([code, reason]);
+      expect(JSON.stringify(error)).not.toContain("disk broken");
+    }
+  });
+
   test("what is too large for JSON is refused before it is read [ARTICLE/11.2/no-token-stuffing]", async () => {
     const talk = talkTo(createHouse({ ...open, maxReadBytes: 9 }).sluice);
     const { error } = (await talk(era, "resources/read", { params: { uri: "files://demo/a.bin" } }))
@@ -80,3 +100,15 @@ describe.each(eras)("a URI in the %s era", (era) => {
     }
   });
 });
+
+test.each([
+  "1demo://a/",
+  "de_mo://a/",
+  "DEMO://a/",
+  "demo:a/",
+  "://a/",
+  "demo://a b/",
+  "demo://ä/",
+])("%j is no base for URIs [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]", (baseUri) =>
+  expect(() => createHouse({ baseUri })).toThrow(TypeError),
+);

@@ -5,29 +5,8 @@ import { expect, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 
-/** A session of the legacy era over a lasting connection. */
-async function connect(
-  options: Partial<SluiceOptions> = {},
-  register: (mcp: McpServer) => void = () => {},
-  attach: AttachOptions = {},
-) {
-  const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
-  let open = 0;
-  const storage = wrap(memory, {
-    watch: (watch) =>
-      async function* (watchOptions) {
-        open++;
-        try {
-          yield* watch(watchOptions);
-        } finally {
-          open--;
-        }
-      },
-  });
-  const house = createHouse({ principal: () => alice, storage, ...options });
-  const mcp = new McpServer({ name: "test", version: "1.0.0" });
-  register(mcp);
-  house.sluice.attach(mcp, attach);
+/** A session of the legacy era over a lasting connection, and what its server sends by itself. */
+async function openSession(mcp: McpServer) {
   const [near, far] = InMemoryTransport.createLinkedPair();
   const notifications: { method: string; params?: { uri?: string } }[] = [];
   const answers = new Map<number, (message: any) => void>();
@@ -53,15 +32,38 @@ async function connect(
   });
   await near.send({ jsonrpc: "2.0", method: "notifications/initialized" });
   return {
-    ...house,
-    memory,
     call,
     notifications,
-    watches: () => open,
     subscribe: (name: string) => call("resources/subscribe", { uri: `files://demo/${name}` }),
     unsubscribe: (name: string) => call("resources/unsubscribe", { uri: `files://demo/${name}` }),
     close: () => near.close(),
   };
+}
+
+/** A session with a server of its own. */
+async function connect(
+  options: Partial<SluiceOptions> = {},
+  register: (mcp: McpServer) => void = () => {},
+  attach: AttachOptions = {},
+) {
+  const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
+  let open = 0;
+  const storage = wrap(memory, {
+    watch: (watch) =>
+      async function* (watchOptions) {
+        open++;
+        try {
+          yield* watch(watchOptions);
+        } finally {
+          open--;
+        }
+      },
+  });
+  const house = createHouse({ principal: () => alice, storage, ...options });
+  const mcp = new McpServer({ name: "test", version: "1.0.0" });
+  register(mcp);
+  house.sluice.attach(mcp, attach);
+  return { ...house, ...(await openSession(mcp)), memory, watches: () => open };
 }
 
 type Session = Awaited<ReturnType<typeof connect>>;
@@ -99,6 +101,23 @@ test("a change is told to who subscribed, and no more after unsubscribing [MCP/s
   await session.unsubscribe("b.txt");
   await expect.poll(() => session.watches()).toBe(0);
   await session.close();
+});
+
+test("of several sessions of one server each is told of what it subscribed to, and no other is [MCP/subscriptions/must-notify-subscribed]", async () => {
+  const session = await connect();
+  const open = () =>
+    openSession(session.sluice.attach(new McpServer({ name: "test", version: "1.0.0" })));
+  const [other, reader] = [await open(), await open()];
+  await session.subscribe("a.txt");
+  await other.subscribe("b.txt");
+  await reader.call("resources/list");
+  await heard(session, (memory) => memory.put("a.txt", "2"));
+  session.memory.put("b.txt", "2");
+  await vi.waitFor(() => expect(other.notifications).not.toEqual([]), { timeout: 10_000 });
+  expect(session.notifications).toEqual([updated("a.txt")]);
+  expect(other.notifications).toEqual([updated("b.txt")]);
+  expect(reader.notifications).toEqual([]);
+  for (const each of [session, other, reader]) await each.close();
 });
 
 test("a client knows a resource by the URI that it sent", async () => {
@@ -322,11 +341,22 @@ test("a server without sessions says that it cannot, in the legacy era", async (
 
 test.each(eras)(
   "a %s server declares what it can tell [ARTICLE/3/capabilities] [MCP/resources/must-declare] [MCP/completion/must-declare]",
-  () => {
-    const mcp = createHouse().sluice.attach(new McpServer({ name: "x", version: "1" }));
-    expect(mcp.server.getCapabilities()).toMatchObject({
-      resources: { subscribe: true, listChanged: true },
-      completions: {},
+  async (era) => {
+    const isModern = era === "modern";
+    const params = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "raw", version: "1" },
+    };
+    const talk = talkTo(createHouse().sluice);
+    const { message } = await talk(era, isModern ? "server/discover" : "initialize", { params });
+    const { resources, completions } = message.result.capabilities;
+    // without a session there is no way back to a legacy client
+    expect(resources).toEqual({
+      listChanged: true,
+      stream: true,
+      ...(isModern && { subscribe: true }),
     });
+    expect(completions).toEqual({});
   },
 );

@@ -99,8 +99,10 @@ test("a listener is told what it may follow, and what changes of that [MCP/liste
     method: "notifications/subscriptions/acknowledged",
     params: { notifications: { resourceSubscriptions: [uris[0], "app://own"] } },
   });
+  expect(idOf(acknowledged)).toBe(7);
   await isWatched();
   memory.put("hidden.txt", "2");
+  memory.put("new.txt", "1");
   memory.put("a.txt", "2");
   const message = await next();
   expect(message).toMatchObject({
@@ -112,15 +114,19 @@ test("a listener is told what it may follow, and what changes of that [MCP/liste
   await cancel();
 });
 
-test("who asked for lists hears of new objects, and the author's own events still come", async () => {
+test("who asked for lists hears of new objects, and the author's own events still come [MCP/listen/must-stamp]", async () => {
   const { memory, mcp, listen, isWatched } = house();
   const { next, cancel } = await listen({ resourcesListChanged: true, toolsListChanged: true });
   await next();
   await isWatched();
   memory.put("new.txt", "1");
-  expect(await next()).toMatchObject({ method: "notifications/resources/list_changed" });
+  const ours = await next();
   mcp.notify.resourcesChanged();
-  expect(await next()).toMatchObject({ method: "notifications/resources/list_changed" });
+  const authors = await next();
+  for (const message of [ours, authors]) {
+    expect(message).toMatchObject({ method: "notifications/resources/list_changed" });
+    expect(idOf(message)).toBe(7);
+  }
   await cancel();
 });
 
