@@ -101,7 +101,7 @@ export const uploadRequirements: readonly Requirement[] = [
 
   // Security considerations
   should("security/should-scan", "server", "files are scanned for malware"),
-  should("security/should-limit-rate", "server", "uploads are limited per caller"),
+  should("security/should-limit-rate", "server", "uploads are limited in rate, per caller"),
   should("security/should-log", "server", "requests for files and their answers are on record"),
   must("security/must-validate-token", "server", "upload endpoints validate access tokens"),
   should("security/should-name-upload", "server", "upload URLs are of one upload"),

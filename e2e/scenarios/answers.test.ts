@@ -20,9 +20,9 @@ let mode: DeliveryMode | "auto" = "direct";
 /** Knows the digest of the archive, and fails for two names with what nobody foresaw. */
 function knowing(files: StorageBackend): StorageBackend {
   return wrap(files, {
-    describe: (describe) => async (key, options) => {
+    describe: (describeFile) => async (key, options) => {
       if (key === "broken.bin") throw new Error("disk broken");
-      const info = await describe(key, options);
+      const info = await describeFile(key, options);
       return info.key === "parts/archive.zip" ? { ...info, digests } : info;
     },
     open: (open) => async (key, options) => {

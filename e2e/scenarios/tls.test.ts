@@ -6,6 +6,7 @@ import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
+import { createUploads } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";
 import { createCertificate, type Certificate } from "../bed/certificate.ts";
 import { bytesOf } from "../bed/content.ts";
@@ -54,6 +55,19 @@ test("download URLs are https, or loopback on both ends [SEP-2532/3.download-url
     expect(() => make(endpoint), endpoint).toThrow(TypeError);
   for (const endpoint of ["https://example.com/mcp", "http://127.0.0.1:3000/mcp"])
     expect(await downloadUrlAt(endpoint)).toMatch(new RegExp(`^${endpoint}/streams/`));
+});
+
+test("upload URLs are, too [SEP-1306/privacy/must-use-tls]", () => {
+  for (const endpoint of ["https://example.com/mcp", "http://127.0.0.1:3000/mcp"]) {
+    const uploads = createUploads(make(endpoint), {
+      storage: createMemoryBackend(),
+      unscanned: "allow",
+    });
+    const holder = { issuer: "i", subject: "s", clientId: "c" };
+    const terms = { accept: [], maxBytes: 1, maxFiles: 1 };
+    const { url } = uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating: false });
+    expect(url).toMatch(new RegExp(`^${endpoint}/uploads/`));
+  }
 });
 
 async function downloadFrom(storageCertificate: Certificate, trusted: Certificate) {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { AuditRecord } from "@sluice/server";
+import type { AuditRecord, RateLimiter } from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
 import type { Fields, Uploads } from "@sluice/uploads";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -125,7 +125,7 @@ describe.each(sdkNames)("%s", (sdk) => {
     expect(JSON.parse(text)).toEqual({ files: [seen], values: { note: "At the sea" } });
   });
 
-  test("a client that knows the text alone gets by with it [SEP-1306/2.request/must-type-file] [SEP-1306/2.request/file-properties] [SEP-1306/2.request/endpoints] [SEP-1306/2.request/should-guid] [SEP-1306/5.upload/must-2xx] [SEP-1306/5.upload/may-tell-more]", async () => {
+  test("a client that knows the text alone gets by with it [SEP-1306/2.request/must-type-file] [SEP-1306/2.request/file-properties] [SEP-1306/2.request/should-guid] [SEP-1306/5.upload/must-2xx] [SEP-1306/5.upload/may-tell-more]", async () => {
     const site = await startAsking();
     const client = await literal(sdk, site, {
       async answer(question) {
@@ -159,7 +159,51 @@ describe.each(sdkNames)("%s", (sdk) => {
     expect(JSON.parse(text)).toEqual({ files: [seen], values: {} });
   });
 
-  test("several files of one field, in one form or one by one [SEP-1306/3.response/multiple] [SEP-1306/5.upload/should-one-field-each]", async () => {
+  test("each field for files has an endpoint of its own, and what came there is the field's [SEP-1306/2.request/endpoints]", async () => {
+    const fields = { before: { type: "file" }, after: { type: "file" } } as const;
+    const site = await startAsking({ fields });
+    const asked: Question["uploadEndpoints"][] = [];
+    const answerBy = (idOf: (question: Question, field: string) => string) =>
+      literal(sdk, site, {
+        async answer(question) {
+          asked.push(question.uploadEndpoints);
+          const content: Record<string, object> = {};
+          for (const field of ["before", "after"]) {
+            const { url } = question.uploadEndpoints[field]!;
+            const file = new File([field], `${field}.txt`, { type: "text/plain" });
+            expect((await postForm(url, [file], "ada-token")).status).toBe(201);
+            const { name, size, type: mimeType } = file;
+            content[field] = { name, size, mimeType, uploadId: idOf(question, field) };
+          }
+          return { action: "accept", content };
+        },
+      });
+    const own = await answerBy((question, field) => question.uploadEndpoints[field]!.uploadId);
+    const { text, isError } = await look(own);
+    expect(isError, text).toBe(false);
+    expect(JSON.parse(text).files).toMatchObject([
+      { name: "before.txt", read: sha256Of(Buffer.from("before")) },
+      { name: "after.txt", read: sha256Of(Buffer.from("after")) },
+    ]);
+    for (const { before, after, ...others } of asked) {
+      expect(others).toEqual({});
+      for (const endpoint of [before!, after!])
+        expect(endpoint).toMatchObject({
+          url: expect.stringContaining(`${site.url}/uploads/`),
+          method: "POST",
+          uploadId: expect.stringMatching(/./),
+        });
+      expect(before!.url).not.toBe(after!.url);
+      expect(before!.uploadId).not.toBe(after!.uploadId);
+    }
+    const swapped = { before: "after", after: "before" } as const;
+    const mixed = await answerBy(
+      (question, field) => question.uploadEndpoints[swapped[field as "before"]]!.uploadId,
+    );
+    expect((await look(mixed)).isError).toBe(true);
+  });
+
+  test("several files of one field, in one form or one by one [SEP-1306/3.response/multiple]", async () => {
     const fields = { documents: { type: "file", multiple: true } } as const;
     const texts = ["one", "two"].map(
       (text) => new File([text], `${text}.txt`, { type: "text/plain" }),
@@ -215,12 +259,10 @@ describe.each(sdkNames)("%s", (sdk) => {
         adas = question;
         const { url } = question.uploadEndpoints["picture"]!;
         // another principal, or none, with ada's URL
-        for (const token of ["eve-token", undefined]) {
-          const { status } = await postForm(url, [sunsetFile], token).catch(() => ({
-            status: 404,
-          }));
-          expect([401, 403, 404]).toContain(status);
-        }
+        expect((await postForm(url, [sunsetFile], "eve-token")).status).toBe(404);
+        expect((await postForm(url, [sunsetFile])).status).toBe(401);
+        expect((await postForm(url, [sunsetFile], "invented-token")).status).toBe(401);
+        expect(await bytesKept(site.received)).toEqual([]);
         await postForm(url, [sunsetFile], "ada-token");
         const eve = await connectLiteral(sdk, site.url, {
           token: "eve-token",
@@ -456,7 +498,50 @@ test("a file that the scanner rejects never reaches the tool [SEP-1306/security/
   expect(await bytesKept(site.received)).toHaveLength(1);
 });
 
-test("uploads are limited per caller [SEP-1306/security/should-limit-rate]", async () => {
+test("requests to upload endpoints are limited in rate, for each caller alone [SEP-1306/security/should-limit-rate]", async () => {
+  let isOver = false;
+  const over = new Set<string>();
+  const perPrincipal: RateLimiter = {
+    async consume(who) {
+      // as the library does: what it throws says how long to wait
+      if (over.has(who)) throw Object.assign(new Error("over"), { msBeforeNext: 7_000 });
+      if (isOver) over.add(who);
+    },
+  };
+  const site = await startAsking({ sluice: { limits: { requests: { perPrincipal } } } });
+  const post = async (question: Question, token: string): Promise<Response> =>
+    fetch(question.uploadEndpoints["picture"]!.url, {
+      method: "POST",
+      body: sunset,
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "image/png",
+        "content-disposition": 'attachment; filename="sunset.png"',
+      },
+    });
+  const ada = await literal("SDK v2, modern", site, {
+    async answer(question) {
+      const eve = await connectLiteral("SDK v2, modern", site.url, {
+        token: "eve-token",
+        async answer(hers) {
+          isOver = true;
+          expect((await post(question, "ada-token")).status).toBe(201);
+          const refused = await post(question, "ada-token");
+          expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "7"]);
+          expect((await post(hers, "eve-token")).status).toBe(201);
+          isOver = false;
+          over.clear();
+          return { action: "cancel" };
+        },
+      });
+      expect((await look(eve)).text).toBe("cancel");
+      return accept(question, named);
+    },
+  });
+  expect((await look(ada)).isError).toBe(false);
+});
+
+test("uploads are limited per caller", async () => {
   const site = await startAsking({ uploads: { quota: { files: 1 } }, sluice: { onError() {} } });
   const send = async (token: string) => {
     const client = await connectSender("SDK v2, modern", site.url, {
@@ -482,10 +567,14 @@ test("who was asked and what came is on record, without names of files [SEP-1306
       const { url } = question.uploadEndpoints["picture"]!;
       await postForm(url, [sunsetFile], "ada-token");
       keptBefore = await bytesKept(site.received);
-      // there is no way to read what was not confirmed
-      expect((await fetch(url, { headers: { authorization: "Bearer ada-token" } })).status).toBe(
-        200,
-      );
+      // there is no way to read what was not confirmed: what the endpoint tells is what it is
+      const headers = { authorization: "Bearer ada-token" };
+      const told = (await (await fetch(url, { headers })).json()) as { files: object[] };
+      const { uploadId } = question.uploadEndpoints["picture"]!;
+      expect(told).toMatchObject({ uploadId, files: [named] });
+      expect(JSON.stringify(told).length).toBeLessThan(1_000);
+      const [fileId] = keptBefore.map((key) => /[\w-]{32}$/.exec(key)![0]);
+      expect((await fetch(`${url}/${fileId}`, { headers })).status).toBe(405);
       return accept(question, named);
     },
   });

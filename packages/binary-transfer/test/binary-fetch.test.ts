@@ -97,7 +97,7 @@ async function outcome(content: object): Promise<string> {
 }
 
 describe("answers", () => {
-  test("a server that only knows the RFC is understood", async () => {
+  test("a server that only knows the RFC is understood [BINARY/3.b.multipart/parts]", async () => {
     const client = await talk();
     client.next = multipart(
       answer(good, { ...good, streamId: second }),
@@ -247,7 +247,7 @@ describe("requests", () => {
   const args = async ({ binary }: Talk): Promise<object> =>
     binaryContent(binary.outlet!, { type: "blob", mimeType: "x/y", bytes: Buffer.from(bytes) });
 
-  test("bytes are parts behind the JSON, once", async () => {
+  test("bytes are parts behind the JSON, once [BINARY/3.b.multipart/parts]", async () => {
     const client = await talk();
     const call = {
       id: 2,

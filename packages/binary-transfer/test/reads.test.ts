@@ -73,7 +73,10 @@ function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Rea
 test("a read that asks for bytes gets them beside its answer, and one record when they are through [BINARY/4.read/binary-ref]", async () => {
   const { read, records } = serve();
   const { content, streams } = await read();
+  const { binaryRef } = content;
   expect(content).toMatchObject({ uri, blob: "", binaryRef: { size: 12 } });
+  expect(streams.map(({ ref }) => ref)).toEqual([binaryRef]);
+  expect(binaryRef.streamId).toMatch(/^[0-9a-f-]{36}$/);
   expect(records).toEqual([]);
   const [stream] = streams;
   const got =

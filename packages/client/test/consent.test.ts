@@ -44,7 +44,7 @@ test("whoever saves is told how much goes where and comes from where, before any
 });
 
 test.each([false, undefined, "yes", 1])(
-  "anything but a clear yes declines: %s leaves nothing on disk and gives no byte",
+  "anything but a clear yes declines: %s leaves nothing on disk and gives no byte [ARTICLE/10.2/consent]",
   async (answer) => {
     const declined = { code: "permission_denied" };
     const consent = (): boolean => answer as boolean;

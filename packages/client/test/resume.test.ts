@@ -103,7 +103,7 @@ async function rest({ reader }: Awaited<ReturnType<typeof readTo>>): Promise<str
 }
 
 describe("a stream with a link", () => {
-  test("goes on at it behind the last whole event, with the session's credentials [SEP-1335/link/must-get]", async () => {
+  test("goes on at it behind the last whole event, with the session's credentials [SEP-1335/link/must-get] [SEP-1335/link/should-send-last-event-id]", async () => {
     const [note, more] = [event(1, { method: "a" }), event(2, { method: "b" })];
     const server = scripted(
       () => events([note, more.slice(0, 20)], { end: "cut" }),
@@ -219,7 +219,7 @@ test("an empty id of an event is none to go on behind", async () => {
 });
 
 describe("the client's turn", () => {
-  test("comes with 204: until then answers are kept, then posted as one array, and cleared", async () => {
+  test("comes with 204: until then answers are kept, then posted as one array, and cleared [SEP-1335/client/must-buffer] [SEP-1335/client/must-post]", async () => {
     const server = scripted(
       () => events([question(1, 0), question(2, "0")]),
       yourTurn,

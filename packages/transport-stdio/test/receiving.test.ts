@@ -92,7 +92,7 @@ describe("from a peer that knows the RFC alone", () => {
     expect(await isUsable(peer)).toBe(true);
   });
 
-  test("one whose checksum is wrong is corrupt", async () => {
+  test("one whose checksum is wrong is corrupt [BINARY/security/may-verify]", async () => {
     const peer = await meet(literal);
     const ref = { streamId: id(), size: bytes.length, checksum: "0".repeat(64) };
     peer.write(peer.announce(ref), whole(ref.streamId, bytes));

@@ -94,7 +94,7 @@ describe("what comes in", () => {
       "protocol",
     ],
   ])(
-    "%s is what the tool sees, by name, and the connection goes on",
+    "%s is what the tool sees, by name, and the connection goes on [BINARY/3.c.websocket/frames]",
     async (_, ref, chunks, text) => {
       const peer = await open(declared);
       const streamId = randomUUID();
@@ -241,7 +241,7 @@ describe("what comes in", () => {
 describe("what goes out", () => {
   const read = { uri, transferMode: "binary" };
 
-  test("a peer that only knows the RFC gets frames with the stream's id", async () => {
+  test("a peer that only knows the RFC gets frames with the stream's id [BINARY/3.c.websocket/frames] [BINARY/transports/websocket]", async () => {
     const peer = await open(declared);
     peer.text({ jsonrpc: "2.0", id: 1, method: "resources/read", params: read });
     const { result } = (await peer.json()) as {

@@ -59,6 +59,32 @@ describe("addresses and credentials", () => {
     },
   );
 
+  test.each([
+    ["https://mcp.example/mcp", "http://mcp.example/up", false],
+    ["https://mcp.example/mcp", "http://127.0.0.1:9/up", false],
+    ["https://mcp.example/mcp", "http://files.example/up", false],
+    ["http://127.0.0.1:2532/mcp", "http://files.example/up", false],
+    ["https://mcp.example/mcp", "https://files.example/up", true],
+    ["http://127.0.0.1:2532/mcp", "http://127.0.0.1:9/up", true],
+  ])(
+    "from the server at %s an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
+    async (endpoint, url, isTaken) => {
+      const { acceptTarget } = await import("../src/lib/client/upload-target.ts");
+      const { createSession } = await import("../src/lib/client/session.ts");
+      const session = createSession(new URL(endpoint), () => bearer);
+      const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
+      const trustedOrigins = [new URL(url).origin];
+      const accepted = (): unknown => {
+        try {
+          return acceptTarget({ ...claim, url }, { session, trustedOrigins }).url.href;
+        } catch (error) {
+          return (error as { code?: string }).code;
+        }
+      };
+      expect(accepted()).toBe(isTaken ? url : "untrusted");
+    },
+  );
+
   test("credentials go to the endpoint's own origin only, and nowhere when the URL is enough [SEP-1306/5.upload/must-authorize]", async () => {
     await using own = await startScriptedServer();
     await using other = await startScriptedServer();

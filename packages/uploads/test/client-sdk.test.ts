@@ -16,9 +16,18 @@ type Options = FileSenderOptions<string | PickedPath | NamedBlob>;
 const image = { blob: new Blob(["an image"]), name: "sunset.png" };
 const large = { blob: new Blob([Buffer.alloc(2 ** 21, "x")]), name: "large.png" };
 
-/** A question in the words of SEP-1306, for files that go to `origin`. */
-function question(origin: string, more: { progressToken?: string; multiple?: boolean } = {}) {
-  const { progressToken, multiple = false } = more;
+/** Where files go: a client that writes the URL anew writes another one. */
+const path = "/up/%7Ea%2Fb;c?d=%20&e=+";
+
+/**
+ * A question in the words of SEP-1306, for files that go to `origin`. `isLiteral`: of a server that knows
+ * nothing beyond its text.
+ */
+function question(
+  origin: string,
+  more: { progressToken?: string; multiple?: boolean; isLiteral?: boolean } = {},
+) {
+  const { progressToken, multiple = false, isLiteral = false } = more;
   const _meta = { "dev.sluice/uploads": { wire: "resumable" } };
   return {
     mode: "binary",
@@ -38,7 +47,12 @@ function question(origin: string, more: { progressToken?: string; multiple?: boo
       required: ["imageFile"],
     },
     uploadEndpoints: {
-      imageFile: { url: `${origin}/up`, method: "POST", uploadId: "the-upload", _meta },
+      imageFile: {
+        url: `${origin}${path}`,
+        method: "POST",
+        uploadId: "the-upload",
+        ...(!isLiteral && { _meta }),
+      },
     },
     ...(progressToken !== undefined && { _meta: { progressToken } }),
   };
@@ -133,13 +147,16 @@ async function look(client: Connected): Promise<any> {
 }
 
 describe.each(Object.entries(clients))("%s", (name, connect) => {
-  test("a picked file is sent with the session's credentials, and the answer names it [SEP-1306/5.upload/must-exact-url]", async () => {
+  test("a picked file is sent with the session's credentials, and the answer names it [SEP-1306/5.upload/must-exact-url] [SEP-1306/3.response/accept] [SEP-1306/privacy/must-inform]", async () => {
     const served = await setUp((origin) => question(origin));
-    const onFilesRequested = vi.fn<Options["onFilesRequested"]>(() => ({
-      action: "accept",
-      files: { imageFile: [image] },
-      form: { description: "the sea" },
-    }));
+    const onFilesRequested = vi.fn<Options["onFilesRequested"]>(() => {
+      expect(served.uploads.seen).toEqual([]);
+      return {
+        action: "accept",
+        files: { imageFile: [image] },
+        form: { description: "the sea" },
+      };
+    });
     const client = await connect(served, { onFilesRequested });
     expect(await look(client)).toEqual({
       action: "accept",
@@ -172,13 +189,40 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
       form: { description: { type: "string" } },
     });
     const [sent] = served.uploads.seen;
-    expect(sent?.path).toBe("/up");
+    expect(sent?.path).toBe(path);
     expect(sent?.headers.authorization).toBe("Bearer secret");
     expect(sent?.body.toString()).toBe("an image");
   });
 
+  test("a server that knows the text of SEP-1306 alone gets one form with a field for each file [SEP-1306/5.upload/must-exact-url] [SEP-1306/5.upload/must-authorize] [SEP-1306/5.upload/must-multipart] [SEP-1306/5.upload/must-field-name] [SEP-1306/5.upload/must-file-name] [SEP-1306/5.upload/must-content-type] [SEP-1306/5.upload/should-one-field-each] [SEP-1306/3.response/multiple]", async () => {
+    const served = await setUp((origin) => question(origin, { multiple: true, isLiteral: true }));
+    const other = { blob: new Blob(["another"]), name: "dawn.webp", mimeType: "image/webp" };
+    const client = await connect(served, {
+      onFilesRequested: () => ({ action: "accept", files: { imageFile: [image, other] } }),
+    });
+    expect((await look(client)).content.imageFile).toMatchObject([
+      { name: "sunset.png", size: 8, mimeType: "image/png", uploadId: "the-upload" },
+      { name: "dawn.webp", size: 7, mimeType: "image/webp", uploadId: "the-upload" },
+    ]);
+    const [sent, ...more] = served.uploads.seen;
+    expect(more).toEqual([]);
+    expect(sent).toMatchObject({
+      method: "POST",
+      path,
+      headers: { authorization: "Bearer secret" },
+    });
+    const boundary = /^multipart\/form-data; boundary=(\S+)$/.exec(
+      sent!.headers["content-type"]!,
+    )![1];
+    const partOf = (file: string, type: string, text: string): string =>
+      `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${file}"\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`;
+    expect(sent!.body.toString()).toBe(
+      `${partOf("sunset.png", "image/png", "an image")}${partOf("dawn.webp", "image/webp", "another")}--${boundary}--\r\n`,
+    );
+  });
+
   test.each(["decline", "cancel"] as const)(
-    "%s is answered, and nothing is sent",
+    "%s is answered, and nothing is sent [SEP-1306/3.response/decline-cancel]",
     async (action) => {
       const served = await setUp((origin) => question(origin));
       const client = await connect(served, { onFilesRequested: () => ({ action }) });
@@ -201,18 +245,32 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     ["none", [], /needs a file/],
     ["another type", [{ blob: new Blob(["x"]), name: "secret-name.txt" }], /another type/],
     ["too large", [{ blob: new Blob([Buffer.alloc(6_000_000)]), name: "a.png" }], /5242880 bytes/],
-  ])("what does not fit the request is not sent: %s", async (_, files, why) => {
+  ])(
+    "what does not fit the request is not sent: %s [SEP-1306/6.validation/must-reject-size] [SEP-1306/6.validation/should-filter-type] [SEP-1306/6.validation/must-take-one]",
+    async (_, files, why) => {
+      const served = await setUp((origin) => question(origin));
+      const client = await connect(served, {
+        onFilesRequested: () => ({ action: "accept", files: { imageFile: files } }),
+      });
+      const outcome = String(await look(client).catch((error: Error) => error.message));
+      expect(outcome).toMatch(why);
+      expect(outcome).not.toContain("secret-name");
+      expect(served.uploads.seen).toEqual([]);
+    },
+  );
+
+  test("a file above what the client takes is not sent, whatever the server would take [SEP-1306/6.validation/must-reject-size]", async () => {
     const served = await setUp((origin) => question(origin));
     const client = await connect(served, {
-      onFilesRequested: () => ({ action: "accept", files: { imageFile: files } }),
+      maxFileSize: 7,
+      onFilesRequested: () => ({ action: "accept", files: { imageFile: [image] } }),
     });
     const outcome = String(await look(client).catch((error: Error) => error.message));
-    expect(outcome).toMatch(why);
-    expect(outcome).not.toContain("secret-name");
+    expect(outcome).toMatch(/more than 7 bytes/);
     expect(served.uploads.seen).toEqual([]);
   });
 
-  test("progress is reported to who asked for it, and grows", async () => {
+  test("progress is reported to who asked for it, and grows [SEP-1306/5.progress/may-notify]", async () => {
     const served = await setUp((origin) =>
       question(origin, { progressToken: "token", multiple: true }),
     );
@@ -286,7 +344,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
   });
 });
 
-test("a client declares what it takes, beside what it declares itself, and forms still reach its own handler", async () => {
+test("a client declares what it takes, beside what it declares itself, and forms still reach its own handler [SEP-1306/1.capability/must-declare] [SEP-1306/1.capability/limits]", async () => {
   const served = await setUp(() => ({
     mode: "form",
     message: "Your name?",

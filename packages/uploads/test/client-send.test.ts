@@ -40,9 +40,9 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     }
   });
 
-  test("files for servers of others are one form: field `file`, name, type, credentials [SEP-1306/5.upload/must-multipart] [SEP-1306/5.upload/must-field-name] [SEP-1306/5.upload/must-file-name] [SEP-1306/5.upload/must-content-type]", async () => {
+  test("files for servers of others are one form: field `file`, name, type, credentials [SEP-1306/5.upload/must-multipart] [SEP-1306/5.upload/must-field-name] [SEP-1306/5.upload/must-file-name] [SEP-1306/5.upload/must-content-type] [SEP-1306/5.upload/should-one-field-each]", async () => {
     await using server = await startScriptedServer();
-    const files = [bytesSource(big, 'quo"te.bin'), bytesSource(small, "ö.txt")];
+    const files = [bytesSource(big, 'quo"te.bin'), bytesSource(small, "ö.txt", "text/csv")];
     const sent = await send(server.origin, files, { sender, wire: "multipart" });
     expect(sent.map((file) => file.sha256)).toEqual([sha256(big), sha256(small)]);
     const [{ headers, body }] = server.seen as [(typeof server.seen)[number]];
@@ -56,7 +56,9 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     expect([...form.keys()]).toEqual(["file", "file"]);
     expect(parts.map(({ name }) => name)).toEqual(['quo"te.bin', "ö.txt"]);
     expect(Buffer.from(await parts[0]!.arrayBuffer()).equals(big)).toBe(true);
-    expect(parts[0]!.type).toBe("application/octet-stream");
+    expect(Buffer.from(await parts[1]!.arrayBuffer()).equals(small)).toBe(true);
+    expect(parts.map(({ type }) => type)).toEqual(["application/octet-stream", "text/csv"]);
+    expect(headers["content-type"]).toMatch(/^multipart\/form-data; boundary=/);
   });
 
   test("a redirect is not followed, whatever its code", async () => {

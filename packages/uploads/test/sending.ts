@@ -63,6 +63,10 @@ export function send(
 }
 
 /** A source over bytes. */
-export function bytesSource(bytes: Buffer, name = "a.bin"): FileSource {
-  return blobSource(new Blob([bytes]), name, "application/octet-stream");
+export function bytesSource(
+  bytes: Buffer,
+  name = "a.bin",
+  mimeType = "application/octet-stream",
+): FileSource {
+  return blobSource(new Blob([bytes]), name, mimeType);
 }
