@@ -77,6 +77,23 @@ describe("content", () => {
     expect(ends.client.inbox.size).toBe(0);
   });
 
+  test("ids of streams are unlike each other in every place that is not the version's [BINARY/security/should-random-ids]", () => {
+    const ids = [meet({ maxStreams: 64 }), meet({ maxStreams: 64 })].flatMap(({ ctx }) =>
+      Array.from({ length: 64 }, () => {
+        const { streamId } = outletOf(ctx)!.offer({
+          source: { body: new ReadableStream() },
+          size: 0,
+        });
+        return streamId;
+      }),
+    );
+    expect(new Set(ids).size).toBe(128);
+    // without the version and the variant
+    const digits = ids.map((id) => id.replaceAll("-", "").replace(/^(.{12}).(.{3})./, "$1$2"));
+    const kinds = Array.from(digits[0]!, (_, at) => new Set(digits.map((text) => text[at])).size);
+    expect(Math.min(...kinds)).toBeGreaterThan(4);
+  });
+
   test.each(["image", "audio", "blob"] as const)(
     "is base64 for a caller that negotiated nothing, and opens just the same: %s [BINARY/2.content/base64] [BINARY/compatibility/unsupporting-base64]",
     async (type) => {
