@@ -270,7 +270,7 @@ describe("the client's turn", () => {
     expect(bodies[0]).toBe(bodies[1]);
   });
 
-  test("comes again for answers that did not arrive, though there was news in between", async () => {
+  test("comes again for answers that did not arrive, though there was news in between [SEP-1335/client/must-post]", async () => {
     const server = scripted(
       () => events([question(1, 0)]),
       yourTurn,
