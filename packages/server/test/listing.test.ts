@@ -118,6 +118,20 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     expect(resources[1]).not.toHaveProperty("title");
   });
 
+  test.each([-0.1, 1.1, Number.NaN])(
+    "a priority of %d is left out, since clients refuse the whole page with it, and the operator hears of it [ARTICLE/4.2/annotations]",
+    async (priority) => {
+      const { talk, errors } = setUp({ describe: () => ({ priority }) });
+      const { message } = await talk(era, "resources/list", { headers });
+      expect(message.result.resources).toHaveLength(2);
+      for (const { annotations } of message.result.resources)
+        expect(annotations).not.toHaveProperty("priority");
+      expect(errors).toMatchObject(
+        [0, 1].map((n) => ({ message: expect.stringContaining(`secret-${n}.txt`) })),
+      );
+    },
+  );
+
   test.each([
     [5_000, { cacheTtlMs: 5_000 }],
     [0, {}],

@@ -12,7 +12,7 @@ export interface ResourceMetadata {
   readonly description?: string;
   /** Whom the resource is for. */
   readonly audience?: readonly ("user" | "assistant")[];
-  /** From 0, least important, to 1. */
+  /** From 0, least important, to 1. Any other number is left out, and `onError` is told. */
   readonly priority?: number;
 }
 
@@ -40,7 +40,7 @@ export async function resourceEntry(
     (await parts.options.describe?.(info, uri)) ?? {};
   const annotations = {
     ...(audience && { audience: [...audience] }),
-    ...(priority !== undefined && { priority }),
+    ...(priority !== undefined && isPriority(parts, uri, priority) && { priority }),
     ...(lastModified && { lastModified: lastModified.toISOString() }),
   };
   const meta = {
@@ -58,4 +58,14 @@ export async function resourceEntry(
     ...(isStreaming && { streamable: true }),
     ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
   };
+}
+
+/** True from 0 to 1. SDK clients refuse a whole page for one number beyond. */
+function isPriority({ onError }: SluiceParts, uri: string, priority: number): boolean {
+  const isFit = priority >= 0 && priority <= 1;
+  if (!isFit)
+    onError(
+      new RangeError(`sluice: describe of ${uri}: priority is from 0 to 1 and not ${priority}`),
+    );
+  return isFit;
 }
