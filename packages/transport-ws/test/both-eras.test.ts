@@ -85,12 +85,14 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
   });
 });
 
-test("a client that says so in the literal field alone gets a download URL in the legacy era", async () => {
+test("a client that says so in the literal field alone gets a download URL in the legacy era [SEP-2532/1.capability/must-declare-stream] [SEP-2532/1.capability/must-not-answer-undeclared] [SEP-2532/4.websocket/must-download-url]", async () => {
   const { port } = await serve();
   async function ask(capabilities: object): Promise<unknown> {
     const socket = await rawSocket(port);
     socket.text({ ...initialize, params: { ...initialize.params, capabilities } });
-    await socket.json();
+    expect(await socket.json()).toMatchObject({
+      result: { capabilities: { resources: { stream: true } } },
+    });
     socket.text({ jsonrpc: "2.0", id: 2, method: "resources/stream", params: { uri } });
     return socket.json();
   }
