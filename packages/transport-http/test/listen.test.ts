@@ -111,6 +111,9 @@ test("a listener is told what it may follow, and what changes of that [MCP/liste
     params: { uri: uris[0] },
   });
   expect(idOf(message)).toBe(7);
+  // what was not asked for would wait in front of the next change
+  memory.put("a.txt", "3");
+  expect(await next()).toMatchObject({ params: { uri: uris[0] } });
   await cancel();
 });
 
