@@ -105,7 +105,7 @@ test("above maxReadBytes reading says so, and streaming goes on [SEP-2532/5.read
 
 test("over stdio there is no stream capability [SEP-2532/4.stdio/should-not-declare]", async () => {
   const sluice = createSluice({
-    storage: createMemoryBackend(),
+    storage: createMemoryBackend({ "a.txt": "a" }),
     baseUri: "files://site/",
     endpoint: "http://127.0.0.1:3000/mcp",
     keys: [generateKey()],
@@ -124,6 +124,9 @@ test("over stdio there is no stream capability [SEP-2532/4.stdio/should-not-decl
   expect(seen.join()).toContain('"resources"');
   expect(seen.join()).not.toContain('"stream"');
   expect(seen.join()).not.toContain("streaming");
+  expect((await client.listResources()).resources).toHaveLength(1);
+  expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1);
+  expect(seen.join()).not.toContain("streamable");
   await client.close();
 });
 
