@@ -76,6 +76,20 @@ describe.each(eras)("a URI in the %s era", (era) => {
     }
   });
 
+  test("content is its text or its base64 and never both [ARTICLE/4.2/contents] [MCP/security/must-encode-binary]", async () => {
+    const bytes = new Uint8Array([0, 0xfb, 0xff]);
+    const storage = createMemoryBackend({ "t.txt": "text", "b.bin": bytes });
+    const talk = talkTo(createHouse({ ...open, storage }).sluice);
+    const read = async (name: string) => {
+      const params = { uri: `files://demo/${name}` };
+      const { text, blob } = (await talk(era, "resources/read", { params })).message.result
+        .contents[0];
+      return { text, blob };
+    };
+    expect(await read("t.txt")).toEqual({ text: "text", blob: undefined });
+    expect(await read("b.bin")).toEqual({ text: undefined, blob: "APv/" });
+  });
+
   test("what is too large for JSON is refused before it is read [ARTICLE/11.2/no-token-stuffing]", async () => {
     const talk = talkTo(createHouse({ ...open, maxReadBytes: 9 }).sluice);
     const { error } = (await talk(era, "resources/read", { params: { uri: "files://demo/a.bin" } }))
