@@ -171,8 +171,9 @@ test("listed resources and templates say that they are streamable [SEP-2532/2.me
 });
 
 describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
+  const isModern = sdk === "SDK v2, modern";
   const kinds = modes.flatMap((delivery) => [
-    { delivery, server: "a stateless server" },
+    ...(isModern ? [{ delivery, server: "a stateless server" }] : []),
     { delivery, server: "a server with sessions" },
   ]);
   test.each(kinds)(
@@ -197,6 +198,25 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
       expect(seen.filter(([status]) => status >= 300 && status < 400)).toEqual([]);
       for (const [, type] of seen.filter(([status]) => status === 200))
         expect(type).toMatch(/^(application\/json|text\/event-stream)/);
+    },
+  );
+
+  test.each(isModern ? [] : modes)(
+    "gets JSON alone from a stateless server, which cannot know what it declared, %s",
+    async (delivery) => {
+      mode = delivery;
+      const types = new Set<string | null>();
+      const client = await connectOfficial(sdk, site.url, {
+        fetch: async (input, init) => {
+          const response = await fetch(input, { ...init, redirect: "manual" });
+          if (response.status !== 202 && response.ok) types.add(response.headers.get("content-type"));
+          return response;
+        },
+      });
+      const params = { method: "resources/stream", params: { uri } };
+      expect(await client.request(params, anything)).toHaveProperty("downloadUrl");
+      await client.close();
+      for (const type of types) expect(type).toMatch(/^(application\/json|text\/event-stream)/);
     },
   );
 

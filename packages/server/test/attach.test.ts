@@ -217,6 +217,30 @@ describe.each(eras)("%s era", (era) => {
     expect((await talk(era, "resources/stream", { params })).slot.reply!.status).toBe(200);
   });
 
+  test("a resource of the author outside of the base cannot stream, and the answer says what can", async () => {
+    const house = createHouse(open);
+    const talk = talkTo(
+      house.sluice,
+      (mcp) => {
+        mcp.registerResource("config", "config://app/small.json", {}, text);
+        mcp.registerResource("off", "config://app/off.json", {}, text).disable();
+        const template = new ResourceTemplate("users://{id}/profile", { list: undefined });
+        mcp.registerResource("profile", template, {}, text);
+      },
+      (mcp) => void mcp.registerResource("late", "late://one", {}, text),
+    );
+    const asked = async (uri: string) =>
+      (await talk(era, "resources/stream", { params: { uri } })).slot.fault;
+    for (const uri of ["config://app/small.json", "users://ann/profile", "late://one"])
+      expect(await asked(uri)).toMatchObject({
+        code: era === "modern" ? -25323 : -32003,
+        message: "Stream not supported",
+        data: { uri, suggestion: "Use resources/read for this resource" },
+      });
+    for (const uri of ["config://app/off.json", "config://app/none.json", "users://ann"])
+      expect(await asked(uri)).toMatchObject({ data: { reason: "not_found" } });
+  });
+
   test("the scopes that a read needs are needed for a stream", async () => {
     const house = createHouse({ ...open, scopeChallenge: requireScopes("files:read") });
     const talk = talkTo(house.sluice);

@@ -6,6 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
+import { checkParams, uriParams } from "./check-params.ts";
 import { attachCompletion } from "./attach-completion.ts";
 import { attachSubscriptions } from "./attach-subscriptions.ts";
 import { attachList, cacheHint } from "./list-resources.ts";
@@ -13,6 +14,7 @@ import { attachTemplates } from "./list-templates.ts";
 import { attachReadTool } from "./read-tool.ts";
 import type { BinaryReads } from "./read-binary.ts";
 import { readResource } from "./read-resource.ts";
+import { findElsewhere } from "./registered-elsewhere.ts";
 import { streamableMark } from "./resource-entry.ts";
 import {
   askHandler,
@@ -100,6 +102,7 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
     },
   );
 
+  const isElsewhere = findElsewhere(mcp);
   const subscriptions = attachSubscriptions(parts, mcp, isOurs);
   attachList(parts, mcp, { isStreaming: stream, onListed: (ctx) => subscriptions.onSeen(ctx) });
   attachTemplates(parts, mcp, (ctx) => subscriptions.onSeen(ctx));
@@ -109,9 +112,9 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
   if (stream) {
     server.setRequestHandler(
       STREAM_METHOD,
-      { params: z.looseObject({ uri: z.string() }), result: z.looseObject({}) },
+      { params: uriParams, result: z.looseObject({}) },
       async ({ uri }, ctx) => {
-        const outcome = await streamResource(parts, { mcp, ctx, uri, isOurs });
+        const outcome = await streamResource(parts, { mcp, ctx, uri, isOurs, isElsewhere });
         if (outcome.fault) throw toProtocolError(outcome.fault);
         return outcome.result;
       },
@@ -121,6 +124,7 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
       extensions: { [EXTENSION_ID]: {} },
     });
   }
+  checkParams(server);
   attached.set(mcp, { parts, isOurs });
 }
 

@@ -5,6 +5,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID, type ClientStreaming, type DeliveryMode, type Era } from "@sluice/core/wire";
+import type { StreamSlot } from "./stream-slot.ts";
 
 /** First revision without sessions; revisions are dates, so text order is their order. */
 const firstModern = "2026";
@@ -17,21 +18,29 @@ export function eraOf(mcp: McpServer): Era {
 
 /**
  * What the client declared about streams on this request, or, in the legacy era, on this session;
- * `undefined` when it declared nothing. `remembered` are the capabilities of the session's
- * `initialize` as they were sent, for transports that can see it: the SDK drops the literal field.
+ * `undefined` when it declared nothing. The slot has the capabilities of the session's
+ * `initialize` as they were sent, from transports that can see it: the SDK drops the literal field.
+ *
+ * `"untold"` where the server cannot know: the legacy era declares in `initialize`, which a server without sessions
+ * forgets with its answer. Such a client takes a download URL, which is JSON and needs no declaration.
  */
 export function clientStreaming(
   mcp: McpServer,
   ctx: ServerContext,
-  remembered?: unknown,
-): ClientStreaming | undefined {
+  slot?: Pick<StreamSlot, "capabilities">,
+): ClientStreaming | "untold" | undefined {
   const { envelope, _meta } = ctx.mcpReq as {
     [K in "envelope" | "_meta"]?: Record<string, unknown>;
   };
   const ofRequest =
     envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? _meta?.[CLIENT_CAPABILITIES_META_KEY];
   if (ofRequest !== undefined || eraOf(mcp) === "modern") return declaredIn(ofRequest);
-  return declaredIn(mcp.server.getClientCapabilities()) ?? declaredIn(remembered);
+  const ofSession = mcp.server.getClientCapabilities();
+  const declared = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
+  if (declared) return declared;
+  // what the SDK knows of a session lacks the literal field
+  const isKnown = slot ? slot.capabilities !== undefined : ofSession !== undefined;
+  return isKnown ? undefined : "untold";
 }
 
 /** The declaration in a set of client capabilities: the extension first, the literal field second. */

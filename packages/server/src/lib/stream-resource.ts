@@ -25,6 +25,7 @@ import { byteHeaders } from "./byte-headers.ts";
 import { clientStreaming, eraOf } from "./client-streaming.ts";
 import { deliveryOrder } from "./delivery.ts";
 import type { Identity } from "./principal.ts";
+import type { IsElsewhere } from "./registered-elsewhere.ts";
 import type { Reach } from "./reach.ts";
 import { discardReply, type Reply } from "./reply.ts";
 import { resourceName } from "./resource-type.ts";
@@ -52,6 +53,7 @@ export interface StreamCall {
   readonly uri: string;
   /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
   readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+  readonly isElsewhere: IsElsewhere;
 }
 
 /** The result for the SDK to send, or a fault; bytes and redirects go to the request's slot. */
@@ -106,15 +108,16 @@ interface Answering extends StreamCall {
 
 async function answerStream(
   parts: SluiceParts,
-  { mcp, ctx, uri, era, slot, entry, isOurs }: Answering,
+  call: Answering,
 ): Promise<Answer> {
+  const { mcp, ctx, uri, era, slot, entry, isOurs } = call;
   const caller = callerOf(ctx, mcp);
   const { address } = caller;
   const identity = await parts.identify(caller);
   const { principal } = identity;
   entry.facts.principal = tagOf(principal);
   await parts.usage.admit(entry.facts.principal, "transfer");
-  const key = parts.mapper.toKey(uri);
+  const key = await keyOf(parts, call);
   const canonical = parts.mapper.toUri(key);
   const storage = await parts.reach({ principal, key, action: "stream" });
   // the SDK compares spellings: another one must not lead around what the author registered
@@ -128,15 +131,17 @@ async function answerStream(
   const info = await storage
     .describe(key, signal ? { signal } : {})
     .catch((error: unknown) => Promise.reject(storageFault(error)));
-  const client = clientStreaming(mcp, ctx, slot?.capabilities);
-  if (!client) throw new StreamRefusal(rpcFault("client_capability", era, { uri }));
+  const declared = clientStreaming(mcp, ctx, slot);
+  if (!declared) throw new StreamRefusal(rpcFault("client_capability", era, { uri }));
+  const isUntold = declared === "untold";
+  const client = isUntold ? {} : declared;
   ensureFits(info, client);
 
   const mimeType = await storage
     .typeOf(info, signal ? { signal } : {})
     .catch((error: unknown) => Promise.reject(storageFault(error)));
   const subject: Subject = { uri, key, info, mimeType, identity, address, client, entry, signal };
-  for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined })) {
+  for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined && !isUntold })) {
     entry.facts.mode = mode;
     const answer = await attempt(parts, { mode, subject, storage });
     if (answer) return answer;
@@ -147,6 +152,17 @@ async function answerStream(
       "sluice: stream: no download URL for the anonymous; authenticate, or set anonymous: true",
     );
   throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
+}
+
+/** The key of a URI; what the author serves outside of the base is there, and cannot stream. */
+async function keyOf({ mapper }: SluiceParts, { uri, ctx, isElsewhere }: Answering): Promise<string> {
+  try {
+    return mapper.toKey(uri);
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "not_found") throw error;
+    if (!(await isElsewhere(uri, ctx))) throw error;
+    throw new SluiceError("unsupported", "sluice: stream: the author serves this URI");
+  }
 }
 
 interface Subject {

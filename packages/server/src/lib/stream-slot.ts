@@ -9,8 +9,11 @@ import { sharedRequest, shareRequest } from "./shared-request.ts";
  * one the answer is a download URL.
  */
 export interface StreamSlot {
-  /** Client capabilities of the session's `initialize`, as they were sent. */
-  readonly capabilities?: unknown;
+  /**
+   * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
+   * the transport did not see it, or the server has no sessions.
+   */
+  readonly capabilities?: object | null;
   /** Bytes or a redirect, in place of the SDK's response. */
   reply?: Reply;
   /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */

@@ -20,7 +20,8 @@ import { createSessionCapabilities } from "./session-capabilities.ts";
 import { admitSessionRequest } from "./session-requests.ts";
 import { mergeEvents } from "./merge-events.ts";
 import { readBase } from "./request-target.ts";
-import { createRoutedHandler } from "./routed-handler.ts";
+import { createRoutedHandler, passOn } from "./routed-handler.ts";
+import { acceptStream } from "./stream-accept.ts";
 import {
   callIn,
   isMisnamed,
@@ -78,11 +79,13 @@ export function withSluice(
   );
 
   async function stream(
-    request: Request,
+    given: Request,
     call: RpcCall,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
-    if (isMisnamed(request, call)) return Response.json(misnamed(call), { status: 400 });
+    if (isMisnamed(given, call)) return Response.json(misnamed(call), { status: 400 });
+    const request = acceptStream(given);
+    if (request !== given) passOn(request, endpointRoute);
     const slot = openStreamSlot(request, {
       capabilities: sessions.of(request.headers.get("mcp-session-id")),
     });

@@ -7,6 +7,7 @@ import type {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { closings } from "./closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
+import { createStreamErrors, type StreamErrors } from "./stream-errors.ts";
 
 /** What handlers may know about the connection that they answer on. */
 export interface ChannelContext {
@@ -34,7 +35,8 @@ export function serveChannel(
         const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
         const server = await factory({ era, requestInfo, ...(authInfo && { authInfo }) });
         const connect = server.connect.bind(server);
-        server.connect = (inner: Transport) => connect(withExtra(inner, extra));
+        const errors = era === "legacy" ? createStreamErrors() : undefined;
+        server.connect = (inner: Transport) => connect(withExtra(inner, extra, errors));
         return server;
       } catch (error) {
         onError(error);
@@ -47,14 +49,21 @@ export function serveChannel(
   );
 }
 
-/** A transport whose messages carry more than they came with. */
+/** A transport whose messages carry more than they came with, and whose errors have the numbers of this connection. */
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
-function withExtra(inner: Transport, extra: MessageExtraInfo): Transport {
+function withExtra(
+  inner: Transport,
+  extra: MessageExtraInfo,
+  errors: StreamErrors | undefined,
+): Transport {
   let take: Transport["onmessage"];
-  inner.onmessage = (message, own) => take?.(message, { ...extra, ...own });
+  inner.onmessage = (message, own) => {
+    errors?.note(message);
+    take?.(message, { ...extra, ...own });
+  };
   return {
     start: () => inner.start(),
-    send: (message, options) => inner.send(message, options),
+    send: (message, options) => inner.send(errors?.number(message) ?? message, options),
     close: () => inner.close(),
     setProtocolVersion: (version) => inner.setProtocolVersion?.(version),
     get onmessage() {

@@ -1,0 +1,34 @@
+import type { Server } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { askHandler, findHandler } from "./sdk-handlers.ts";
+
+/** Parameters of a method about one resource. */
+export const uriParams: z.ZodType<{ uri: string }> = z.looseObject({
+  uri: z.string({ error: "must be a string" }),
+});
+
+const cursorParams = z.looseObject({
+  cursor: z.optional(z.string({ error: "must be a string" })),
+});
+
+const checked = {
+  "resources/read": uriParams,
+  "resources/subscribe": uriParams,
+  "resources/unsubscribe": uriParams,
+  "resources/list": cursorParams,
+  "resources/templates/list": cursorParams,
+} as const;
+
+/**
+ * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
+ * text of its validator.
+ */
+export function checkParams(server: Server): void {
+  for (const [method, params] of Object.entries(checked)) {
+    const inner = findHandler(server, method);
+    if (!inner) continue;
+    server.setRequestHandler(method, { params, result: z.looseObject({}) }, (given, ctx) =>
+      askHandler(inner, method, given, ctx),
+    );
+  }
+}
