@@ -231,7 +231,7 @@ describe("scopes that reading needs guard streaming too", () => {
   });
 });
 
-test("a legacy session's grants work within it and end with it [SEP-2532/3.download-url/must-scope-to-session] [SEP-2532/privacy/must-scope-and-limit-url]", async () => {
+test("a legacy session's grants work for its user, with or without its id, in no other session, and end with it [SEP-2532/3.download-url/must-scope-to-session] [SEP-2532/privacy/must-scope-and-limit-url]", async () => {
   await using site = await start({}, { sessions: true });
   const seen: string[] = [];
   const client = await connect("SDK v2, legacy", site.url, {
@@ -250,10 +250,15 @@ test("a legacy session's grants work within it and end with it [SEP-2532/3.downl
   const authorization = "Bearer alice-token";
   const within = { headers: { authorization, "mcp-session-id": sessionId } };
   expect((await send("GET", result.downloadUrl, within)).status).toBe(200);
-  await expectUnknown(site, await get(result.downloadUrl, "alice-token"));
+  expect((await get(result.downloadUrl, "alice-token")).status).toBe(200);
+  await expectUnknown(site, await get(result.downloadUrl, "bob-token"));
+  expect((await get(result.downloadUrl)).status).toBe(401);
+  const elsewhere = { headers: { authorization, "mcp-session-id": crypto.randomUUID() } };
+  await expectUnknown(site, await send("GET", result.downloadUrl, elsewhere));
   const ended = await send("DELETE", site.url, within);
   expect(ended.status).toBe(200);
   await expectUnknown(site, await send("GET", result.downloadUrl, within));
+  await expectUnknown(site, await get(result.downloadUrl, "alice-token"));
   await client.close();
 });
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
 import { createRawClient } from "./raw-client.ts";
@@ -131,6 +132,51 @@ test("circles of redirects and chains of more than two end, each with its own re
     });
     expect(server.seen.filter(({ method }) => method === "GET").length).toBeLessThanOrEqual(3);
   }
+});
+
+describe.each([302, 307])("a %i to the server's own origin", (code) => {
+  const redirectTo = (location: string, name?: string) => (res: ServerResponse) =>
+    void res.writeHead(code, { location, ...(name && { "mcp-resource-uri": name }) }).end();
+  const sendBytes = (res: ServerResponse, name?: string) =>
+    void res
+      .writeHead(200, { "content-length": 5, ...(name && { "mcp-resource-uri": name }) })
+      .end("bytes");
+  const read = async (server: RawServer) =>
+    readAll(await streamResource(createRawClient(server.url, withStreaming()), uri));
+
+  test("names the resource, so that its target need not", async () => {
+    await using server = await startRawServer({
+      stream: (_request, res) => redirectTo("/content", uri)(res),
+      get: (_req, res) => sendBytes(res),
+    });
+    expect(await read(server)).toBe("bytes");
+  });
+
+  test("names the resource, and a target that names another one is refused", async () => {
+    await using server = await startRawServer({
+      stream: (_request, res) => redirectTo("/content", uri)(res),
+      get: (_req, res) => sendBytes(res, "x://other"),
+    });
+    await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
+  });
+
+  test.each([
+    ["names the resource on the way from a download URL, too", uri, "bytes"],
+    [
+      "without a name on the way from a download URL leads to no bytes, such as a sign-in page",
+      undefined,
+      undefined,
+    ],
+    ["with another name on the way from a download URL leads to no bytes", "x://other", undefined],
+  ])("%s", async (_rule, name, bytes) => {
+    await using server = await startRawServer({
+      stream: (request, res) => replyUrl(res, request, `${server.origin}/download`),
+      get: (req, res) =>
+        req.url === "/download" ? redirectTo("/content", name)(res) : sendBytes(res),
+    });
+    if (bytes) expect(await read(server)).toBe(bytes);
+    else await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
+  });
 });
 
 test("a redirect without the resource's name, or with another one, is refused", async () => {

@@ -2,6 +2,7 @@ import {
   createKeyRing,
   createSealer,
   generateKey,
+  resourceTag,
   SluiceError,
   tokenLifetimes,
 } from "@sluice/core";
@@ -113,13 +114,17 @@ describe("vectors", () => {
 describe("binding", () => {
   const sealer = createSealer({ keys: ring, audience });
 
-  test("a token bound to a session asks for that session", () => {
+  test("a token of a user's session is good for that user without the session, and in no other one", () => {
     const inSession = { ...user, sessionId: "s1" };
     const { token } = sealer.seal("download", { handle: "a", principal: inSession, now });
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal(inSession)).toBe(true);
+    expect(opened.matchesPrincipal(user)).toBe(true);
     expect(opened.matchesPrincipal({ ...user, sessionId: "s2" })).toBe(false);
-    expect(opened.matchesPrincipal(user)).toBe(false);
+    expect(opened.matchesPrincipal({ ...user, subject: "" })).toBe(false);
+    expect(opened.matchesPrincipal({ ...inSession, subject: "" })).toBe(false);
+    expect(opened.matchesPrincipal({ ...inSession, subject: "user-2" })).toBe(false);
+    expect(opened.sessionTag).toBe(resourceTag("s1"));
   });
 
   test("a token that is not bound to a session does not ask for one", () => {
@@ -135,6 +140,8 @@ describe("binding", () => {
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal(inSession)).toBe(true);
     expect(opened.matchesPrincipal(nobody)).toBe(false);
+    expect(opened.matchesPrincipal({ ...nobody, sessionId: "s2" })).toBe(false);
+    expect(opened.matchesPrincipal(user)).toBe(false);
     expect(() => sealer.seal("download", { handle: "a", principal: nobody, now })).toThrow(
       TypeError,
     );

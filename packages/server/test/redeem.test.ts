@@ -302,10 +302,22 @@ describe("how often a grant works", () => {
       house.redeem(token, { method: "HEAD", headers: as(alice), sessionId });
     expect((await ask("s-1")).status).toBe(200);
     expect((await ask("s-2")).status).toBe(404);
-    expect((await ask()).status).toBe(404);
+    // the user is known without the session
+    expect((await ask()).status).toBe(200);
     await house.sluice.endSession("s-1");
     await house.sluice.endSession("s-1");
-    expect((await ask("s-1")).status).toBe(404);
+    for (const sessionId of ["s-1", undefined]) expect((await ask(sessionId)).status).toBe(404);
+  });
+
+  test("a URL of a session without a user is good in that session alone, and for no caller without it", async () => {
+    const house = createHouse({ principal: undefined as never, endpoint: "http://127.0.0.1:1/mcp" });
+    const anonymous = await house.sluice.host.identify({ sessionId: "s-1", header: () => undefined });
+    const { token } = (await house.sluice.host.mint(anonymous, "a.bin", undefined))!;
+    const ask = async (sessionId?: string, headers: Record<string, string> = {}) =>
+      (await house.redeem(token, { method: "HEAD", headers, sessionId })).status;
+    const bearer = { authorization: "Bearer any" };
+    expect(await Promise.all([ask("s-1"), ask("s-2"), ask()])).toEqual([200, 404, 401]);
+    expect(await Promise.all([ask(undefined, bearer), ask("s-1", bearer)])).toEqual([404, 404]);
   });
 });
 

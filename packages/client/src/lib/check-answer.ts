@@ -48,6 +48,8 @@ export interface Expectation {
   /** Where it came from; absent for bytes on the call's own answer. */
   readonly target?: AcceptedUrl;
   readonly demand?: RangeDemand;
+  /** A redirect on the way here had said which resource this is (SEP-2532 §3, redirect mode). */
+  readonly redirected?: boolean;
 }
 
 /**
@@ -58,9 +60,11 @@ export interface Expectation {
  */
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
-  const { uri, permit, target, demand } = expectation;
+  const { uri, permit, target, demand, redirected = false } = expectation;
   const own = target === undefined || target.standing === "own";
-  if (own || headers.has(RESOURCE_URI_HEADER)) ensureNamed(uri, headers);
+  // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
+  const named = headers.has(RESOURCE_URI_HEADER);
+  if (named || (own && !redirected)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
   if (framing === "close") throw broken("does not tell where the bytes end");
   const length = contentLength(headers);
@@ -96,7 +100,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
       origin: target?.url.origin,
     }),
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
-    named: permit.named || own,
+    named: permit.named || redirected || (own && named),
   };
 }
 

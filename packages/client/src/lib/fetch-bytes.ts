@@ -1,10 +1,11 @@
 import { formatRange, parseMediaType, SluiceError, type ByteRange } from "@sluice/core";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import { acceptUrl, type AcceptedUrl } from "./accept-url.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import type { HopAnswer } from "./exchange.ts";
 import { hopHeaders, type HopDemand } from "./hop-headers.ts";
 import { retryAfterOf } from "./http-error.ts";
-import type { Permit } from "./permit.ts";
+import { ensureNamed, type Permit } from "./permit.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /** An HTTP answer without bytes. */
@@ -35,6 +36,7 @@ export async function fetchBytes(
 ): Promise<CheckedAnswer | Refusal> {
   const visited = new Set<string>();
   let { target, hopsLeft } = permit;
+  let redirected = permit.mode === "redirect";
   const wanted: HopDemand = {
     auth: permit.auth,
     sessionBound: permit.sessionBound,
@@ -50,7 +52,8 @@ export async function fetchBytes(
       if (status !== 200 && status !== 206) return refuse(answer, target);
       try {
         const latencyMs = performance.now() - asked;
-        const checked = checkAnswer(answer, { uri, permit, target, ...(demand && { demand }) });
+        const expectation = { uri, permit, target, redirected, ...(demand && { demand }) };
+        const checked = checkAnswer(answer, expectation);
         return { ...checked, latencyMs };
       } catch (error) {
         answer.body.cancel(error);
@@ -58,6 +61,10 @@ export async function fetchBytes(
       }
     }
     answer.body.cancel();
+    if (target.standing === "own" && headers.has(RESOURCE_URI_HEADER)) {
+      ensureNamed(uri, headers);
+      redirected = true;
+    }
     const location = headers.get("location") ?? "";
     target = acceptUrl(location, permit.policy, { base: target.url, redirect: true });
     if (visited.has(target.url.href))

@@ -11,7 +11,8 @@ export interface TokenClaims {
   /** Unix milliseconds, whole seconds. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  readonly sessionBound: boolean;
+  /** 32 bytes that stand for the session it was made in; absent where there is none. */
+  readonly session?: Uint8Array;
   /** 16 bytes that only the same key and principal give; absent in a self-authenticating token. */
   readonly principal?: Uint8Array;
   /** 16 bytes that only the same key and etag give; absent when the version does not matter. */
@@ -33,13 +34,14 @@ export function encodeClaims(claims: TokenClaims): Uint8Array {
     throw new TypeError(`token: a handle has 1 to ${maxHandleBytes} UTF-8 bytes`);
   if (!Object.hasOwn(useFlags, claims.use))
     throw new TypeError('token: a use is "window", "once" or "lease"');
-  const bytes = new Uint8Array(claimsLength(handle.length));
+  const { session } = claims;
+  const bytes = new Uint8Array(claimsLength(handle.length, session !== undefined));
   const view = new DataView(bytes.buffer);
   view.setUint8(
     at.flags,
     useFlags[claims.use] |
       (claims.principal ? 0 : bearerFlag) |
-      (claims.sessionBound ? sessionBoundFlag : 0) |
+      (session ? sessionBoundFlag : 0) |
       (claims.revision ? revisionPinnedFlag : 0),
   );
   view.setUint32(at.issuedAt, claims.issuedAt / 1_000);
@@ -49,6 +51,7 @@ export function encodeClaims(claims: TokenClaims): Uint8Array {
   if (claims.revision) bytes.set(claims.revision, at.revision);
   view.setUint16(at.handleLength, handle.length);
   bytes.set(handle, at.handle);
+  if (session) bytes.set(session, at.handle + handle.length);
   return bytes;
 }
 
@@ -65,28 +68,32 @@ export function decodeClaims(bytes: Uint8Array): TokenClaims | undefined {
   const revision = bytes.slice(at.revision, at.handleLength);
   if (isZero(principal) !== isBearer || isZero(revision) === isPinned) return undefined;
   const length = view.getUint16(at.handleLength);
-  if (length < 1 || length > maxHandleBytes || claimsLength(length) !== bytes.length)
-    return undefined;
-  const end = at.handle + length;
-  const handle = decodeText(bytes.subarray(at.handle, end));
+  if (length < 1 || length > maxHandleBytes) return undefined;
+  if (claimsLength(length, sessionBound) !== bytes.length) return undefined;
+  const handleEnd = at.handle + length;
+  const handle = decodeText(bytes.subarray(at.handle, handleEnd));
+  const end = handleEnd + (sessionBound ? sessionLength : 0);
+  const session = bytes.slice(handleEnd, end);
   if (handle === undefined || !isZero(bytes.subarray(end))) return undefined;
+  if (sessionBound && isZero(session)) return undefined;
   return {
     id: bytes.slice(at.id, at.principal),
     handle,
     use,
     issuedAt: view.getUint32(at.issuedAt) * 1_000,
     expiresAt: view.getUint32(at.expiresAt) * 1_000,
-    sessionBound,
+    ...(sessionBound && { session }),
     ...(!isBearer && { principal }),
     ...(isPinned && { revision }),
   };
 }
 
 const maxHandleBytes = 1_024;
+const sessionLength = 32;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Offsets; numbers are big-endian. */
+/** Offsets; numbers are big-endian. The session, where there is one, lies behind the handle. */
 const at = {
   flags: 0,
   issuedAt: 1,
@@ -106,8 +113,9 @@ const sessionBoundFlag = 8;
 const revisionPinnedFlag = 16;
 const allFlags = 31;
 
-function claimsLength(handleLength: number): number {
-  return claimsLengths.find((length) => handleLength <= length - at.handle)!;
+function claimsLength(handleLength: number, hasSession: boolean): number {
+  const needed = at.handle + handleLength + (hasSession ? sessionLength : 0);
+  return claimsLengths.find((length) => needed <= length)!;
 }
 
 function decodeText(bytes: Uint8Array): string | undefined {

@@ -1,4 +1,4 @@
-import { equalBytes } from "@noble/ciphers/utils.js";
+import { bytesToHex, equalBytes, hexToBytes } from "@noble/ciphers/utils.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { encodeBase64Url } from "./base64.ts";
@@ -6,7 +6,7 @@ import { SluiceError } from "./error.ts";
 import { clockSkewMs, type GrantUse } from "./grant.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { encodeFields, isText } from "./length-prefix.ts";
-import { encodePrincipal, principalRule, type Principal } from "./principal.ts";
+import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
 import { authOf, decodeClaims, encodeClaims } from "./token-claims.ts";
 import { isLifetime, mintTimes, type TokenAuth, type TokenPurpose } from "./token-lifetime.ts";
 
@@ -14,7 +14,10 @@ import { isLifetime, mintTimes, type TokenAuth, type TokenPurpose } from "./toke
 export interface SealTerms {
   /** The server's own id of the resource: 1 to 1,024 UTF-8 bytes. */
   readonly handle: string;
-  /** Who may use it; with a `sessionId` in that session only. Absent: the token authenticates itself. */
+  /**
+   * Who may use it; with a `sessionId` in no other session, and without a `subject` in that session only. Absent: the token
+   * authenticates itself.
+   */
   readonly principal?: Principal;
   /** Default `window`. */
   readonly use?: GrantUse;
@@ -52,11 +55,16 @@ export interface UnsealedToken {
   readonly issuedAt: number;
   /** Unix milliseconds. Tokens are accepted until `clockSkewMs` after it. */
   readonly expiresAt: number;
-  /** A bound token that is good in the session it was made in only. */
+  /** A bound token that was made in a session, and is good in no other one. */
   readonly sessionBound: boolean;
+  /** `resourceTag` of the id of that session, for questions about its end. */
+  readonly sessionTag?: string;
   /** The token is good for one version of the object only. */
   readonly revisionPinned: boolean;
-  /** True when the token is bound to exactly this principal; never for a self-authenticating one. */
+  /**
+   * True when the token is bound to exactly this principal; never for a self-authenticating one. A principal with a subject
+   * may come without the session that the token was made in, and never with another one.
+   */
   matchesPrincipal(principal: Principal): boolean;
   /** True when the token is not pinned, or is pinned to this strong etag. */
   matchesRevision(etag: string | undefined): boolean;
@@ -83,7 +91,7 @@ export function writeContents(
 ): Contents {
   const { handle, principal, use = "window", revision, now = Date.now() } = terms;
   const times = mintTimes(purpose, principal ? "bound" : "self", now, terms.ttlMs);
-  const who = principal && encodePrincipal(principal, true);
+  const who = principal && encodePrincipal(principal, principal.subject === "");
   const version = revision === undefined ? undefined : encodeFields(revision);
   if (principal && !who) throw new TypeError(principalRule);
   if (!isText(handle) || (revision !== undefined && !version))
@@ -94,7 +102,7 @@ export function writeContents(
     handle,
     use,
     ...times,
-    sessionBound: Boolean(principal?.sessionId),
+    ...(principal?.sessionId && { session: hexToBytes(resourceTag(principal.sessionId)) }),
     ...(who && { principal: tag(keys, kid, "principal", who)! }),
     ...(version && { revision: tag(keys, kid, "revision", version)! }),
   });
@@ -112,15 +120,20 @@ export function readContents(
   if (claims.issuedAt > now + maxAheadMs) throw invalidToken();
   if (now >= claims.expiresAt + clockSkewMs)
     throw new SluiceError("expired", "token: its time is over; ask for a new one");
-  const { id, principal, revision, ...told } = claims;
+  const { id, principal, revision, session, ...told } = claims;
+  const sessionTag = session && bytesToHex(session);
   return {
     ...told,
+    sessionBound: session !== undefined,
+    ...(sessionTag !== undefined && { sessionTag }),
     id: encodeBase64Url(id),
     auth: authOf(claims),
     revisionPinned: revision !== undefined,
     matchesPrincipal(other) {
-      const who = encodePrincipal(other, told.sessionBound);
+      const { subject, sessionId = "" } = other;
+      const who = encodePrincipal(other, subject === "");
       if (!principal || !who) return false;
+      if (session && sessionId !== "" && resourceTag(sessionId) !== sessionTag) return false;
       return matchesTag(principal, tag(keys, kid, "principal", who));
     },
     matchesRevision(etag) {

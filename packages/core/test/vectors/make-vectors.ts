@@ -98,12 +98,19 @@ function keyOf(kid: string): Buffer {
 
 function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
   const handle = Buffer.from(terms.handle);
-  const plain = Buffer.alloc([144, 480, 1152].find((length) => handle.length + 59 <= length)!);
+  const session = terms.principal?.sessionId ? 32 : 0;
+  const needed = 59 + handle.length + session;
+  const plain = Buffer.alloc([144, 480, 1152].find((length) => needed <= length)!);
   let flags = { window: 0, once: 2, lease: 4 }[terms.use];
   if (terms.principal) {
     const { issuer, subject, clientId, sessionId = "" } = terms.principal;
-    mac(ikm, "principal", lp(issuer, subject, clientId, sessionId)).copy(plain, 25);
-    if (sessionId) flags |= 8;
+    const fields = lp(issuer, subject, clientId, subject === "" ? sessionId : "");
+    mac(ikm, "principal", fields).copy(plain, 25);
+    if (sessionId) {
+      flags |= 8;
+      const told = Buffer.concat([lp("sluice.v1 resource"), Buffer.from(sessionId)]);
+      createHash("sha256").update(told).digest().copy(plain, 59 + handle.length);
+    }
   } else flags |= 1;
   if (terms.revision !== undefined) {
     flags |= 16;
@@ -188,6 +195,15 @@ export function makeVectors(): Vectors {
     seal("self-authenticating, once", { terms: self }),
     seal("lease, pinned to a version", { terms: { ...bound, use: "lease", revision: "0x8DD1" } }),
     seal("bound to a session", { terms: { ...bound, principal: inSession } }),
+    seal("a session without a subject", {
+      terms: { ...bound, principal: { ...inSession, subject: "" } },
+    }),
+    seal("the longest handle of the short class in a session", {
+      terms: { ...bound, handle: "a".repeat(53), principal: inSession },
+    }),
+    seal("the longest handle in a session", {
+      terms: { ...bound, handle: "a".repeat(1024), principal: inSession },
+    }),
     seal("every flag that goes together", {
       terms: { ...bound, use: "once", principal: inSession, revision: "" },
     }),
@@ -249,6 +265,10 @@ export function makeVectors(): Vectors {
     edited("bound without a principal", self, (plain) => plain.writeUInt8(2, 0)),
     edited("self-authenticating with a principal", bound, (plain) => plain.writeUInt8(1, 0)),
     edited("self-authenticating in a session", self, (plain) => plain.writeUInt8(11, 0)),
+    edited("in a session without its tag", bound, (plain) => plain.writeUInt8(8, 0)),
+    edited("the tag of a session without its flag", { ...bound, principal: inSession }, (plain) =>
+      plain.writeUInt8(0, 0),
+    ),
     edited("pinned to nothing", bound, (plain) => plain.writeUInt8(16, 0)),
     edited("a revision that is not pinned", bound, (plain) => plain.writeUInt8(1, 41)),
     edited("non-zero padding", bound, (plain) => plain.writeUInt8(1, plain.length - 1)),

@@ -38,7 +38,12 @@ export async function endSession(state: StateStore, sessionId: string): Promise<
 
 /** Whether a session was ended, by whichever process. */
 export async function isSessionOver(state: StateStore, sessionId: string): Promise<boolean> {
-  return state.isSessionOver(sessionTag(sessionId), Date.now());
+  return isTaggedSessionOver(state, sessionTag(sessionId));
+}
+
+/** The same by the `sessionTag` of a token. */
+export async function isTaggedSessionOver(state: StateStore, tag: string): Promise<boolean> {
+  return state.isSessionOver(tag, Date.now());
 }
 
 /** A session's id is half of a credential: the store has its tag. */

@@ -11,7 +11,7 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { reasonOf } from "./access.ts";
-import { isSessionOver } from "./bound-sessions.ts";
+import { isTaggedSessionOver } from "./bound-sessions.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
 import type { Caller } from "./principal.ts";
@@ -95,12 +95,13 @@ async function holderOf(
     throw new SluiceError("unauthenticated", "sluice: redeem: the grant is bound and nobody came");
   if (!grant.matchesPrincipal(principal))
     throw new SluiceError("not_found", "sluice: redeem: the grant is somebody else's");
-  if (!grant.sessionBound) {
+  const { sessionTag } = grant;
+  if (sessionTag === undefined) {
     // nobody vouches for a session that the grant says nothing of
     const { sessionId: _claimed, ...holder } = principal;
     return holder;
   }
-  if (parts.grants.asksStore(grant) && (await isSessionOver(parts.state, principal.sessionId!)))
+  if (parts.grants.asksStore(grant) && (await isTaggedSessionOver(parts.state, sessionTag)))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
   return principal;
 }

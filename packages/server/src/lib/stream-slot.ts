@@ -13,7 +13,7 @@ export interface StreamSlot {
    * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
    * the transport did not see it, or the server has no sessions.
    */
-  readonly capabilities?: object | null;
+  readonly capabilities?: object | null | undefined;
   /** Bytes or a redirect, in place of the SDK's response. */
   reply?: Reply;
   /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */

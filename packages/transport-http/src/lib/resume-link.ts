@@ -48,9 +48,10 @@ export function createLinks(
       const member = await host.identify(caller);
       const { principal } = member;
       if (!principal) throw new SluiceError("unauthenticated", "resume: the link is bound");
-      if (!grant.matchesPrincipal(principal) || !grant.sessionBound)
+      const { sessionId } = principal;
+      if (!grant.matchesPrincipal(principal) || !grant.sessionBound || !sessionId)
         throw new SluiceError("not_found", "resume: the link is somebody else's");
-      if (await isSessionOver(principal.sessionId!))
+      if (await isSessionOver(sessionId))
         throw new SluiceError("not_found", "resume: the session is over");
       await host.bindSession(member);
       const [streamId = "", seq] = grant.handle.split(" ");
