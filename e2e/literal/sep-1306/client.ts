@@ -11,7 +11,7 @@ export interface Picked {
 }
 
 /** Files by field; a field that is not there is left empty. */
-export type Files = Readonly<Record<string, readonly Picked[]>>;
+type Files = Readonly<Record<string, readonly Picked[]>>;
 
 interface Endpoint {
   readonly url: string;
@@ -19,14 +19,21 @@ interface Endpoint {
   readonly uploadId: string;
 }
 
-/** Sections 2 to 5: sends the files, then answers with what was sent. Declines without files. */
-export async function answerBinary(peer: Peer, params: Json, files?: Files): Promise<Json> {
+/** What the user fills in: files, and text beside them. */
+export interface Filled {
+  readonly files: Files;
+  readonly values?: Json;
+}
+
+/** Sections 2 to 5: sends the files, then answers with what was sent. Declines without anything. */
+async function answerBinary(peer: Peer, params: Json, filled?: Filled): Promise<Json> {
   must(params["mode"] === "binary", "2: a request for files has the mode binary");
   must(typeof params["message"] === "string", "2: a request has a message");
   const { properties } = params["requestedSchema"] as { properties: Record<string, Json> };
   const endpoints = params["uploadEndpoints"] as Record<string, Endpoint>;
-  if (!files) return declined;
-  const content: Json = {};
+  if (!filled) return declined;
+  const { files, values = {} } = filled;
+  const content: Json = { ...values };
   for (const [field, schema] of Object.entries(properties)) {
     const picked = files[field];
     if (schema["type"] !== "file" || !picked) continue;
@@ -71,16 +78,15 @@ async function upload(peer: Peer, endpoint: Endpoint, files: readonly Picked[]):
 export async function callWithFiles(
   peer: Peer,
   name: string,
-  args: Json,
-  files?: Files,
+  filled?: Filled,
 ): Promise<Message> {
   const answering = (method: string, params: Json): Promise<Json> => {
     must(method === "elicitation/create", "2: files are asked for with elicitation/create");
-    return answerBinary(peer, params, files);
+    return answerBinary(peer, params, filled);
   };
   let retry: Json = {};
   for (let round = 0; round < 8; round++) {
-    const message = await peer.call("tools/call", { name, arguments: args, ...retry }, answering);
+    const message = await peer.call("tools/call", { name, arguments: {}, ...retry }, answering);
     const { result } = message;
     if (result?.["resultType"] !== "input_required") return message;
     const asked = (result["inputRequests"] ?? {}) as Record<string, { method: string; params: Json }>;
