@@ -14,6 +14,8 @@ export interface Seen {
   readonly posted: Message[][];
   /** Answers that came to the endpoint and not to the stream. */
   readonly stray: Message[];
+  /** Connections that broke off before any event. */
+  breaks: number;
 }
 
 export interface ResumeServer extends AsyncDisposable {
@@ -37,7 +39,7 @@ interface Run {
 export async function startResumeServer(fault?: ResumeFault): Promise<ResumeServer> {
   const sessions = new Set<string>();
   const runs = new Map<string, Run>();
-  const seen: Seen = { resumed: [], posted: [], stray: [] };
+  const seen: Seen = { resumed: [], posted: [], stray: [], breaks: 0 };
 
   const open = (to: ServerResponse, path: string): void => {
     const host = fault === "foreign-link" ? "http://localhost:9" : "";
@@ -70,19 +72,22 @@ export async function startResumeServer(fault?: ResumeFault): Promise<ResumeServ
       const inputSchema = { type: "object", properties: {} };
       return json(to, resultOf(message, { tools: [{ name: "greet", inputSchema }] }));
     }
-    if (method !== "tools/call") {
+    if (method !== "tools/call" || message.params?.["name"] !== "greet") {
       const error = { code: -32601, message: "Method not found" };
       return json(to, { jsonrpc: "2.0", id, error });
     }
     const path = `/streams/${randomUUID()}`;
     const question = randomUUID();
-    const requestedSchema = { type: "object", properties: { name: { type: "string" } } };
+    const requestedSchema = { type: "object", properties: { text: { type: "string" } } };
     const params = { mode: "form", message: "What is your name?", requestedSchema };
     const asked: Message = { jsonrpc: "2.0", id: question, method: "elicitation/create", params };
     runs.set(path, { call: message, question, events: [asked], breaks: 0 });
     // headers alone: the connection ends before any event, so there is no Last-Event-ID yet
     open(to, path);
-    to.write("retry: 20\n\n", () => to.destroy());
+    to.write("retry: 20\n\n", () => {
+      seen.breaks += 1;
+      to.destroy();
+    });
   };
   const resume = (request: IncomingMessage, run: Run, to: ServerResponse): void => {
     const last = request.headers["last-event-id"] as string | undefined;
@@ -95,7 +100,7 @@ export async function startResumeServer(fault?: ResumeFault): Promise<ResumeServ
     const answers = JSON.parse((await bytesOf(request)).toString()) as Message[];
     seen.posted.push(answers);
     const { result } = answers.find(({ id }) => id === run.question) ?? {};
-    const name = (result?.["content"] as Json | undefined)?.["name"];
+    const name = (result?.["content"] as Json | undefined)?.["text"];
     open(to, `/streams/${randomUUID()}`);
     const content = [{ type: "text", text: `Hello, ${String(name)}!` }];
     run.events.push(resultOf(run.call, { content }));
