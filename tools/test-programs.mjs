@@ -29,6 +29,7 @@ const sources = [
   "e2e/examples/client.ts",
   "e2e/examples/server.ts",
   "e2e/examples/upload-server.ts",
+  "e2e/literal/binary-rfc/stdio-server.ts",
   "packages/cli/src/main.ts",
   "packages/client/test/memory-process.ts",
   "packages/client/test/reading-process.ts",

@@ -209,7 +209,8 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
       const client = await connectOfficial(sdk, site.url, {
         fetch: async (input, init) => {
           const response = await fetch(input, { ...init, redirect: "manual" });
-          if (response.status !== 202 && response.ok) types.add(response.headers.get("content-type"));
+          if (response.status !== 202 && response.ok)
+            types.add(response.headers.get("content-type"));
           return response;
         },
       });

@@ -72,7 +72,10 @@ export async function readMultipart(peer: HttpPeer, uri: string): Promise<Buffer
   const type = reply.headers["content-type"] ?? "";
   const boundary = /^multipart\/mixed;.*boundary="?([^";]+)/.exec(type)?.[1];
   const body = await bytesOf(reply.body);
-  must(boundary !== undefined, `B: the answer is multipart/mixed, not ${type}: ${body.subarray(0, 300).toString()}`);
+  must(
+    boundary !== undefined,
+    `B: the answer is multipart/mixed, not ${type}: ${body.subarray(0, 300).toString()}`,
+  );
   const text = `\r\n${body.toString("latin1")}`;
   const parts = text.split(`\r\n--${boundary}`).slice(1, -1);
   must(parts.length === 2, "B: a part of the message and one of the bytes");

@@ -26,7 +26,9 @@ export function binaryAnswers(mode: Mode, bytes: Buffer, fault?: BinaryFault): B
     binaryTransfer: { supported: true, maxBinarySize: 1073741824, supportedModes: [mode] },
   };
   const { mimeType, binaryRef } = example;
-  const sum = createHash("sha256").update(fault === "other-checksum" ? "" : bytes).digest("hex");
+  const sum = createHash("sha256")
+    .update(fault === "other-checksum" ? "" : bytes)
+    .digest("hex");
   return {
     answer(request) {
       const { method = "", id = null, params } = request;

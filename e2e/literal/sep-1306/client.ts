@@ -75,11 +75,7 @@ async function upload(peer: Peer, endpoint: Endpoint, files: readonly Picked[]):
 }
 
 /** Calls a tool that asks for files: by a request of the server, or by `input_required`. */
-export async function callWithFiles(
-  peer: Peer,
-  name: string,
-  filled?: Filled,
-): Promise<Message> {
+export async function callWithFiles(peer: Peer, name: string, filled?: Filled): Promise<Message> {
   const answering = (method: string, params: Json): Promise<Json> => {
     must(method === "elicitation/create", "2: files are asked for with elicitation/create");
     return answerBinary(peer, params, filled);
@@ -89,7 +85,10 @@ export async function callWithFiles(
     const message = await peer.call("tools/call", { name, arguments: {}, ...retry }, answering);
     const { result } = message;
     if (result?.["resultType"] !== "input_required") return message;
-    const asked = (result["inputRequests"] ?? {}) as Record<string, { method: string; params: Json }>;
+    const asked = (result["inputRequests"] ?? {}) as Record<
+      string,
+      { method: string; params: Json }
+    >;
     const inputResponses: Json = {};
     for (const [key, { method, params }] of Object.entries(asked)) {
       inputResponses[key] = await answering(method, params);

@@ -14,7 +14,10 @@ import { startUploadServer, type UploadFault, type Uploaded } from "./server.ts"
 
 const token = "session-token";
 /** What begins like a JPEG. */
-const sunset = Buffer.concat([Buffer.from("ffd8ffe000104a464946000101", "hex"), bytesOf(200_000, "jpeg")]);
+const sunset = Buffer.concat([
+  Buffer.from("ffd8ffe000104a464946000101", "hex"),
+  bytesOf(200_000, "jpeg"),
+]);
 const { uploadId } = request.uploadEndpoints.imageFile;
 
 const clients: readonly { readonly revision: Revision; readonly sdk: SdkName }[] = [
@@ -41,29 +44,39 @@ describe.each(clients)("$sdk with our sender at a server of the text, $revision"
       token,
       onFilesRequested: () => ({
         action: "accept",
-        files: { imageFile: [{ blob: new Blob([sunset]), name: "sunset.jpg", mimeType: "image/jpeg" }] },
+        files: {
+          imageFile: [{ blob: new Blob([sunset]), name: "sunset.jpg", mimeType: "image/jpeg" }],
+        },
         form: { description: "A beautiful sunset over the ocean" },
       }),
     });
 
-  test.each(["POST", "PUT"] as const)("sends the form of the text by %s, and answers with its metadata", async (method) => {
-    await using server = await startUploadServer({ revision, token, method });
-    const peer = await connect(server.url);
-    const { content } = await peer.callTool({ name: "analyze", arguments: {} });
-    expect(content).toMatchObject([{ text: "the user chose accept" }]);
-    expect(server.uploads.map((upload) => upload.method)).toEqual([method]);
-    expectForm(server.uploads[0]!);
-    expect(server.answers).toMatchObject([
-      {
-        action: "accept",
-        content: {
-          imageFile: { name: "sunset.jpg", size: sunset.length, mimeType: "image/jpeg", uploadId },
-          description: "A beautiful sunset over the ocean",
+  test.each(["POST", "PUT"] as const)(
+    "sends the form of the text by %s, and answers with its metadata",
+    async (method) => {
+      await using server = await startUploadServer({ revision, token, method });
+      const peer = await connect(server.url);
+      const { content } = await peer.callTool({ name: "analyze", arguments: {} });
+      expect(content).toMatchObject([{ text: "the user chose accept" }]);
+      expect(server.uploads.map((upload) => upload.method)).toEqual([method]);
+      expectForm(server.uploads[0]!);
+      expect(server.answers).toMatchObject([
+        {
+          action: "accept",
+          content: {
+            imageFile: {
+              name: "sunset.jpg",
+              size: sunset.length,
+              mimeType: "image/jpeg",
+              uploadId,
+            },
+            description: "A beautiful sunset over the ocean",
+          },
         },
-      },
-    ]);
-    await peer.close();
-  });
+      ]);
+      await peer.close();
+    },
+  );
 
   test.each<UploadFault>(["refuses-uploads", "foreign-endpoint", "no-endpoint"])(
     "claims no upload at a server with the fault %s",

@@ -48,7 +48,9 @@ export async function startUploadServer(settings: Settings): Promise<UploadServe
   const done = (request: Message, answer: Json): Message => {
     answers.push(answer);
     const { action } = answer;
-    return resultOf(request, { content: [{ type: "text", text: `the user chose ${String(action)}` }] });
+    return resultOf(request, {
+      content: [{ type: "text", text: `the user chose ${String(action)}` }],
+    });
   };
   const json = (to: ServerResponse, message: Message, headers: Record<string, string> = {}): void =>
     void to
@@ -79,14 +81,17 @@ export async function startUploadServer(settings: Settings): Promise<UploadServe
     if (name === "initialize" && revision === "2025-11-25") {
       const started = randomUUID();
       sessions.add(started);
-      return json(to, resultOf(message, welcome(name, { tools: {} })), { "Mcp-Session-Id": started });
+      return json(to, resultOf(message, welcome(name, { tools: {} })), {
+        "Mcp-Session-Id": started,
+      });
     }
     if (revision === "2025-11-25" && !sessions.has(String(session))) {
       return void to.writeHead(name === "server/discover" ? 400 : 404).end();
     }
     if (message.method === undefined) waiting.get(id)?.(message.result ?? {});
     if (message.method === undefined || id === null) return void to.writeHead(202).end();
-    if (name === "server/discover") return json(to, resultOf(message, welcome(name, { tools: {} })));
+    if (name === "server/discover")
+      return json(to, resultOf(message, welcome(name, { tools: {} })));
     if (name === "tools/call") return callTool(message, to);
     const cached = { ttlMs: 0, cacheScope: "private" };
     if (name === "tools/list") return json(to, resultOf(message, { tools: [tool], ...cached }));

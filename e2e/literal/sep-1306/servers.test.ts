@@ -40,7 +40,11 @@ function registerTools(mcp: McpServer, uploads: Uploads): void {
     if (outcome.action === "ask") return outcome.result;
     if (outcome.action !== "accept") return { content: [{ type: "text", text: outcome.action }] };
     const { name, size, mimeType } = outcome.files.imageFile;
-    return { content: [{ type: "text", text: `${name} ${size} ${mimeType}: ${outcome.values.description}` }] };
+    return {
+      content: [
+        { type: "text", text: `${name} ${size} ${mimeType}: ${outcome.values.description}` },
+      ],
+    };
   });
   mcp.registerTool("collect", {}, async (ctx) => {
     const fields = { documents: { type: "file", multiple: true } } as const;
@@ -159,8 +163,11 @@ describe.each(servers)("$name", ({ start }) => {
       await using peer = await server.connect(revision);
       const liar: Peer = Object.create(peer, {
         call: {
-          value: (method: string, params: object, answering?: (m: string, p: object) => Promise<object>) =>
-            peer.call(method, lie(params), async (m, p) => lie(await answering!(m, p))),
+          value: (
+            method: string,
+            params: object,
+            answering?: (m: string, p: object) => Promise<object>,
+          ) => peer.call(method, lie(params), async (m, p) => lie(await answering!(m, p))),
         },
       }) as Peer;
       const message = await callWithFiles(liar, "analyze", { files: { imageFile: [picture] } });
@@ -178,8 +185,13 @@ function lie<Value extends object>(value: Value): Value & Record<string, unknown
 describe.each(revisions)("the demo server, %s", (revision) => {
   test("describes the picture that a client of the text sends", async () => {
     await using server = await startDemo();
-    await using peer = await connectHttp(server.url, { revision, capabilities: clientCapabilities });
-    const message = await callWithFiles(peer, "describe_picture", { files: { picture: [picture] } });
+    await using peer = await connectHttp(server.url, {
+      revision,
+      capabilities: clientCapabilities,
+    });
+    const message = await callWithFiles(peer, "describe_picture", {
+      files: { picture: [picture] },
+    });
     expect(textOf(message)).toContain("sunset.png: 1 × 1");
   });
 });

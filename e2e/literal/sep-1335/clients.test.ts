@@ -47,12 +47,18 @@ test.each(["foreign-link", "no-link"] as const)(
       await using server = await startResumeServer(made);
       const capabilities = { elicitation: {} };
       await using peer = await connectHttp(server.url, { revision: "2025-11-25", capabilities });
-      const asked = callResuming(peer, "tools/call", { name: "greet", arguments: {} }, async () => ({
-        action: "accept",
-        content: { text: "Ada" },
-      }));
+      const asked = callResuming(
+        peer,
+        "tools/call",
+        { name: "greet", arguments: {} },
+        async () => ({
+          action: "accept",
+          content: { text: "Ada" },
+        }),
+      );
       if (made) await expect(asked).rejects.toThrow(Fault);
-      else expect((await asked).message.result).toMatchObject({ content: [{ text: "Hello, Ada!" }] });
+      else
+        expect((await asked).message.result).toMatchObject({ content: [{ text: "Hello, Ada!" }] });
     }
   },
 );

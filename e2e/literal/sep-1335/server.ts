@@ -65,7 +65,8 @@ export async function startResumeServer(fault?: ResumeFault): Promise<ResumeServ
       const result = resultOf(message, welcome(method, { tools: {} }));
       return json(to, result, { "Mcp-Session-Id": started });
     }
-    if (!sessions.has(String(session))) return void to.writeHead(method === "server/discover" ? 400 : 404).end();
+    if (!sessions.has(String(session)))
+      return void to.writeHead(method === "server/discover" ? 400 : 404).end();
     if (message.method === undefined) seen.stray.push(message);
     if (message.method === undefined || id === null) return void to.writeHead(202).end();
     if (method === "tools/list") {

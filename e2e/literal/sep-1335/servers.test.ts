@@ -61,20 +61,28 @@ const answering = async (_method: string, params: Json): Promise<Json> => ({
 test.each([
   { name: "a server of users", users: true },
   { name: "a server of the anonymous", users: false },
-])("$name: the client's algorithm of the text ends with the result, in a turn for each question", async ({ users }) => {
-  await using server = await startSurveys(users);
-  const capabilities = { elicitation: {} };
-  const told = users ? token : undefined;
-  await using peer = await connectHttp(server.url, { revision: "2025-11-25", capabilities, token: told });
-  const params = { name: "survey", arguments: { name: "Sea" } };
-  const { message, turns } = await callResuming(peer, "tools/call", params, answering);
-  expect(message.result).toMatchObject({ content: [{ text: "1|2|3" }] });
-  expect(turns).toBe(3);
-});
+])(
+  "$name: the client's algorithm of the text ends with the result, in a turn for each question",
+  async ({ users }) => {
+    await using server = await startSurveys(users);
+    const capabilities = { elicitation: {} };
+    const told = users ? token : undefined;
+    await using peer = await connectHttp(server.url, {
+      revision: "2025-11-25",
+      capabilities,
+      token: told,
+    });
+    const params = { name: "survey", arguments: { name: "Sea" } };
+    const { message, turns } = await callResuming(peer, "tools/call", params, answering);
+    expect(message.result).toMatchObject({ content: [{ text: "1|2|3" }] });
+    expect(turns).toBe(3);
+  },
+);
 
 test("a server that works longer than it holds a connection is asked again, and gives the result", async () => {
   let works = 0;
-  const work = () => new Promise<void>((resolve) => void setTimeout(resolve, works++ === 0 ? 120 : 0));
+  const work = () =>
+    new Promise<void>((resolve) => void setTimeout(resolve, works++ === 0 ? 120 : 0));
   await using server = await startSurveys(true, work);
   const capabilities = { elicitation: {} };
   await using peer = await connectHttp(server.url, { revision: "2025-11-25", capabilities, token });

@@ -56,7 +56,12 @@ describe.each(clients)("streamResource with $sdk at a server of the text, $revis
   });
 
   test("sends the session's bearer to the server's own origin", async () => {
-    await using server = await startLiteralServer({ revision, mode: "downloadUrl", content, token });
+    await using server = await startLiteralServer({
+      revision,
+      mode: "downloadUrl",
+      content,
+      token,
+    });
     const peer = await connect(sdk, server.url, { token });
     await (await streamResource(peer, resource.uri)).body.cancel();
     expect(server.downloads.map(({ authorization }) => authorization)).toEqual([`Bearer ${token}`]);

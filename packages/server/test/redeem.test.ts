@@ -310,8 +310,14 @@ describe("how often a grant works", () => {
   });
 
   test("a URL of a session without a user is good in that session alone, and for no caller without it", async () => {
-    const house = createHouse({ principal: undefined as never, endpoint: "http://127.0.0.1:1/mcp" });
-    const anonymous = await house.sluice.host.identify({ sessionId: "s-1", header: () => undefined });
+    const house = createHouse({
+      principal: undefined as never,
+      endpoint: "http://127.0.0.1:1/mcp",
+    });
+    const anonymous = await house.sluice.host.identify({
+      sessionId: "s-1",
+      header: () => undefined,
+    });
     const { token } = (await house.sluice.host.mint(anonymous, "a.bin", undefined))!;
     const ask = async (sessionId?: string, headers: Record<string, string> = {}) =>
       (await house.redeem(token, { method: "HEAD", headers, sessionId })).status;

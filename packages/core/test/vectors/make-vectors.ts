@@ -109,7 +109,10 @@ function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
     if (sessionId) {
       flags |= 8;
       const told = Buffer.concat([lp("sluice.v1 resource"), Buffer.from(sessionId)]);
-      createHash("sha256").update(told).digest().copy(plain, 59 + handle.length);
+      createHash("sha256")
+        .update(told)
+        .digest()
+        .copy(plain, 59 + handle.length);
     }
   } else flags |= 1;
   if (terms.revision !== undefined) {

@@ -106,10 +106,7 @@ interface Answering extends StreamCall {
   readonly entry: AuditEntry;
 }
 
-async function answerStream(
-  parts: SluiceParts,
-  call: Answering,
-): Promise<Answer> {
+async function answerStream(parts: SluiceParts, call: Answering): Promise<Answer> {
   const { mcp, ctx, uri, era, slot, entry, isOurs } = call;
   const caller = callerOf(ctx, mcp);
   const { address } = caller;
@@ -155,7 +152,10 @@ async function answerStream(
 }
 
 /** The key of a URI; what the author serves outside of the base is there, and cannot stream. */
-async function keyOf({ mapper }: SluiceParts, { uri, ctx, isElsewhere }: Answering): Promise<string> {
+async function keyOf(
+  { mapper }: SluiceParts,
+  { uri, ctx, isElsewhere }: Answering,
+): Promise<string> {
   try {
     return mapper.toKey(uri);
   } catch (error) {

@@ -26,7 +26,9 @@ export function createSessionCapabilities(
       if (sessionId === null) return;
       const { capabilities } = (params ?? {}) as { capabilities?: unknown };
       const isObject = typeof capabilities === "object" && capabilities !== null;
-      const declared = isObject ? pick(capabilities as Readonly<Record<string, unknown>>) : undefined;
+      const declared = isObject
+        ? pick(capabilities as Readonly<Record<string, unknown>>)
+        : undefined;
       const isShort = declared !== undefined && JSON.stringify(declared).length <= maxLength;
       sessions.set(sessionId, isShort ? declared : null, owner);
     },

@@ -22,7 +22,8 @@ export function createStreamErrors(): StreamErrors {
       else if ("id" in message && message.method === STREAM_METHOD) calls.add(message.id);
     },
     number(message) {
-      if ("method" in message || !calls.delete(message.id!) || !("error" in message)) return message;
+      if ("method" in message || !calls.delete(message.id!) || !("error" in message))
+        return message;
       const { error } = message;
       const { reason } = (error.data ?? {}) as { reason?: unknown };
       if (reason !== notFound.reason) return message;
