@@ -117,7 +117,7 @@ export async function startServe(token?: string): Promise<OurServer> {
     env: token === undefined ? env : { ...env, SLUICE_TOKEN: token },
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const [line] = (await once(child.stdout!, "data")) as [Buffer];
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
   const url = line.toString().trim();
   return {
     url,

@@ -48,7 +48,7 @@ export async function connectHttp(
   const send = async (message: Message, accept: string): Promise<Reply> => {
     const stateless = revision === "2026-07-28" && message.method !== undefined;
     const named = message.params?.["uri"] ?? message.params?.["name"];
-    const mirrored: Record<string, string> = stateless ? { "mcp-method": message.method! } : {};
+    const mirrored: Record<string, string> = stateless ? { "mcp-method": message.method } : {};
     if (stateless && typeof named === "string") mirrored["mcp-name"] = named;
     const fields = { "content-type": "application/json", accept, ...headers, ...mirrored };
     return ask("POST", endpoint, fields, JSON.stringify(message));

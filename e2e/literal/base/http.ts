@@ -59,10 +59,10 @@ export interface Listening extends AsyncDisposable {
 }
 
 export async function listenHttp(
-  handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+  handler: (asked: IncomingMessage, response: ServerResponse) => Promise<void>,
 ): Promise<Listening> {
-  const server = createServer((request, response) => {
-    handler(request, response).catch((fault: unknown) => response.destroy(fault as Error));
+  const server = createServer((asked, response) => {
+    handler(asked, response).catch((fault: unknown) => response.destroy(fault as Error));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -108,7 +108,7 @@ export async function startBinaryServer(
   const sockets = new WebSocketServer({ server: http.server, handleProtocols: () => "mcp" });
   sockets.on("connection", (socket) =>
     socket.on("message", (text) => {
-      const request = JSON.parse(String(text as Buffer)) as Message;
+      const request = JSON.parse((text as Buffer).toString()) as Message;
       if (request.id === undefined) return;
       const answer = answers.answer(request);
       socket.send(JSON.stringify(answer.message));

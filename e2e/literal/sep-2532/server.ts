@@ -127,7 +127,7 @@ export async function startLiteralServer(settings: Settings): Promise<LiteralSer
   const sockets = new WebSocketServer({ server: http.server, handleProtocols: () => "mcp" });
   sockets.on("connection", (socket) =>
     socket.on("message", (data) => {
-      const request = JSON.parse(String(data as Buffer)) as Message;
+      const request = JSON.parse((data as Buffer).toString()) as Message;
       if (request.id !== undefined) socket.send(JSON.stringify(answer(request)));
     }),
   );

@@ -160,23 +160,27 @@ describe.each([302, 307])("a %i to the server's own origin", (code) => {
     await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
   });
 
-  test.each([
-    ["names the resource on the way from a download URL, too", uri, "bytes"],
-    [
-      "without a name on the way from a download URL leads to no bytes, such as a sign-in page",
-      undefined,
-      undefined,
-    ],
-    ["with another name on the way from a download URL leads to no bytes", "x://other", undefined],
-  ])("%s", async (_rule, name, bytes) => {
-    await using server = await startRawServer({
+  const download = async (name?: string) => {
+    const server: RawServer = await startRawServer({
       stream: (request, res) => replyUrl(res, request, `${server.origin}/download`),
       get: (req, res) =>
         req.url === "/download" ? redirectTo("/content", name)(res) : sendBytes(res),
     });
-    if (bytes) expect(await read(server)).toBe(bytes);
-    else await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
+    return server;
+  };
+
+  test("names the resource on the way from a download URL, too", async () => {
+    await using server = await download(uri);
+    expect(await read(server)).toBe("bytes");
   });
+
+  test.each([undefined, "x://other"])(
+    "with the name %s on the way from a download URL leads to no bytes: it may be a sign-in page",
+    async (name) => {
+      await using server = await download(name);
+      await expect(read(server)).rejects.toMatchObject({ code: "protocol" });
+    },
+  );
 });
 
 test("a redirect without the resource's name, or with another one, is refused", async () => {

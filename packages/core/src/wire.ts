@@ -198,7 +198,7 @@ export interface DownloadUrlMeta {
   readonly name?: string;
   /** Milliseconds for which what is said here may be used without asking again; absent means 0. */
   readonly ttlMs?: number;
-  /** True when the GET must also carry the `Mcp-Session-Id` of the session (legacy era). */
+  /** True when the URL belongs to a session of the legacy era: a client without other credentials sends its `Mcp-Session-Id`. */
   readonly sessionBound?: boolean;
 }
 

@@ -86,6 +86,29 @@ describe.each(["legacy", "modern"] as const)("%s era", (era) => {
     }
   });
 
+  test("resources/stream is answered whatever the client accepts beside JSON, and not where it takes none", async () => {
+    const { url } = await serve({ sluice: { storage: storage() } });
+    const asked = async (accept: string, target: string): Promise<unknown> => {
+      const response = await post(url, era, target, { headers: { accept } });
+      const { error } = response.headers.has("mcp-resource-uri")
+        ? { error: undefined }
+        : ((await response.json()) as { error?: { data?: { reason?: string } } });
+      await response.body?.cancel().catch(() => {});
+      return error ? (error.data?.reason ?? response.status) : response.status;
+    };
+    // the first is that of SEP-2532
+    for (const accept of [
+      "application/json, */*",
+      "application/json, application/pdf",
+      "*/*",
+      "application/*",
+    ]) {
+      expect([accept, await asked(accept, uri)]).toEqual([accept, 200]);
+      expect([accept, await asked(accept, "files://demo/gone")]).toEqual([accept, "not_found"]);
+    }
+    expect(await asked("text/html", uri)).toBe(era === "modern" ? 200 : 406);
+  });
+
   test("a call with broken params is the SDK's to refuse", async () => {
     const { url } = await serve({ sluice: { storage: storage() } });
     const response = await post(url, era, 5 as never, { headers: { "mcp-name": "5" } });
@@ -173,4 +196,15 @@ test("each of several principals gets its own bytes and nobody else's, all at th
     return (await response.text()) === authorization.repeat(1_000);
   });
   expect(await Promise.all(bodies)).toEqual(people.map(() => true));
+});
+
+test("a legacy server without sessions answers with JSON: its client may have declared in an initialize", async () => {
+  for (const delivery of ["auto", "direct", "redirect", "downloadUrl"] as const) {
+    const { url } = await serve({ sluice: { storage: storage(), delivery } });
+    const response = await post(url, "legacy", uri, { capabilities: null });
+    expect([response.status, response.headers.get("mcp-resource-uri")]).toEqual([200, null]);
+    expect(await response.json()).toMatchObject({
+      result: { uri, downloadUrl: expect.stringContaining(url) },
+    });
+  }
 });

@@ -33,8 +33,15 @@ function createSessionful(options: Partial<SluiceOptions> = {}) {
   };
   const handler = withSluice(mcp, sluice);
   const fetch = (request: Request): Promise<Response> => handler.fetch(request);
-  const send = (method: string, params: object, headers: Record<string, string> = {}) =>
-    fetch(
+  // sees no `initialize` of a session, as another process that adopts it
+  const adopting = withSluice(mcp, sluice);
+  const send = (
+    method: string,
+    params: object,
+    headers: Record<string, string> = {},
+    by: Pick<typeof handler, "fetch"> = handler,
+  ) =>
+    by.fetch(
       new Request(endpoint, {
         method: "POST",
         headers: {
@@ -58,7 +65,7 @@ function createSessionful(options: Partial<SluiceOptions> = {}) {
       "mcp-protocol-version": "2025-11-25",
     };
   };
-  return { fetch, send, start };
+  return { fetch, send, start, adopting };
 }
 
 test("capabilities of the session count, also in the literal field that the SDK drops", async () => {
@@ -84,6 +91,14 @@ test("capabilities of the session count, also in the literal field that the SDK 
     expect(await (await send("resources/stream", { uri }, session)).json()).toMatchObject({
       error: { code: -32600, data: { reason: "client_capability" } },
     });
+});
+
+test("a process that did not see the session opened answers with a download URL, not with a refusal", async () => {
+  const { send, start, adopting } = createSessionful();
+  const session = await start({ resourceStreaming: {} });
+  const response = await send("resources/stream", { uri }, session, adopting);
+  expect(response.headers.get("mcp-resource-uri")).toBeNull();
+  expect(await response.json()).toMatchObject({ result: { uri, downloadUrl: expect.any(String) } });
 });
 
 test("a download URL of a session works in that session only, and dies with it", async () => {
