@@ -42,7 +42,7 @@ const { must, mustNot, should, shouldNot, may, stated } = entriesOf("SEP-2532");
 const byUriHeader =
   "MCP-Resource-Uri decides, then Content-Type: a JSON resource could otherwise pose as a protocol answer and send the client elsewhere";
 const principal =
-  "scoped to the principal (issuer, subject, client id), which survives without sessions; the session id joins it in the legacy era only";
+  "scoped to the principal (issuer, subject, client id), which survives without sessions; in the legacy era to its session too, whose id a user may leave out";
 const ownOrigin =
   "credentials go to the origin of the MCP endpoint only; URLs elsewhere must carry their own permission";
 const loopback = "plain http is taken when endpoint and URL are both on the loopback interface";
@@ -75,6 +75,11 @@ const streaming: readonly Requirement[] = [
     "1.capability/must-not-answer-undeclared",
     "server",
     "no stream for a client that did not declare resourceStreaming",
+    {
+      kind: "deviation",
+      reason:
+        "a legacy server without sessions cannot know what an initialize declared: it answers with a download URL, never with bytes",
+    },
   ),
 
   // 2. Resource metadata

@@ -5,8 +5,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
-import { z } from "zod";
-import { checkParams, uriParams } from "./check-params.ts";
+import { anyResult, checkParams, uriParams } from "./check-params.ts";
 import { attachCompletion } from "./attach-completion.ts";
 import { attachSubscriptions } from "./attach-subscriptions.ts";
 import { attachList, cacheHint } from "./list-resources.ts";
@@ -112,7 +111,7 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
   if (stream) {
     server.setRequestHandler(
       STREAM_METHOD,
-      { params: uriParams, result: z.looseObject({}) },
+      { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         const outcome = await streamResource(parts, { mcp, ctx, uri, isOurs, isElsewhere });
         if (outcome.fault) throw toProtocolError(outcome.fault);

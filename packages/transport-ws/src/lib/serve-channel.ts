@@ -7,7 +7,7 @@ import type {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { closings } from "./closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
-import { createStreamErrors, type StreamErrors } from "./stream-errors.ts";
+import { StreamErrors } from "./stream-errors.ts";
 
 /** What handlers may know about the connection that they answer on. */
 export interface ChannelContext {
@@ -35,7 +35,7 @@ export function serveChannel(
         const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
         const server = await factory({ era, requestInfo, ...(authInfo && { authInfo }) });
         const connect = server.connect.bind(server);
-        const errors = era === "legacy" ? createStreamErrors() : undefined;
+        const errors = era === "legacy" ? new StreamErrors() : undefined;
         server.connect = (inner: Transport) => connect(withExtra(inner, extra, errors));
         return server;
       } catch (error) {
