@@ -12,12 +12,6 @@ export interface Resumed {
   readonly turns: number;
 }
 
-/** A way in which the client is less than the text asks, or not. */
-export interface Ways {
-  /** Sends no `Last-Event-ID`: "SHOULD … (if possible)". */
-  readonly forgetful?: boolean;
-}
-
 /** `<url>; rel="stream"` of a Link header field (RFC 8288), on the server's own origin. */
 function streamUrl(reply: Reply, endpoint: URL): URL | undefined {
   const found = /<([^>]*)>\s*;[^,]*\brel="?stream"?/.exec(String(reply.headers["link"] ?? ""));
@@ -33,7 +27,6 @@ export async function callResuming(
   method: string,
   params: Json,
   answering: Answering,
-  { forgetful = false }: Ways = {},
 ): Promise<Resumed> {
   const accept = "application/json, text/event-stream";
   const first = await peer.post(method, params, accept);
@@ -66,7 +59,7 @@ export async function callResuming(
     must(stream !== undefined, "a server that disconnects has sent a rel=stream URL");
     await new Promise((resolve) => setTimeout(resolve, retry));
     const fields: Record<string, string> = { ...peer.headers, accept: "text/event-stream" };
-    if (last !== undefined && !forgetful) fields["last-event-id"] = last;
+    if (last !== undefined) fields["last-event-id"] = last;
     reply = await ask("GET", stream, fields);
     resumptions++;
     if (reply.status === 204) {
