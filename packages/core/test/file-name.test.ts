@@ -1,6 +1,6 @@
-import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import { fileNameFromUri, localFileName, sanitizeFileName, trueFileName } from "@sluice/core";
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { hostileText } from "./hostile-text.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 3_000;
@@ -29,6 +29,11 @@ describe("a file name out of one that others chose", () => {
     ["pairs of surrogates stay", "😀.txt", "😀.txt"],
     ["what Windows forbids is replaced", 'a<b>c:d"e|f?g*.txt', "a_b_c_d_e_f_g_.txt"],
     ["alternate streams of NTFS are not reached", "a.txt::$DATA", "a.txt__$DATA"],
+    [
+      "joiners of scripts and emoji stay",
+      "می\u200cخواهم 👩\u200d🚀.txt",
+      "می\u200cخواهم 👩\u200d🚀.txt",
+    ],
     ["composed as NFC", "e\u0301.txt", "é.txt"],
     ["composed also over what was dropped", "e\u200b\u0301.txt", "é.txt"],
     ["devices of Windows are none", "CON", "_CON"],
@@ -42,6 +47,7 @@ describe("a file name out of one that others chose", () => {
     ["names that only begin like a device stay", "com10", "com10"],
     ["nothing is the usual name", "", "download"],
     ["nothing that can be seen is the usual name", "\u200b \ufeff", "download"],
+    ["joiners alone are no name", "\u200d.\u200c", "download"],
   ])("%s: %j", (_, name, safe) => expect(sanitizeFileName(name)).toBe(safe));
 
   test("the first name that leaves anything is taken", () => {
@@ -49,26 +55,44 @@ describe("a file name out of one that others chose", () => {
     expect(sanitizeFileName()).toBe("download");
   });
 
-  test("at most 150 bytes are kept, and the extension", () => {
-    expect(sanitizeFileName(`${"a".repeat(300)}.tar.gz`)).toBe(`${"a".repeat(147)}.gz`);
-    expect(sanitizeFileName("a".repeat(300))).toBe("a".repeat(150));
-    expect(sanitizeFileName(`a.${"b".repeat(300)}`)).toBe(`a.${"b".repeat(148)}`);
-    expect(sanitizeFileName(`${"é".repeat(300)}.pdf`)).toBe(`${"é".repeat(73)}.pdf`);
-    expect(sanitizeFileName(`${"a".repeat(149)} .${"b".repeat(100)}`)).toBe("a".repeat(149));
-    expect(bytes(sanitizeFileName(`con.${"a".repeat(300)}`))).toBe(150);
+  test("at most 255 bytes are kept, and the extension", () => {
+    expect(sanitizeFileName(`${"a".repeat(300)}.tar.gz`)).toBe(`${"a".repeat(252)}.gz`);
+    expect(sanitizeFileName("a".repeat(300))).toBe("a".repeat(255));
+    expect(sanitizeFileName(`a.${"b".repeat(300)}`)).toBe(`a.${"b".repeat(253)}`);
+    expect(sanitizeFileName(`${"é".repeat(300)}.pdf`)).toBe(`${"é".repeat(125)}.pdf`);
+    expect(sanitizeFileName(`${"a".repeat(254)} .${"b".repeat(100)}`)).toBe("a".repeat(254));
+    expect(bytes(sanitizeFileName(`con.${"a".repeat(300)}`))).toBe(255);
+  });
+
+  test("a name that file systems take is not cut", () => {
+    for (const name of ["报".repeat(85), `${"报".repeat(83)}.txt`, "a".repeat(255)])
+      expect([trueFileName(name), localFileName(name), sanitizeFileName(name)]).toEqual([
+        name,
+        name,
+        name,
+      ]);
+  });
+
+  test("a cut never falls inside what is seen as one character", () => {
+    const family = "👨‍👩‍👧‍👦";
+    const shown = `a${family.repeat(10)}.txt`;
+    expect(trueFileName(`a${family.repeat(11)}.txt`)).toBe(shown);
+    expect(sanitizeFileName(`a${family.repeat(11)}.txt`)).toBe(shown);
+    expect(trueFileName("🇩🇪".repeat(40))).toBe("🇩🇪".repeat(31));
+    expect(trueFileName(`e${"\u0301".repeat(200)}`)).toBe(`e${"\u0301".repeat(127)}`);
   });
 
   test("whatever the name, the result is one safe component, and stays as it is", () => {
     const unsafe =
       // oxlint-disable-next-line no-control-regex
-      /[/\\<>:"|?*\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\p{Surrogate}]/u;
+      /[/\\<>:"|?*\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\p{Surrogate}]/u;
     const property = fc.property(fc.integer().map(hostileText), (text) => {
       const safe = sanitizeFileName(text);
       return (
         safe !== "" &&
         safe !== "." &&
         safe !== ".." &&
-        bytes(safe) <= 150 &&
+        bytes(safe) <= 255 &&
         !unsafe.test(safe) &&
         !/^[. ]|[. ]$/.test(safe) &&
         !/^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i.test(safe) &&
@@ -81,7 +105,60 @@ describe("a file name out of one that others chose", () => {
 
   test("a long name costs no more than its length", () => {
     for (const part of [" ", ".", "/", "\u200b", "a.", "e\u0301", "con "])
-      expect(bytes(sanitizeFileName(`x${part.repeat(100_000)}x`))).toBeLessThanOrEqual(150);
+      expect(bytes(sanitizeFileName(`x${part.repeat(100_000)}x`))).toBeLessThanOrEqual(255);
+  });
+});
+
+describe("a name as it is", () => {
+  test.each([
+    [
+      "what file systems take stays",
+      'a "b" <c> d|e? *: 50%; f.txt',
+      'a "b" <c> d|e? *: 50%; f.txt',
+    ],
+    ["a leading dot and a trailing one stay", ".gitignore.", ".gitignore."],
+    ["composition stays", "e\u0301.txt", "e\u0301.txt"],
+    ["directions, controls and lone surrogates go", "a\u202eb\u0000c\u2066d\ud800.txt", "abcd.txt"],
+    ["the last component counts", "../x/y.txt", "y.txt"],
+    ["a separator of Windows is replaced", "x\\y.txt", "x_y.txt"],
+    ["dots alone are no name", "..", "download"],
+    ["nothing is the usual name", "", "download"],
+  ])("%s: %j", (_, name, exact) => expect(trueFileName(name)).toBe(exact));
+});
+
+describe("a name to save under", () => {
+  afterEach(() => vi.unstubAllGlobals());
+  const on = (platform: string): void => void vi.stubGlobal("process", { platform });
+
+  test("elsewhere than on Windows it is the name as it is, but never a hidden one", () => {
+    on("linux");
+    expect(localFileName('a "b"? <c>: d|e*.txt')).toBe('a "b"? <c>: d|e*.txt');
+    expect(localFileName(". .bashrc")).toBe("bashrc");
+    expect(localFileName("C:\\x\\y.txt")).toBe("y.txt");
+    expect(localFileName(undefined, "..", "\u200d", "b.txt")).toBe("b.txt");
+    expect(localFileName()).toBe("download");
+  });
+
+  test("on Windows it is one that Windows takes", () => {
+    on("win32");
+    expect(localFileName('a "b"?.txt')).toBe("a _b__.txt");
+    expect(localFileName("nul.txt")).toBe("_nul.txt");
+  });
+
+  test("whatever the name, it is one component that is not hidden", () => {
+    on("linux");
+    const property = fc.property(fc.integer().map(hostileText), (text) => {
+      const name = localFileName(text);
+      return (
+        bytes(name) <= 255 &&
+        // oxlint-disable-next-line no-control-regex
+        !/^[. ]|[/\\\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\p{Surrogate}]|^$/u.test(
+          name,
+        ) &&
+        localFileName(name) === name
+      );
+    });
+    expect(fc.check(property, { numRuns, seed: 1 }).counterexample).toBeNull();
   });
 });
 

@@ -1,6 +1,6 @@
 import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
-import { sanitizeFileName, SluiceError } from "@sluice/core";
+import { localFileName, SluiceError } from "@sluice/core";
 import { diskError } from "./disk-error.ts";
 import { randomPartName } from "./part-file.ts";
 import { isMine } from "./resume-record.ts";
@@ -25,7 +25,7 @@ export async function resolveTarget(path: string, name: string): Promise<SaveTar
     if (asFolder) await mkdir(full, { recursive: true });
     const info = await stat(full).catch(() => undefined);
     if (asFolder || info?.isDirectory())
-      return { directory: full, name: sanitizeFileName(name), mayRename: true };
+      return { directory: full, name: localFileName(name), mayRename: true };
     return { directory: dirname(full), name: basename(full), mayRename: false };
   } catch (error) {
     throw diskError(`save to ${JSON.stringify(path)}`, error);
@@ -150,10 +150,19 @@ const linkless: ReadonlySet<string> = new Set([
 
 function* numbered(name: string): Generator<string> {
   yield name;
-  const extension = extname(name);
+  const { length } = extname(name);
+  const extension = length <= 32 ? name.slice(name.length - length) : "";
   const stem = name.slice(0, name.length - extension.length);
-  for (let count = 1; count <= 99; count++) yield `${stem} (${count})${extension}`;
+  const characters = Array.from(new Intl.Segmenter("en").segment(stem), ({ segment }) => segment);
+  for (let count = 1; count <= 99; count++) {
+    const ending = ` (${count})${extension}`;
+    while (Buffer.byteLength(characters.join("") + ending) > maxNameBytes) characters.pop();
+    yield characters.join("") + ending;
+  }
 }
+
+/** What file systems take. */
+const maxNameBytes = 255;
 
 async function syncDirectory(directory: string): Promise<void> {
   // Windows opens no directories, and makes renames durable itself

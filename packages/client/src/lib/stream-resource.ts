@@ -1,4 +1,4 @@
-import { createSha256, fileNameFromUri, sanitizeFileName, SluiceError } from "@sluice/core";
+import { createSha256, fileNameFromUri, localFileName, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { CheckedAnswer } from "./check-answer.ts";
 import { ensureConsent, scaleOf } from "./consent.ts";
@@ -144,7 +144,7 @@ function factsOf(uri: string, permit: Permit, answer: CheckedAnswer): StreamFact
     uri,
     mode: permit.mode,
     mimeType,
-    name: sanitizeFileName(permit.name, ...fileNames, fileNameFromUri(uri)),
+    name: localFileName(permit.name, ...fileNames, fileNameFromUri(uri)),
     vouched: named || permit.size !== undefined || permit.digest !== undefined,
     ...(size !== undefined && { size }),
     ...(etag !== undefined && { etag }),

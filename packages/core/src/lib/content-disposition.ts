@@ -1,5 +1,5 @@
 import { fieldText, readParameters, skipToken } from "./field-text.ts";
-import { sanitizeFileName } from "./file-name.ts";
+import { sanitizeFileName, trueFileName } from "./file-name.ts";
 
 /** What a `Content-Disposition` header says (RFC 6266). */
 export interface ContentDisposition {
@@ -7,7 +7,7 @@ export interface ContentDisposition {
   readonly type: string;
   /**
    * File names as the sender wrote them, best first: `filename*`, then `filename`. Untrusted:
-   * pass them through `sanitizeFileName`.
+   * pass them through `localFileName` or `sanitizeFileName`.
    */
   readonly fileNames: readonly string[];
   /** Field of a form that a part belongs to (RFC 7578 §4.2); absent where there is no `name`. */
@@ -15,14 +15,14 @@ export interface ContentDisposition {
 }
 
 /**
- * A `Content-Disposition: attachment` header for a name, which is sanitised first. Names outside
- * ASCII go in `filename*` too (RFC 6266 §4.3, RFC 8187).
+ * A `Content-Disposition: attachment` header. `filename*` has the name as it is (`trueFileName`, RFC 8187), `filename`
+ * an ASCII one that is safe anywhere (RFC 6266 §4.3, appendix D); the first is left out where they are the same.
  */
 export function formatContentDisposition(name: string): string {
-  const safe = sanitizeFileName(name);
-  const ascii = safe.replace(/[^\x20-\x7e]|[\\%]/gu, "_");
+  const exact = trueFileName(name);
+  const ascii = sanitizeFileName(exact.replace(/\P{ASCII}|[\\%]/gu, "_"));
   const plain = `attachment; filename="${ascii}"`;
-  return ascii === safe ? plain : `${plain}; filename*=UTF-8''${encodeExtended(safe)}`;
+  return ascii === exact ? plain : `${plain}; filename*=UTF-8''${encodeExtended(exact)}`;
 }
 
 /**

@@ -1,14 +1,43 @@
 /**
- * One safe path component out of names that others chose: the first of `names` that leaves
- * anything, else `download`. The result has no separator, no control or direction character, no
- * character that Windows forbids, no leading or trailing dot or space, is no device name, and
- * has at most 150 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
+ * The name as it is, fit for a header or a file of this system: the last path component of `name` with control and
+ * direction characters and line separators left out, and `\\` as `_`. At most 255 UTF-8 bytes, cut between characters
+ * that are seen as one, with the extension kept. Gives `download` where nothing is left. On Windows, and for names that
+ * are stored for other systems, use {@link sanitizeFileName}.
+ */
+export function trueFileName(name: string): string {
+  const component = name.slice(name.lastIndexOf("/") + 1).replaceAll("\\", "_");
+  const kept = component.replace(unwritable, "");
+  return isBlank(kept) ? "download" : shorten(kept);
+}
+
+/**
+ * One path component that is safe on any system, out of names that another party chose: the first of `names` that leaves
+ * anything, else `download`. The result has no separator, no control, direction or unseen character but the joiners of
+ * scripts and emoji, no character that Windows forbids, no leading or trailing dot or space, is no device name, and
+ * has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
  * show it as the sender's word.
  */
 export function sanitizeFileName(...names: readonly (string | undefined)[]): string {
   for (const name of names) {
     const safe = sanitize(name ?? "");
-    if (safe !== "") return safe;
+    if (!isBlank(safe)) return safe;
+  }
+  return "download";
+}
+
+/**
+ * The name under which this system may save a file that another party named: the first of `names` that leaves anything,
+ * else `download`. On Windows, as {@link sanitizeFileName}; elsewhere as {@link trueFileName}, without leading
+ * dots and spaces, so that no hidden file is made.
+ */
+export function localFileName(...names: readonly (string | undefined)[]): string {
+  const { process } = globalThis as { process?: { readonly platform?: string } };
+  if (process?.platform === "win32") return sanitizeFileName(...names);
+  for (const name of names) {
+    const visible = lastComponent(name ?? "")
+      .replace(unwritable, "")
+      .replace(/^[. ]+/, "");
+    if (!isBlank(visible)) return shorten(visible);
   }
   return "download";
 }
@@ -25,19 +54,31 @@ export function fileNameFromUri(uri: string): string | undefined {
   }
 }
 
-const maxBytes = 150;
+/** What file systems take. */
+const maxBytes = 255;
 // longer than this, what follows the last dot is part of the name
 const maxExtensionBytes = 32;
-// C0, C1, zero width, line separators, direction marks and overrides, byte order mark, lone surrogates
-const unseen =
+// C0, C1, line separators, direction marks, overrides and isolates, lone surrogates
+const unwritable =
   // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]/gu;
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+// zero width space, signs that are not seen, byte order mark
+const unseen = /[\u200b\u2060-\u2064\ufeff]/gu;
+const blank = /^[. \u200b-\u200d\u2060-\u2064\ufeff]*$/;
 const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i;
 
+function isBlank(name: string): boolean {
+  return blank.test(name);
+}
+
+function lastComponent(name: string): string {
+  return name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1);
+}
+
 function sanitize(name: string): string {
-  const component = name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1);
   // what is dropped may have kept two characters apart, so composing comes after it
-  const visible = component
+  const visible = lastComponent(name)
+    .replace(unwritable, "")
     .replace(unseen, "")
     .normalize("NFC")
     .replace(/[<>:"|?*]/g, "_");
@@ -58,14 +99,29 @@ function shorten(name: string): string {
   const dot = name.lastIndexOf(".");
   const extension =
     dot > 0 && byteLength(name.slice(dot)) <= maxExtensionBytes ? name.slice(dot) : "";
-  let room = maxBytes - byteLength(extension);
-  let stem = "";
-  for (const character of name) {
-    room -= byteLength(character);
-    if (room < 0) break;
-    stem += character;
+  const room = maxBytes - byteLength(extension);
+  return cut(name.slice(0, name.length - extension.length), room) + extension;
+}
+
+/** As many whole characters from the front as have at most `room` bytes. */
+function cut(text: string, room: number): string {
+  // no more than `room` UTF-16 units fit, and a segmenter reads all that it is given
+  const near = text.slice(0, room + 1);
+  let end = 0;
+  let bytes = 0;
+  for (const { segment } of new Intl.Segmenter("en").segment(near)) {
+    bytes += byteLength(segment);
+    if (bytes > room) break;
+    end += segment.length;
   }
-  return stem + extension;
+  // one that is longer than the name may be is cut between its code points
+  if (end === 0)
+    for (const point of near) {
+      bytes = byteLength(near.slice(0, end) + point);
+      if (bytes > room) break;
+      end += point.length;
+    }
+  return near.slice(0, end);
 }
 
 function byteLength(text: string): number {
