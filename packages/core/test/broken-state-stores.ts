@@ -1,7 +1,7 @@
 import {
   claimGrant,
   createMemoryStateStore,
-  settleGrant,
+  refundGrant,
   SluiceError,
   type Claim,
   type GrantRecord,
@@ -25,12 +25,26 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
   "claim-look": claiming((terms) =>
     terms.use === "window" ? { ...terms, id: `of ${terms.id}` } : terms,
   ),
-  "lease-continues": keeping((record) => ({ ...record, requestsLeft: 19 })),
-  "lease-ends": keeping((record) => ({ ...record, leaseEndsAt: Infinity })),
-  "settle-lease": changed(() => ({ async settle() {} })),
-  "settle-others": changed((store) => ({
-    settle: (_id, now) => store.revoke({ resource: "a.bin" }, { now, ttlMs: 3_600_000 }),
+  // what is small counts for nothing
+  "lease-bytes": changed((store) => ({
+    claim: (terms, now, body) =>
+      store.claim(body && body.bytes < 512 ? { ...terms, use: "window" } : terms, now, body),
   })),
+  "lease-ends": keeping((record) => ({ ...record, leaseEndsAt: Infinity })),
+  "refund-lease": changed(() => ({ async refund() {} })),
+  // what is given back to one is given to all
+  "refund-others": changed((store) => {
+    const ids = new Set<string>();
+    return {
+      claim(terms, now, body) {
+        ids.add(terms.id);
+        return store.claim(terms, now, body);
+      },
+      async refund(_id, bytes, now) {
+        for (const id of ids) await store.refund(id, bytes, now);
+      },
+    };
+  }),
   "revoke-id": revokingAllBut("id"),
   "revoke-principal": revokingAllBut("principal"),
   "revoke-resource": revokingAllBut("resource"),
@@ -81,8 +95,8 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
         ids.add(id);
         await store.put(id, record, times);
       },
-      claim: async (terms, now) =>
-        ids.has(terms.id) ? { outcome: "spent" } : store.claim(terms, now),
+      claim: async (terms, now, body) =>
+        ids.has(terms.id) ? { outcome: "spent" } : store.claim(terms, now, body),
     };
   }),
   // one map for everybody: the flood of one is the outage of all
@@ -149,13 +163,15 @@ function changed(
 }
 
 function claiming(change: (terms: GrantTerms) => GrantTerms): MakeBroken {
-  return changed((store) => ({ claim: (terms, now) => store.claim(change(terms), now) }));
+  return changed((store) => ({
+    claim: (terms, now, body) => store.claim(change(terms), now, body),
+  }));
 }
 
 function forgetting(isOver: (terms: GrantTerms, now: number) => boolean): MakeBroken {
   return changed((store) => ({
-    claim: (terms, now) =>
-      (isOver(terms, now) ? createMemoryStateStore() : store).claim(terms, now),
+    claim: (terms, now, body) =>
+      (isOver(terms, now) ? createMemoryStateStore() : store).claim(terms, now, body),
   }));
 }
 
@@ -164,15 +180,15 @@ function keeping(change: (record: GrantRecord) => GrantRecord): MakeBroken {
   return changed((store) => {
     const records = new Map<string, GrantRecord | undefined>();
     return {
-      async claim(terms, now) {
-        if (terms.use !== "lease") return store.claim(terms, now);
-        const live = await store.claim({ ...terms, use: "window" }, now);
+      async claim(terms, now, body) {
+        if (terms.use !== "lease") return store.claim(terms, now, body);
+        const live = await store.claim({ ...terms, use: "window" }, now, body);
         if (live.outcome !== "granted") return live;
-        const { record, claim } = claimGrant(records.get(terms.id), terms, now);
+        const { record, claim } = claimGrant(records.get(terms.id), terms, now, body);
         records.set(terms.id, record?.state === "leased" ? change(record) : record);
         return claim;
       },
-      settle: async (id) => void records.set(id, settleGrant(records.get(id))),
+      refund: async (id, bytes) => void records.set(id, refundGrant(records.get(id), bytes)),
     };
   });
 }
@@ -182,12 +198,12 @@ function checkThenSet(): MakeBroken {
   return changed((store) => {
     const spent = new Set<string>();
     return {
-      async claim(terms, now): Promise<Claim> {
-        if (terms.use !== "once") return store.claim(terms, now);
+      async claim(terms, now, body): Promise<Claim> {
+        if (terms.use !== "once") return store.claim(terms, now, body);
         const isSpent = spent.has(terms.id);
         await Promise.resolve();
         spent.add(terms.id);
-        return isSpent ? { outcome: "spent" } : store.claim({ ...terms, use: "window" }, now);
+        return isSpent ? { outcome: "spent" } : store.claim({ ...terms, use: "window" }, now, body);
       },
     };
   });

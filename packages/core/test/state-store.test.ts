@@ -34,8 +34,8 @@ describe("the rules of a state store", () => {
 
   test("a store is closed also after a rule it broke", async () => {
     const close = vi.fn<() => Promise<void>>().mockResolvedValue();
-    const broken = { ...brokenStateStores["settle-lease"]!({}), close };
-    const rule = stateStoreCases.find(({ id }) => id === "settle-lease")!;
+    const broken = { ...brokenStateStores["refund-lease"]!({}), close };
+    const rule = stateStoreCases.find(({ id }) => id === "refund-lease")!;
     await expect(rule.run(() => broken)).rejects.toThrow("state store");
     expect(close).toHaveBeenCalledTimes(1);
   });
@@ -133,7 +133,7 @@ describe("a store in memory", () => {
     const store = createMemoryStateStore({ maxRecords: 20 });
     for (const id of ["a", "b"]) await store.claim(terms(id), now);
     await expect(store.claim(terms("c"), now)).rejects.toMatchObject({ code: "throttled" });
-    await store.settle("a", now);
+    await store.refund("a", 1, now);
     const other = { ...terms("d"), principal: "bob" };
     expect(await store.claim(other, now)).toMatchObject({ outcome: "granted" });
     expect(await store.claim(terms("a"), now)).toEqual({ outcome: "spent" });

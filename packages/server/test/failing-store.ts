@@ -22,7 +22,7 @@ export function createFailingStore(): FailingStore {
     state: {
       shared: false,
       claim: (...args) => ask(() => store.claim(...args)),
-      settle: (...args) => ask(() => store.settle(...args)),
+      refund: (...args) => ask(() => store.refund(...args)),
       revoke: (...args) => ask(() => store.revoke(...args)),
       put: (...args) => ask(() => store.put(...args)),
       get: (...args) => ask(() => store.get(...args)),

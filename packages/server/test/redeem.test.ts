@@ -280,16 +280,47 @@ describe("how often a grant works", () => {
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 
-  test("lease: ranges go on until the last byte was delivered", async () => {
+  const mebibyte = createMemoryBackend({ "a.bin": "x".repeat(1_048_576) });
+
+  test("lease: a reader may begin at the end, read in any order and look again", async () => {
     const house = createHouse();
     const lease = bound(house, { use: "lease" });
-    const get = (range: string) => house.redeem(lease, { headers: { ...as(alice), range } });
-    const first = await get("bytes=0-");
-    first.transfer!.end({ outcome: "aborted", bytes: 3 });
-    await first.transfer!.source.body.cancel();
-    expect(await bodyOf(await get("bytes=3-5"))).toBe("345");
-    expect(await bodyOf(await get("bytes=6-"))).toBe("6789");
-    expect((await get("bytes=0-")).status).toBe(404);
+    const get = async (range?: string) =>
+      bodyOf(await house.redeem(lease, { headers: { ...as(alice), ...(range && { range }) } }));
+    expect(await get("bytes=-3")).toBe("789");
+    expect(await get("bytes=6-")).toBe("6789");
+    expect(await get()).toBe("0123456789");
+    for (let n = 0; n < 50; n++) expect(await get(`bytes=${n % 10}-${n % 10}`)).toBe(`${n % 10}`);
+    expect(await get()).toBe("0123456789");
+  });
+
+  test("lease: its answers together have no more than four times the object and a MiB", async () => {
+    const house = createHouse({ storage: mebibyte });
+    const lease = bound(house, { use: "lease" });
+    const get = (headers: object = {}) =>
+      house.redeem(lease, { headers: { ...as(alice), ...headers } });
+    const replies = await Promise.all(Array.from({ length: 8 }, () => get()));
+    const served = replies.filter(({ status }) => status === 200);
+    expect([served.length, replies.length]).toEqual([5, 8]);
+    for (const reply of replies) await bodyOf(reply);
+    expect((await get({ range: "bytes=0-0" })).status).toBe(404);
+    expect((await get({ "if-none-match": "*" })).status).toBe(404);
+  });
+
+  test("lease: a broken answer counts for what was sent of it, one that nginx sends for all of it", async () => {
+    const house = createHouse({ storage: mebibyte });
+    const end = async (token: string, outcome: "aborted" | "offloaded", bytes: number) => {
+      const { transfer, status } = await house.redeem(token, { headers: as(alice) });
+      await transfer?.source.body.cancel();
+      transfer?.end({ outcome, bytes });
+      return status;
+    };
+    const lease = bound(house, { use: "lease" });
+    for (let n = 0; n < 100; n++) expect(await end(lease, "aborted", 3)).toBe(200);
+    for (let n = 0; n < 3; n++) expect(await end(lease, "aborted", 1_048_576)).toBe(200);
+    const other = bound(house, { use: "lease" });
+    for (let n = 0; n < 5; n++) expect(await end(other, "offloaded", 0)).toBe(200);
+    expect(await end(other, "offloaded", 0)).toBe(404);
   });
 
   test("a self-authenticating token needs nobody, and a session-bound one ends with its session", async () => {

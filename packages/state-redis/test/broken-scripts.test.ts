@@ -11,7 +11,7 @@ import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.t
 
 /** A flaw to put into a script, and the rule that must notice it. */
 const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
-  ["claim-once", "requests = 1 end", "requests = 2 end"],
+  ["claim-once", "leaseEndsAt = 0 end", "leaseEndsAt = leaseEndsAt end"],
   ["claim-expired", "if now >= overAt then return 'expired' end", ""],
   ["claim-window", "if use == 'window' then return 'granted' end", ""],
   [
@@ -21,12 +21,14 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ],
   [
     "claim-look",
-    "local left, endsAt",
-    "if use == 'window' then return 'granted' end\nlocal left, endsAt",
+    "local used, endsAt",
+    "if use == 'window' then return 'granted' end\nlocal used, endsAt",
   ],
-  ["lease-continues", "redis.call('HINCRBY', KEYS[1], 'left', -1)", ""],
-  ["lease-ends", "or now >= tonumber(endsAt)", ""],
-  ["settle-lease", "redis.call('HSET', KEYS[1], 'left', 0)", "return 0"],
+  ["lease-bytes", "redis.call('HINCRBY', KEYS[1], 'used', charge)", ""],
+  ["lease-bytes", "or tonumber(used) + tonumber(charge) > most", ""],
+  ["lease-ends", "now >= tonumber(endsAt) or", ""],
+  ["refund-lease", "redis.call('HINCRBY', KEYS[1], 'used', '-' .. ARGV[1])", "0"],
+  ["refund-others", "if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end", ""],
   ["revoke-principal", "for n = 2, 4", "for n = 4, 4"],
   ["revoke-later", "tonumber(revokedAt) >= issuedAt", "true"],
   ["revoke-lasts", "math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))", "now"],

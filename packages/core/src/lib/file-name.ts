@@ -108,17 +108,16 @@ function cut(text: string, room: number): string {
   // no more than `room` UTF-16 units fit, and a segmenter reads all that it is given
   const near = text.slice(0, room + 1);
   let end = 0;
-  let bytes = 0;
+  let used = 0;
   for (const { segment } of new Intl.Segmenter("en").segment(near)) {
-    bytes += byteLength(segment);
-    if (bytes > room) break;
+    used += byteLength(segment);
+    if (used > room) break;
     end += segment.length;
   }
   // one that is longer than the name may be is cut between its code points
   if (end === 0)
     for (const point of near) {
-      bytes = byteLength(near.slice(0, end) + point);
-      if (bytes > room) break;
+      if (byteLength(near.slice(0, end) + point) > room) break;
       end += point.length;
     }
   return near.slice(0, end);

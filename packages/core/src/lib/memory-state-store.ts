@@ -4,8 +4,8 @@ import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import {
   claimGrant,
   clockSkewMs,
+  refundGrant,
   revokeGrant,
-  settleGrant,
   type GrantRecord,
   type GrantTerms,
 } from "./grant.ts";
@@ -49,9 +49,9 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
 
   return {
     shared: false,
-    async claim(terms, now) {
+    async claim(terms, now, body) {
       const kept = isRevoked(terms, now) ? revokeGrant(terms) : grants.get(terms.id, now);
-      const { record, claim } = claimGrant(kept, terms, now);
+      const { record, claim } = claimGrant(kept, terms, now, body);
       if (record && record !== kept)
         ensureKept(
           grants.set(terms.id, record, {
@@ -62,8 +62,8 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
         );
       return claim;
     },
-    async settle(id, now) {
-      const record = settleGrant(grants.get(id, now));
+    async refund(id, bytes, now) {
+      const record = refundGrant(grants.get(id, now), bytes);
       if (record) grants.replace(id, record);
     },
     async revoke(selector, { now, ttlMs }) {

@@ -1,4 +1,4 @@
-import { clockSkewMs, leaseMs, leaseRequests, type GrantTerms, type GrantUse } from "./grant.ts";
+import { clockSkewMs, leaseAllowance, leaseMs, type GrantTerms, type GrantUse } from "./grant.ts";
 import { SluiceError } from "./error.ts";
 import type { Claim, GrantSelector, StateStore, StateStoreLimits } from "./state-store.ts";
 import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
@@ -63,20 +63,22 @@ export const stateStoreCases: readonly StateStoreCase[] = [
     },
   ),
   rule(
-    "lease-continues",
-    "A lease goes on for its number of requests, the first included.",
+    "lease-bytes",
+    "A lease goes on for as many bytes as it allows, also by simultaneous claims, and a small response counts for 512.",
     async (store) => {
       const grant = terms("lease");
-      granted(await store.claim(grant, start), false);
-      const claims = await Promise.all(
-        Array.from({ length: leaseRequests + 5 }, () => store.claim(grant, start + 1)),
-      );
-      equal(
-        claims.filter((claim) => claim.outcome === "granted" && claim.continued).length,
-        leaseRequests - 1,
-        "requests within the lease",
-      );
-      outcome(await store.claim(grant, start + 2), "spent");
+      const size = 1_000_000;
+      const claim = (count: number) => store.claim(grant, start + 1, { bytes: count, size });
+      granted(await store.claim(grant, start, { bytes: 100_000, size }), false);
+      const most = Math.floor(leaseAllowance(size) / 100_000);
+      const claims = await Promise.all(Array.from({ length: most + 5 }, () => claim(100_000)));
+      const more = claims.filter((one) => one.outcome === "granted" && one.continued);
+      equal(more.length, most - 1, "responses within the lease");
+      outcome(await claim(100_000), "spent");
+      const left = leaseAllowance(size) - most * 100_000;
+      granted(await claim(left - 1_023), true);
+      granted(await claim(1), true);
+      outcome(await claim(0), "spent");
     },
   ),
   rule(
@@ -84,16 +86,19 @@ export const stateStoreCases: readonly StateStoreCase[] = [
     "Asked for as a window grant, one is looked at: nothing is used up, and what is spent is spent.",
     async (store) => {
       const [once, lease] = [terms("once", { id: "once" }), terms("lease", { id: "lease" })];
+      const whole = { bytes: 300_000, size: 300_000 };
       for (const grant of [once, lease]) {
-        granted(await store.claim({ ...grant, use: "window" }, start), false);
-        granted(await store.claim(grant, start), false);
+        granted(await store.claim({ ...grant, use: "window" }, start, whole), false);
+        granted(await store.claim(grant, start, whole), false);
       }
       outcome(await store.claim({ ...once, use: "window" }, start + 1), "spent");
-      for (let n = 0; n < leaseRequests; n++)
-        granted(await store.claim({ ...lease, use: "window" }, start + 1), true);
-      granted(await store.claim(lease, start + 1), true);
-      await store.settle(lease.id, start + 2);
-      outcome(await store.claim({ ...lease, use: "window" }, start + 3), "spent");
+      const looks = 10;
+      for (let n = 0; n < looks; n++)
+        granted(await store.claim({ ...lease, use: "window" }, start + 1, whole), true);
+      const rest = leaseAllowance(whole.size) - whole.bytes;
+      granted(await store.claim(lease, start + 1, { ...whole, bytes: rest }), true);
+      const look = { ...whole, bytes: 0 };
+      outcome(await store.claim({ ...lease, use: "window" }, start + 3, look), "spent");
     },
   ),
   rule(
@@ -106,23 +111,34 @@ export const stateStoreCases: readonly StateStoreCase[] = [
       outcome(await store.claim(grant, start + leaseMs), "spent");
     },
   ),
-  rule("settle-lease", "Delivery of the last byte ends a lease.", async (store) => {
-    const grant = terms("lease");
-    granted(await store.claim(grant, start), false);
-    await store.settle(grant.id, start + 1);
-    outcome(await store.claim(grant, start + 2), "spent");
-  }),
   rule(
-    "settle-others",
-    "Settling leaves window grants, other grants and unknown ids alone.",
+    "refund-lease",
+    "Bytes that are given back to a lease are there to be claimed again, and no more of them.",
     async (store) => {
-      const [window, lease] = [terms("window", { id: "window" }), terms("lease", { id: "lease" })];
-      granted(await store.claim(window, start), false);
-      granted(await store.claim(lease, start), false);
-      await store.settle(window.id, start + 1);
-      await store.settle("unknown", start + 1);
-      granted(await store.claim(window, start + 2), false);
-      granted(await store.claim(lease, start + 2), true);
+      const grant = terms("lease");
+      const size = 1_000_000;
+      const all = { bytes: leaseAllowance(size), size };
+      granted(await store.claim(grant, start, all), false);
+      outcome(await store.claim(grant, start + 1, { bytes: 1_000, size }), "spent");
+      await store.refund(grant.id, 1_000, start + 2);
+      granted(await store.claim(grant, start + 3, { bytes: 1_000, size }), true);
+      outcome(await store.claim(grant, start + 4, { bytes: 1, size }), "spent");
+    },
+  ),
+  rule(
+    "refund-others",
+    "Giving back leaves other grants, those that are spent and unknown ids alone.",
+    async (store) => {
+      const [once, lease] = [terms("once", { id: "once" }), terms("lease", { id: "lease" })];
+      const size = 1_000_000;
+      const all = { bytes: leaseAllowance(size), size };
+      granted(await store.claim(once, start), false);
+      granted(await store.claim(lease, start, all), false);
+      await store.refund(once.id, 1_000, start + 1);
+      await store.refund("unknown", 1_000, start + 1);
+      outcome(await store.claim(once, start + 2), "spent");
+      outcome(await store.claim(lease, start + 2, { bytes: 1, size }), "spent");
+      granted(await store.claim(terms("lease", { id: "unknown" }), start + 2), false);
     },
   ),
   ...(["id", "principal", "resource"] as const).map((kind) =>

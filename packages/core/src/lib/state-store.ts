@@ -1,10 +1,10 @@
-import type { GrantTerms } from "./grant.ts";
+import type { ClaimedBody, GrantTerms } from "./grant.ts";
 
 /** Answer of {@link StateStore.claim}. */
 export type Claim =
   /** Serve the bytes. `continued` is true for a further request within a lease. */
   | { readonly outcome: "granted"; readonly continued: boolean }
-  /** Another redemption, the end of the lease, its request count, or delivery to the last byte spent it. */
+  /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
   | { readonly outcome: "spent" }
   /** Its time is over. */
   | { readonly outcome: "expired" }
@@ -56,11 +56,12 @@ export interface StateStore {
   readonly shared: boolean;
   /**
    * Redeems a grant for one body-bearing response, as `claimGrant` says. Of any number of
-   * simultaneous claims of a `once` grant exactly one is granted.
+   * simultaneous claims of a `once` grant exactly one is granted, and those of a lease together never get more than
+   * it allows. Default of `body`: one without bytes.
    */
-  claim(terms: GrantTerms, now: number): Promise<Claim>;
-  /** Records that the last byte was delivered: a lease ends. Unknown ids are ignored. */
-  settle(id: string, now: number): Promise<void>;
+  claim(terms: GrantTerms, now: number, body?: ClaimedBody): Promise<Claim>;
+  /** Gives bytes back to a lease that were claimed and not sent. Other grants and unknown ids are left alone. */
+  refund(id: string, bytes: number, now: number): Promise<void>;
   /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of any grant. */
   revoke(
     selector: GrantSelector,

@@ -2,11 +2,13 @@ import {
   discardSource,
   formatEntityTag,
   formatUnsatisfiedRange,
+  leaseCharge,
   matchesIfNoneMatch,
   matchesIfRange,
   parseRange,
   SluiceError,
   type ByteRange,
+  type ClaimedBody,
   type Principal,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
@@ -72,7 +74,12 @@ async function answerRedemption(parts: SluiceParts, asked: Asked): Promise<Reply
       if (chosen.opened) await entry.admit();
       // an answer without bytes needs a live grant and uses none up, as a window grant does
       if (parts.grants.asksStore(grant))
-        await claim(parts, chosen.opened ? grant : { ...grant, use: "window" }, tag);
+        await claim(
+          parts,
+          chosen.opened ? grant : { ...grant, use: "window" },
+          tag,
+          bodyOf(chosen),
+        );
       return await replyWith(parts, { grant, entry, release, mimeType, ...chosen });
     } catch (error) {
       if (chosen.opened) await discardSource(chosen.opened, error);
@@ -181,15 +188,24 @@ async function claim(
   parts: SluiceParts,
   grant: OpenGrant,
   principal: string | undefined,
+  body: ClaimedBody,
 ): Promise<void> {
   const { id, use, issuedAt, expiresAt, resource } = grant;
   const { outcome } = await parts.state.claim(
     { id, use, issuedAt, expiresAt, principal: principal ?? "", resource },
     Date.now(),
+    body,
   );
   if (outcome === "granted") return;
   if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant is over");
   throw new SluiceError("not_found", `sluice: redeem: the grant is ${outcome}`);
+}
+
+/** What an answer counts for in a lease. An object of unknown size counts as one MiB. */
+function bodyOf({ opened, info, range }: Chosen): ClaimedBody {
+  const size = info.size ?? 1_048_576;
+  if (!opened) return { bytes: 0, size };
+  return { bytes: range ? range.end - range.start : size, size };
 }
 
 interface Redemption extends Chosen {
@@ -219,10 +235,11 @@ async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Re
     await entry.conclude("complete");
     return { status, headers };
   }
-  const isLast = range === undefined || range.end === info.size;
-  const settle = (): void => {
-    if (grant.use === "lease" && isLast)
-      parts.state.settle(grant.id, Date.now()).catch(parts.onError);
+  const charged = leaseCharge(bodyOf(redemption).bytes);
+  const settle = (sentBytes: number): void => {
+    const unsent = charged - leaseCharge(sentBytes);
+    if (grant.use === "lease" && unsent > 0)
+      parts.state.refund(grant.id, unsent, Date.now()).catch(parts.onError);
   };
   return { status, headers, transfer: createTransfer(parts, { opened, entry, release, settle }) };
 }

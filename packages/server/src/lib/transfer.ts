@@ -9,8 +9,8 @@ interface TransferParts {
   readonly entry: AuditEntry;
   /** Gives the stream's place back. */
   readonly release: () => void;
-  /** What follows from delivering every byte. */
-  readonly settle?: () => void;
+  /** What follows when the server knows how many bytes were sent. */
+  readonly settle?: (sentBytes: number) => void;
 }
 
 /** The bytes of an opened object, with what must happen once they are through. */
@@ -35,8 +35,8 @@ export function createTransfer(
           ? "internal"
           : undefined;
       entry.end(outcome, { bytes: sent, ...(reason !== undefined && { reason }) });
-      if (outcome === "complete") settle?.();
-      else if (outcome === "failed") onError(error);
+      if (outcome !== "offloaded") settle?.(sent);
+      if (outcome === "failed") onError(error);
     },
   };
 }

@@ -1,7 +1,8 @@
 import {
   clockSkewMs,
+  leaseAllowance,
+  leaseCharge,
   leaseMs,
-  leaseRequests,
   SluiceError,
   type Claim,
   type GrantSelector,
@@ -20,8 +21,8 @@ import {
   claimScript,
   endSessionScript,
   putScript,
+  refundScript,
   revokeScript,
-  settleScript,
   takeScript,
 } from "./state-scripts.ts";
 
@@ -61,7 +62,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
 
   return {
     shared: true,
-    async claim({ id, use, issuedAt, expiresAt, principal, resource }, now) {
+    async claim({ id, use, issuedAt, expiresAt, principal, resource }, now, body) {
       const keys = [
         keyOf.grant(id),
         keyOf.revoked("id", id),
@@ -76,13 +77,14 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
         // as long as any process could still take the grant for live
         expiresAt + 2 * clockSkewMs + graceMs - now,
         now + leaseMs,
-        leaseRequests,
+        leaseCharge(body?.bytes ?? 0),
+        leaseAllowance(body?.size ?? 0),
         margin,
       ]);
       return claimOf(known("claim", outcome));
     },
-    async settle(id) {
-      await redis.run(settleScript, [keyOf.grant(id)], []);
+    async refund(id, bytes) {
+      await redis.run(refundScript, [keyOf.grant(id)], [bytes]);
     },
     async revoke(selector, { now, ttlMs }) {
       const [kind, value] = readSelector(selector);

@@ -22,31 +22,32 @@ end
  */
 export const claimScript: Script = createScript(`${memory}
 local use, issuedAt, overAt, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local life, leaseEndsAt, requests = ARGV[5], ARGV[6], tonumber(ARGV[7])
+local life, leaseEndsAt, charge, most = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 for n = 2, 4 do
   local revokedAt = redis.call('GET', KEYS[n])
   if revokedAt and tonumber(revokedAt) >= issuedAt then return 'revoked' end
 end
 if now >= overAt then return 'expired' end
-local since = knowsSince(now, ARGV[8])
+local since = knowsSince(now, ARGV[9])
 if since > now then return since - now end
 if issuedAt < since then return 'spent' end
-local left, endsAt = unpack(redis.call('HMGET', KEYS[1], 'left', 'endsAt'))
-if left then
-  if tonumber(left) < 1 or now >= tonumber(endsAt) then return 'spent' end
-  if use ~= 'window' then redis.call('HINCRBY', KEYS[1], 'left', -1) end
+local used, endsAt = unpack(redis.call('HMGET', KEYS[1], 'used', 'endsAt'))
+if used then
+  if now >= tonumber(endsAt) or tonumber(used) + tonumber(charge) > most then return 'spent' end
+  if use ~= 'window' then redis.call('HINCRBY', KEYS[1], 'used', charge) end
   return 'continued'
 end
 if use == 'window' then return 'granted' end
-if use == 'once' then requests = 1 end
-redis.call('HSET', KEYS[1], 'left', requests - 1, 'endsAt', leaseEndsAt)
+if use == 'once' then leaseEndsAt = 0 end
+redis.call('HSET', KEYS[1], 'used', charge, 'endsAt', leaseEndsAt)
 redis.call('PEXPIRE', KEYS[1], life)
 return 'granted'
 `);
 
-/** Key: grant. What is left of a lease is over. */
-export const settleScript: Script = createScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'left', 0) end
+/** Key: grant. Gives bytes back to a lease; what a single use counts matters to nothing. */
+export const refundScript: Script = createScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
+if redis.call('HINCRBY', KEYS[1], 'used', '-' .. ARGV[1]) < 0 then redis.call('HSET', KEYS[1], 'used', 0) end
 return 1
 `);
 
