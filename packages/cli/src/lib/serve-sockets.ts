@@ -48,7 +48,8 @@ export function takeUpgrades(
     const isTaken = sockets.upgrade(request, socket, head);
     if (!isTaken) socket.destroy();
     const given = bearerIn(request.headers.authorization);
-    if (isTaken && isToken && !isToken(given))
+    const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
+    if (isTaken && isSocket && isToken && !isToken(given))
       refusals.add({
         address: request.socket.remoteAddress,
         kind: "socket",

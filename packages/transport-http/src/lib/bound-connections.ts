@@ -8,9 +8,12 @@ export function boundConnections(server: Server, limit: number): void {
   if (!Number.isSafeInteger(limit) || limit < 1)
     throw new RangeError(`hardenServer: ${limit} is no limit; pass a whole number from 1`);
   const held = new Map<string, number>();
+  // a connection may come to its server again, with a request that was taken for an upgrade
+  const counted = new WeakSet<Socket>();
   server.prependListener("connection", (socket: Socket) => {
     const share = addressShare(socketAddress(socket));
-    if (share === undefined) return;
+    if (share === undefined || counted.has(socket)) return;
+    counted.add(socket);
     const count = held.get(share) ?? 0;
     if (count >= limit) {
       socket.destroy();

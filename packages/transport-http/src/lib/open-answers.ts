@@ -14,6 +14,8 @@ export function noteAnswers(server: Server): void {
   servers.set(server, connections);
 
   function note(socket: Socket): Set<ServerResponse> {
+    const known = connections.get(socket);
+    if (known) return known;
     const answers = new Set<ServerResponse>();
     connections.set(socket, answers);
     // an answer that is queued behind another one is not told that its connection is gone
@@ -25,7 +27,7 @@ export function noteAnswers(server: Server): void {
   // over TLS it is another socket than the one that connected
   server.on("secureConnection", note);
   server.prependListener("request", ({ socket }, answer) => {
-    const answers = connections.get(socket) ?? note(socket);
+    const answers = note(socket);
     answers.add(answer);
     answer.once("close", () => answers.delete(answer));
   });

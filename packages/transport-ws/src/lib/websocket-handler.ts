@@ -27,6 +27,7 @@ import { closings } from "./closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry, withinMs } from "./deadline.ts";
 import { ensureRate, type MessageRate } from "./message-rate.ts";
+import { handBack, isWebSocketRequest } from "./ordinary-request.ts";
 import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
 import { serveChannel } from "./serve-channel.ts";
@@ -93,7 +94,8 @@ export interface WebSocketHandler {
   readonly connections: number;
   /**
    * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
-   * path is not that of the endpoint; the socket is then still yours.
+   * path is not that of the endpoint; the socket is then still yours. A request that offers another protocol, such as
+   * `h2c`, goes back to its server, which answers it like any other.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
@@ -246,6 +248,10 @@ export function createWebSocketHandler(
       return connections.size;
     },
     upgrade(request, socket, head) {
+      if (!isWebSocketRequest(request)) {
+        handBack(request, socket, head);
+        return true;
+      }
       const [target] = (request.url ?? "/").split("?", 1);
       if (target !== path) return false;
       // until ws takes it over, nobody else would hear of a connection that breaks

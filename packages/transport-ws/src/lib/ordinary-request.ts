@@ -1,0 +1,64 @@
+import type { IncomingMessage, Server } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { problem, refuseFields } from "@sluice/server";
+import { refuseUpgrade } from "./refuse-upgrade.ts";
+
+/** Whether a request asks for a WebSocket and for nothing else. */
+export function isWebSocketRequest({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** Requests that were handed back: a server may have several listeners for upgrades. */
+const handedBack = new WeakSet<IncomingMessage>();
+
+/**
+ * Hands a request that offers another protocol, such as `h2c`, back to its server, which answers it over HTTP/1.1 as if it
+ * offered none (RFC 9110 §7.8). Node gives a listener for upgrades all of them, and leaves the body unread, so the
+ * request goes through the parser of the server once more, without the offer.
+ */
+export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  if (handedBack.has(request)) return;
+  handedBack.add(request);
+  const { server } = request.socket as Socket & { readonly server?: Server };
+  // at its bound Node drops fields, and a body without its length would be read as the next request
+  const mostFields = (server?.maxHeadersCount || nodeMaxFields) - 1;
+  const refused = refuseFields(request.rawHeaders, mostFields);
+  // a Node that has read the body already leaves nothing to parse again
+  if (refused || !server || !request.complete)
+    return refuseUpgrade(socket, refused ?? problem(400));
+  whenFree(request.socket, () => {
+    socket.unshift(Buffer.concat([Buffer.from(headOf(request), "latin1"), head]));
+    server.emit("encrypted" in request.socket ? "secureConnection" : "connection", socket);
+  });
+}
+
+/** What Node takes by default. */
+const nodeMaxFields = 1_000;
+
+/** Waits for the answers to requests that the client sent before, on a connection that lives. */
+function whenFree(socket: Socket, then: () => void): void {
+  if (socket.destroyed) return;
+  const { _httpMessage: answer } = socket as { _httpMessage?: NodeJS.EventEmitter | null };
+  if (!answer) then();
+  else answer.once("close", () => whenFree(socket, then));
+}
+
+/** Start line and fields without the offer. */
+function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at]!, rawHeaders[at + 1]!];
+    const kept = name.toLowerCase() === "connection" ? withoutOffer(value) : value;
+    if (!offers.has(name.toLowerCase()) && kept !== "") lines.push(`${name}: ${kept}`);
+  }
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+const offers: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
+
+/** The options of a `Connection` field that are left. */
+function withoutOffer(value: string): string {
+  const options = value.split(",").map((option) => option.trim());
+  return options.filter((option) => !offers.has(option.toLowerCase())).join(", ");
+}
