@@ -75,6 +75,48 @@ describe("what a token gives", () => {
       expect(headerOf(same, name)).toBeUndefined();
   });
 
+  test("If-Match that does not name the version strongly is 412, with a range or without", async () => {
+    const house = createHouse();
+    const get = (headers: Record<string, string>, method: "GET" | "HEAD" = "GET") =>
+      house.redeem(bound(house), { method, headers: { ...as(alice), ...headers } });
+    const etag = headerOf(await get({}, "HEAD"), "etag")!;
+    for (const match of ['"older"', `W/${etag}`, `W/${etag}, "older"`, "", "older"])
+      for (const more of [{}, { range: "bytes=2-4" }, { "if-none-match": etag }]) {
+        const reply = await get({ "if-match": match, ...more });
+        expect([match, reply.status, reply.transfer]).toEqual([match, 412, undefined]);
+        expect((await get({ "if-match": match }, "HEAD")).status).toBe(412);
+      }
+    for (const match of [etag, `"older", ${etag}`, "*"]) {
+      expect(await bodyOf(await get({ "if-match": match }))).toBe("0123456789");
+      expect(await bodyOf(await get({ "if-match": match, range: "bytes=2-4" }))).toBe("234");
+      expect((await get({ "if-match": match, "if-none-match": etag })).status).toBe(304);
+    }
+    expect(house.records.filter(({ reason }) => reason === "precondition_failed")).toHaveLength(30);
+  });
+
+  test("If-Unmodified-Since of an earlier time is 412, unless If-Match is there to say more", async () => {
+    const house = createHouse();
+    const get = (headers: Record<string, string>) =>
+      house.redeem(bound(house), { headers: { ...as(alice), ...headers } });
+    const first = await get({});
+    const changed = headerOf(first, "last-modified")!;
+    const etag = headerOf(first, "etag")!;
+    const earlier = new Date(Date.parse(changed) - 1_000).toUTCString();
+    expect((await get({ "if-unmodified-since": earlier })).status).toBe(412);
+    expect((await get({ "if-unmodified-since": earlier, "if-match": etag })).status).toBe(200);
+    for (const time of [changed, "no date", "2026-11-22"])
+      expect((await get({ "if-unmodified-since": time })).status).toBe(200);
+  });
+
+  test("a condition that fails uses a grant up as little as a 304, and tells nothing where there is no live one", async () => {
+    const house = createHouse();
+    const once = bound(house, { use: "once" });
+    const headers = { ...as(alice), "if-match": '"older"' };
+    expect((await house.redeem(once, { headers })).status).toBe(412);
+    expect(await bodyOf(await house.redeem(once, { headers: as(alice) }))).toBe("0123456789");
+    expect((await house.redeem(once, { headers })).status).toBe(404);
+  });
+
   test("types that a browser may run are sent as octets, unless exactTypes says otherwise", async () => {
     for (const name of ["x.html", "x.svg", "x.js", "x.pdf", "x.xml"]) {
       const storage = createMemoryBackend({ [name]: "<x/>" });

@@ -38,7 +38,7 @@ export function matchesIfRange(
 
 /**
  * Tells whether the precondition `If-Match` holds: it is absent, `*`, or names `tag` strongly
- * (RFC 9110 §13.1.1). Otherwise answer 412.
+ * (RFC 9110 §13.1.1). Otherwise answer 412. An empty field names nothing.
  */
 export function matchesIfMatch(
   header: string | null | undefined,

@@ -3,7 +3,6 @@ import {
   formatEntityTag,
   formatUnsatisfiedRange,
   leaseCharge,
-  matchesIfNoneMatch,
   matchesIfRange,
   parseRange,
   SluiceError,
@@ -16,6 +15,7 @@ import { reasonOf } from "./access.ts";
 import { isTaggedSessionOver } from "./bound-sessions.ts";
 import type { AuditEntry } from "./audit.ts";
 import { byteHeaders, unchangedHeaders } from "./byte-headers.ts";
+import { conditionalStatus, isConditional } from "./conditions.ts";
 import type { Caller } from "./principal.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 import { problem } from "./problem.ts";
@@ -114,7 +114,7 @@ async function holderOf(
 }
 
 interface Chosen {
-  readonly status: 200 | 206 | 304;
+  readonly status: 200 | 206 | 304 | 412;
   readonly info: ObjectInfo;
   readonly range?: Required<ByteRange> | undefined;
   /** Absent when no bytes will be sent. */
@@ -130,8 +130,7 @@ async function choose(
   const options = signal ? { signal } : {};
   const key = grant.handle;
   const rangeHeader = header("range");
-  const ifNoneMatch = header("if-none-match");
-  if (method === "GET" && rangeHeader === undefined && ifNoneMatch === undefined) {
+  if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
     try {
       return { status: 200, info: ensurePinned(grant, opened.info), opened };
@@ -142,7 +141,8 @@ async function choose(
   }
   const info = ensurePinned(grant, await storage.describe(key, options));
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
-  if (matchesIfNoneMatch(ifNoneMatch, tag)) return { status: 304, info };
+  const status = conditionalStatus(info, tag, header);
+  if (status) return { status, info };
   // RFC 9110 §14.2: Range has a meaning for GET alone
   if (method === "HEAD") return { status: 200, info };
   const range =
@@ -221,6 +221,11 @@ async function replyWith(parts: SluiceParts, redemption: Redemption): Promise<Re
     release();
     await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };
+  }
+  if (status === 412) {
+    release();
+    await entry.conclude("denied", { reason: "precondition_failed" });
+    return problem(412);
   }
   const headers = byteHeaders({
     uri: entry.facts.uri!,
