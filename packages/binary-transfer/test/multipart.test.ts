@@ -164,7 +164,6 @@ describe("reading", () => {
     ],
     ["a bare line feed", "--b\n\none\n--b--", "protocol"],
     ["a control character", message("--b", "a: \0", "", "", "--b--"), "protocol"],
-    ["an id without brackets", message("--b", "Content-ID: a", "", "", "--b--"), "protocol"],
     ["a length that is none", message("--b", "Content-Length: -1", "", "", "--b--"), "protocol"],
     [
       "a length beyond safe integers",
@@ -243,6 +242,20 @@ describe("reading", () => {
     expect(readBoundary("multipart/mixed ; boundary=b ; ")).toBe("b");
     const [padded] = await readAll(message("--b", "Content-ID: \t<a> \t", "", "", "--b--"), "b");
     expect(padded!.headers.contentId).toBe("a");
+  });
+
+  test("an id may lack its brackets, and a malformed one concerns its part alone", async () => {
+    const idOf = async (id: string) => {
+      const parts = await readAll(
+        message("--b", `Content-ID: ${id}`, "", "x", "--b", "", "next", "--b--"),
+        "b",
+      );
+      expect(parts.map(({ text }) => text)).toEqual(["x", "next"]);
+      return parts[0]!.headers.contentId;
+    };
+    for (const id of ["a-1", "<a-1>"]) expect(await idOf(id)).toBe("a-1");
+    for (const id of ["", "<>", "<a", "a>", "<a>b", "a b", "<<a>>", "x".repeat(257)])
+      expect(await idOf(id)).toBeUndefined();
   });
 
   test("JSON in single bytes keeps none of the buffers that they are views of", async () => {

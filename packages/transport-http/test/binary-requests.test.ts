@@ -94,6 +94,19 @@ describe("requests", () => {
       { args: { files: [file()] }, parts: [partOf(streamId, "hello")] },
       "hello",
     ],
+    [
+      "a part whose Content-ID has no angle brackets",
+      { args: { files: [file()] }, parts: [`Content-ID: ${streamId}\r\n\r\nhello`] },
+      "hello",
+    ],
+    [
+      "a part with a malformed Content-ID beside another",
+      {
+        args: { files: [file(), file({ streamId: other })] },
+        parts: [`Content-ID: <${streamId}\r\n\r\nhello`, partOf(other, "hello")],
+      },
+      "protocol,hello",
+    ],
     ["short data", { args: { files: [file()] }, parts: [partOf(streamId, "hell")] }, "interrupted"],
     ["long data", { args: { files: [file()] }, parts: [partOf(streamId, "hello!")] }, "protocol"],
     [

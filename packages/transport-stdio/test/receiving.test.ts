@@ -1,4 +1,5 @@
 import { openBinary } from "@sluice/binary-transfer";
+import { createStdioTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, test } from "vitest";
 import type { StdioLimits } from "../src/lib/stdio-channel.ts";
 import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";
@@ -137,7 +138,7 @@ describe("from a peer that knows the RFC alone", () => {
     );
     peer.end();
     expect(await outcomes(peer)).toEqual(["interrupted"]);
-    expect(await peer.closed).toBeUndefined();
+    expect(await peer.closed).toMatchObject({ code: "interrupted" });
   });
 });
 
@@ -247,6 +248,40 @@ test("text that is no message is a fault, and the next message counts", async ()
   peer.write(Buffer.from("hello\n\n\r\n[1]\n"));
   expect(await isUsable(peer)).toBe(true);
   expect(peer.faults).toMatchObject([{ code: "protocol" }, { code: "protocol" }]);
+});
+
+test.each(["server", "client"] as const)(
+  "a message or frame that the end of the pipe cuts is reported at the %s, an end between messages is not",
+  async (role) => {
+    const whole = Buffer.from('{"jsonrpc":"2.0","method":"x"}\n');
+    for (const end of [1, whole.length - 2, whole.length - 1]) {
+      const peer = rawPeer(role);
+      peer.write(whole, whole.subarray(0, end));
+      peer.end();
+      expect(await peer.closed).toMatchObject({
+        code: "interrupted",
+        message: "stdio: the pipe ended within a message or a frame",
+      });
+      expect(peer.messages).toHaveLength(1);
+    }
+    const peer = rawPeer(role);
+    peer.write(whole);
+    peer.end();
+    expect(await peer.closed).toBeUndefined();
+  },
+);
+
+test("a client hears that its server ended within a message", async () => {
+  const transport = createStdioTransport({
+    command: process.execPath,
+    args: ["-e", 'process.stdout.write(`{"jsonrpc":"2.0","id":1,"res`)'],
+  });
+  const errors: unknown[] = [];
+  transport.onerror = (error) => void errors.push(error);
+  const closed = new Promise<void>((resolve) => (transport.onclose = resolve));
+  await transport.start();
+  await closed;
+  expect(errors).toEqual([expect.objectContaining({ code: "interrupted" })]);
 });
 
 test("a server that declared nothing announces nothing, whatever its tools say", async () => {

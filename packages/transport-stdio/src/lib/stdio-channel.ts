@@ -151,7 +151,12 @@ export class StdioChannel {
     if (this.#parser.isWithin) this.#watch.begin();
   }
 
-  readonly #onEnd = (): void => this.close();
+  readonly #onEnd = (): void =>
+    this.close(
+      this.#parser.isWithin
+        ? new SluiceError("interrupted", "stdio: the pipe ended within a message or a frame")
+        : undefined,
+    );
   readonly #onError = (error: Error): void =>
     this.close(new SluiceError("interrupted", "stdio: the pipe broke", { cause: error }));
 

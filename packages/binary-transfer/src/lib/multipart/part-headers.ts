@@ -4,7 +4,7 @@ import { parseMediaType, SluiceError } from "@sluice/core";
 export interface PartHeaders {
   /** `type/subtype` in lower case; `text/plain` where it says nothing (RFC 2046 §5.1). */
   readonly mimeType: string;
-  /** `Content-ID` without its angle brackets. */
+  /** `Content-ID` without angle brackets; absent where the field is no id. */
   readonly contentId?: string;
   /** `Content-Length` in bytes. */
   readonly contentLength?: number;
@@ -48,11 +48,11 @@ function readType(value: string | undefined): string {
   return type.essence;
 }
 
-function readContentId(value: string | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  const [, id] = /^<([\x21-\x3b\x3d\x3f-\x7e]{1,256})>$/.exec(value) ?? [];
-  if (id === undefined) throw malformed("a malformed Content-ID");
-  return id;
+/** The brackets may be missing: the RFC writes `<streamId>`, which reads as a placeholder too. */
+function readContentId(value = ""): string | undefined {
+  const [, bracketed, bare] =
+    /^(?:<([\x21-\x3b\x3d\x3f-\x7e]{1,256})>|([\x21-\x3b\x3d\x3f-\x7e]{1,256}))$/.exec(value) ?? [];
+  return bracketed ?? bare;
 }
 
 function readLength(value: string | undefined): number | undefined {
