@@ -1,19 +1,18 @@
 import { createServer } from "node:http";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
-import {
-  createMcpHandler,
-  InMemoryTransport,
-  McpServer,
-  ResourceTemplate,
-} from "@modelcontextprotocol/server";
-import { Client } from "@modelcontextprotocol/client";
+import { createMcpHandler, McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { generateKey } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client/node";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
+import { createStdioTransport } from "@sluice/transport-stdio";
 import express, { type Express } from "express";
+import { createInterface } from "node:readline";
+import { PassThrough, type Readable, type Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { connect, connectOfficial, sdkNames } from "../bed/clients.ts";
@@ -103,31 +102,79 @@ test("above maxReadBytes reading says so, and streaming goes on [SEP-2532/5.read
   expect(streamed.bytes.equals(content)).toBe(true);
 });
 
-test("over stdio there is no stream capability [SEP-2532/4.stdio/should-not-declare]", async () => {
-  const sluice = createSluice({
-    storage: createMemoryBackend({ "a.txt": "a" }),
-    baseUri: "files://site/",
-    endpoint: "http://127.0.0.1:3000/mcp",
-    keys: [generateKey()],
-  });
-  const mcp = sluice.attach(new McpServer({ name: "pipe", version: "1.0.0" }), { stream: false });
-  const [near, far] = InMemoryTransport.createLinkedPair();
-  const seen: string[] = [];
-  const send = far.send.bind(far);
-  far.send = (message, options) => {
-    seen.push(JSON.stringify(message));
-    return send(message, options);
-  };
-  await mcp.connect(far);
-  const client = new Client({ name: "c", version: "1" });
-  await client.connect(near);
-  expect(seen.join()).toContain('"resources"');
-  expect(seen.join()).not.toContain('"stream"');
-  expect(seen.join()).not.toContain("streaming");
-  expect((await client.listResources()).resources).toHaveLength(1);
-  expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1);
-  expect(seen.join()).not.toContain("streamable");
-  await client.close();
+/** A server over two pipes, as authors start one. */
+const pipes: Readonly<
+  Record<string, (make: () => McpServer, input: Readable, output: Writable) => unknown>
+> = {
+  "the SDK's transport": (make, input, output) =>
+    make().connect(new StdioServerTransport(input, output)),
+  "the SDK's serveStdio": (make, input, output) =>
+    serveStdio(make, { transport: new StdioServerTransport(input, output) }),
+  "serveStdio with our transport": (make, stdin, stdout) =>
+    serveStdio(make, { transport: createStdioTransport({ stdin, stdout }) }),
+};
+
+/** What a server is asked in either revision, first what it declares. */
+const asked = {
+  session: (ask: Ask) =>
+    ask("initialize", {
+      protocolVersion: "2025-11-25",
+      capabilities: { extensions: { [EXTENSION_ID]: {} } },
+      clientInfo: { name: "raw", version: "1" },
+    }),
+  stateless: (ask: Ask) => ask("server/discover"),
+} as const;
+type Ask = (method: string, params?: object) => Promise<Record<string, any>>;
+
+describe.each(Object.keys(pipes))("over stdio, with %s", (name) => {
+  test.each(Object.keys(asked).filter((era) => era === "session" || name.includes("serveStdio")))(
+    "an attached server declares no stream capability and marks nothing, unasked (%s revision) [SEP-2532/4.stdio/should-not-declare]",
+    async (era) => {
+      const sluice = createSluice({
+        storage: createMemoryBackend({ "a.txt": "x" }),
+        baseUri: "files://site/",
+        endpoint: "http://127.0.0.1:3000/mcp",
+        keys: [generateKey()],
+      });
+      const make = (): McpServer => {
+        const mcp = sluice.attach(new McpServer({ name: "pipe", version: "1.0.0" }));
+        mcp.registerTool("link", {}, async (ctx) => ({
+          content: await sluice.link("files://site/a.txt", { mcp, ctx }),
+        }));
+        return mcp;
+      };
+      const [input, output] = [new PassThrough(), new PassThrough()];
+      await pipes[name]!(make, input, output);
+      const lines = createInterface({ input: output })[Symbol.asyncIterator]();
+      const said: string[] = [];
+      const _meta = era === "stateless" && {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+        "io.modelcontextprotocol/clientCapabilities": { extensions: { [EXTENSION_ID]: {} } },
+      };
+      const ask: Ask = async (method, params = {}) => {
+        const message = { jsonrpc: "2.0", id: said.length, method };
+        input.write(
+          `${JSON.stringify({ ...message, params: { ...params, ...(_meta && { _meta }) } })}\n`,
+        );
+        const { value } = await lines.next();
+        said.push(value as string);
+        return JSON.parse(value as string) as Record<string, any>;
+      };
+      const declared = await asked[era as keyof typeof asked](ask);
+      expect(declared["result"].capabilities.resources).toMatchObject({ listChanged: true });
+      expect((await ask("resources/list"))["result"].resources).toHaveLength(1);
+      expect((await ask("resources/templates/list"))["result"].resourceTemplates).toHaveLength(1);
+      const { result } = await ask("tools/call", { name: "link", arguments: {} });
+      expect(result.content[0].type).toBe("resource_link");
+      expect(declared["result"].capabilities.resources).not.toHaveProperty("stream");
+      expect(said[0]).not.toContain(EXTENSION_ID);
+      expect(said.join()).not.toContain('"streamable"');
+      const { error } = await ask("resources/stream", { uri: "files://site/a.txt" });
+      expect(error.code).toBe(-32601);
+      input.end();
+    },
+  );
 });
 
 describe("mounted in Express", () => {

@@ -4,10 +4,11 @@ import {
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
+import { STREAM_METHOD } from "@sluice/core/wire";
 import { anyResult, checkParams, uriParams } from "./check-params.ts";
 import { attachCompletion } from "./attach-completion.ts";
 import { attachSubscriptions } from "./attach-subscriptions.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { attachList, cacheHint } from "./list-resources.ts";
 import { attachTemplates } from "./list-templates.ts";
 import { attachReadTool } from "./read-tool.ts";
@@ -21,19 +22,21 @@ import {
   findHandler,
   guarded,
   handlerOf,
+  methodNotFound,
   toProtocolError,
 } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { streamResource, type StreamCall } from "./stream-resource.ts";
+import { declareStreaming } from "./streaming-offer.ts";
 
 type IsOurs = StreamCall["isOurs"];
 
 /** Options of `attach`. */
 export interface AttachOptions {
   /**
-   * Whether to offer streaming. Pass false for a server over stdio, where SEP-2532 §4 has none:
-   * everything else remains. Default true.
+   * Whether to offer streaming to clients over HTTP and WebSocket. Over stdio there is none (SEP-2532 §4), and nothing
+   * declares it there. Default true.
    */
   readonly stream?: boolean;
   /**
@@ -103,7 +106,7 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
 
   const isElsewhere = findElsewhere(mcp);
   const subscriptions = attachSubscriptions(parts, mcp, isOurs);
-  attachList(parts, mcp, { isStreaming: stream, onListed: (ctx) => subscriptions.onSeen(ctx) });
+  attachList(parts, mcp, { onListed: (ctx) => subscriptions.onSeen(ctx) });
   attachTemplates(parts, mcp, (ctx) => subscriptions.onSeen(ctx));
   attachCompletion(parts, mcp);
   if (readTool !== undefined) attachReadTool(parts, mcp, { name: readTool, isOurs });
@@ -113,15 +116,13 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
       STREAM_METHOD,
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
+        if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
         const outcome = await streamResource(parts, { mcp, ctx, uri, isOurs, isElsewhere });
         if (outcome.fault) throw toProtocolError(outcome.fault);
         return outcome.result;
       },
     );
-    server.registerCapabilities({
-      resources: { stream: true } as Record<string, boolean>,
-      extensions: { [EXTENSION_ID]: {} },
-    });
+    declareStreaming(mcp);
   }
   checkParams(server);
   attached.set(mcp, { parts, isOurs });

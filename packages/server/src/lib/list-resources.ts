@@ -2,6 +2,7 @@ import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontex
 import { SluiceError } from "@sluice/core";
 import { answerCall, type CallWork } from "./call.ts";
 import { eraOf } from "./client-streaming.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { resourceEntry } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
@@ -10,7 +11,6 @@ import { visiblePage } from "./visible-page.ts";
 
 /** What {@link attachList} is told. */
 export interface ListOptions {
-  readonly isStreaming: boolean;
   /** Called when a client is about to get a page: it may want to hear when the list changes. */
   readonly onListed: (ctx: ServerContext) => void;
 }
@@ -35,7 +35,7 @@ export function attachList(parts: SluiceParts, mcp: McpServer, options: ListOpti
         : { ...page, nextCursor: parts.cursors.seal(whose + page.nextCursor, context) };
     const { whose, cursor } = readCursor(parts, sent, context);
     const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
-      storagePage(parts, from, { principal, entry, ctx, isStreaming: options.isStreaming });
+      storagePage(parts, from, { principal, entry, ctx, isStreaming: isStreaming(mcp, ctx) });
 
     if (whose === storages) return seal(await pageOf(cursor), storages);
     const asked = cursor === undefined ? others : { ...others, cursor };

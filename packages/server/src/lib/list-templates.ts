@@ -4,9 +4,11 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import { answerCall } from "./call.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { cacheHint } from "./list-resources.ts";
 import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
+import { unmarked } from "./streaming-offer.ts";
 
 /** Lets the SDK list templates, ours and the author's, within the limits and with a record. */
 export function attachTemplates(
@@ -23,7 +25,11 @@ export function attachTemplates(
         const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
         const templates = listed as ListResourceTemplatesResult;
         entry.facts.shown = templates.resourceTemplates.length;
-        return { result: templates };
+        if (isStreaming(mcp, ctx)) return { result: templates };
+        const resourceTemplates = templates.resourceTemplates.map((one) =>
+          one.uriTemplate === parts.mapper.template ? unmarked(one) : one,
+        );
+        return { result: { ...templates, resourceTemplates } };
       });
       onListed(ctx);
       return { ...result, ...cacheHint(parts, mcp) };

@@ -1,8 +1,8 @@
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
 import { z } from "zod";
 import { answerCall } from "./call.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { partMeta, type Part } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import { readAs } from "./read-resource.ts";
@@ -60,7 +60,7 @@ export function attachReadTool(
             };
             return readAs(parts, { mcp, ctx, uri, isOurs }, work, asked, async (part) => {
               await work.entry.admit();
-              if (part.text === undefined) return { result: await linkOf(parts, mcp, uri, part) };
+              if (part.text === undefined) return { result: await linkOf(parts, { uri, isStreaming: isStreaming(mcp, ctx) }, part) };
               const result = answerOf(part, part.text);
               return { result, ending: { bytes: part.bytes.byteLength } };
             });
@@ -92,11 +92,9 @@ function answerOf(part: Part, text: string): CallToolResult {
 /** Bytes are of no use to a model: it is told what they are, and the client how to get them. */
 async function linkOf(
   parts: SluiceParts,
-  mcp: McpServer,
-  uri: string,
+  { uri, isStreaming }: { readonly uri: string; readonly isStreaming: boolean },
   { info, mimeType }: Part,
 ): Promise<CallToolResult> {
-  const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
   const size = info.size === undefined ? "" : `, ${info.size} bytes`;
   const methods = isStreaming ? "resources/stream or resources/read" : "resources/read";
   const text =

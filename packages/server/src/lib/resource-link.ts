@@ -4,6 +4,7 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import { isOursOn } from "./attach.ts";
 import { answerCall } from "./call.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { partMeta, readPart, type Part } from "./read-part.ts";
 import type { Reach } from "./reach.ts";
 import { resourceEntry } from "./resource-entry.ts";
@@ -59,12 +60,11 @@ function makeLink(
     await ensureReadScopes(mcp, ctx, uri);
     const reach = await parts.reach({ principal, key, action: "read" });
     const { signal } = ctx.mcpReq;
-    const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
     const { info, part } = await preview(reach, { key, previewBytes, signal });
     const mimeType = part?.mimeType ?? (await reach.typeOf(info, { signal }));
     await entry.admit();
     const link = {
-      ...(await resourceEntry(parts, info, { mimeType, isStreaming })),
+      ...(await resourceEntry(parts, info, { mimeType, isStreaming: isStreaming(mcp, ctx) })),
       type: "resource_link" as const,
     };
     if (part?.text === undefined) return { result: [link] };

@@ -8,9 +8,9 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
 import { adviceOf } from "./advice.ts";
 import { eraOf } from "./client-streaming.ts";
+import { isStreaming } from "./is-streaming.ts";
 import { faultOf, type RpcFault } from "./rpc-fault.ts";
 import { signInFault } from "./sign-in-fault.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
@@ -72,8 +72,7 @@ export async function guarded<T>(
       const slot = slotOf(ctx.http?.req);
       if (slot) slot.fault = signInFault(parts, eraOf(mcp));
     }
-    const isStreaming = mcp.server.getCapabilities().extensions?.[EXTENSION_ID] !== undefined;
-    const suggestion = adviceOf(error, isStreaming);
+    const suggestion = adviceOf(error, isStreaming(mcp, ctx));
     const fault = faultOf(error, eraOf(mcp), {
       ...(uri !== undefined && { uri }),
       ...(suggestion !== undefined && { suggestion }),
