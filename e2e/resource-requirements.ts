@@ -107,6 +107,10 @@ export const resourceRequirements: readonly Requirement[] = [
   article("7/resource-link", "a tool returns a link to a resource instead of the data"),
   article("8/audit", "each access is on record: who, what, which action, how it ended"),
   article("9.2/rate-limit", "reads are limited per caller"),
+  article(
+    "9.2/server-cache",
+    "small hot content is cached at the server, after access was checked",
+  ),
   article("10.1/client-cache", "metadata and small content are cached"),
   articleMust("10.2/consent", "the scale of what will happen is shown before consent"),
   article("11.2/no-token-stuffing", "large data does not travel inside a result"),

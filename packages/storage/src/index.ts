@@ -16,6 +16,7 @@ export type {
 } from "./lib/backend.ts";
 export { encodeBlob } from "./lib/blob-text.ts";
 export { type BodySteps, createBody } from "./lib/body.ts";
+export { cached, type CachedOptions } from "./lib/cached.ts";
 export { type ChangeFeed, createChangeFeed } from "./lib/change-feed.ts";
 export { type Clock, sleep, systemClock } from "./lib/clock.ts";
 export { formatCursor, parseCursor } from "./lib/cursor.ts";
