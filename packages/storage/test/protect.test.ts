@@ -2,6 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import {
+  cached,
   createBody,
   createMemoryBackend,
   gate,
@@ -18,7 +19,7 @@ import { createReferenceService } from "./reference-service.ts";
 import { failure, readText } from "./scripted-backend.ts";
 
 const oneMiB = 1024 * 1024;
-const wrappers = { guard, gate, retry, resumable, verified, protect };
+const wrappers = { guard, gate, retry, resumable, verified, protect, cached };
 
 /** A backend as a class, with its methods on the prototype and nothing but the duty. */
 class Duty implements StorageBackend {

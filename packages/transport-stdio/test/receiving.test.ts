@@ -253,10 +253,10 @@ test("text that is no message is a fault, and the next message counts", async ()
 test.each(["server", "client"] as const)(
   "a message or frame that the end of the pipe cuts is reported at the %s, an end between messages is not",
   async (role) => {
-    const whole = Buffer.from('{"jsonrpc":"2.0","method":"x"}\n');
-    for (const end of [1, whole.length - 2, whole.length - 1]) {
+    const line = Buffer.from('{"jsonrpc":"2.0","method":"x"}\n');
+    for (const end of [1, line.length - 2, line.length - 1]) {
       const peer = rawPeer(role);
-      peer.write(whole, whole.subarray(0, end));
+      peer.write(line, line.subarray(0, end));
       peer.end();
       expect(await peer.closed).toMatchObject({
         code: "interrupted",
@@ -265,7 +265,7 @@ test.each(["server", "client"] as const)(
       expect(peer.messages).toHaveLength(1);
     }
     const peer = rawPeer(role);
-    peer.write(whole);
+    peer.write(line);
     peer.end();
     expect(await peer.closed).toBeUndefined();
   },
@@ -277,8 +277,10 @@ test("a client hears that its server ended within a message", async () => {
     args: ["-e", 'process.stdout.write(`{"jsonrpc":"2.0","id":1,"res`)'],
   });
   const errors: unknown[] = [];
+  /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
   transport.onerror = (error) => void errors.push(error);
   const closed = new Promise<void>((resolve) => (transport.onclose = resolve));
+  /* oxlint-enable unicorn/prefer-add-event-listener */
   await transport.start();
   await closed;
   expect(errors).toEqual([expect.objectContaining({ code: "interrupted" })]);

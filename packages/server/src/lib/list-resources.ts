@@ -35,7 +35,7 @@ export function attachList(parts: SluiceParts, mcp: McpServer, options: ListOpti
         : { ...page, nextCursor: parts.cursors.seal(whose + page.nextCursor, context) };
     const { whose, cursor } = readCursor(parts, sent, context);
     const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
-      storagePage(parts, from, { principal, entry, ctx, isStreaming: isStreaming(mcp, ctx) });
+      storagePage(parts, from, { principal, entry, ctx, isMarked: isStreaming(mcp, ctx) });
 
     if (whose === storages) return seal(await pageOf(cursor), storages);
     const asked = cursor === undefined ? others : { ...others, cursor };
@@ -71,8 +71,8 @@ async function storagePage(
     principal,
     entry,
     ctx,
-    isStreaming,
-  }: Omit<CallWork, "address"> & { ctx: ServerContext; isStreaming: boolean },
+    isMarked,
+  }: Omit<CallWork, "address"> & { ctx: ServerContext; isMarked: boolean },
 ): Promise<ListResourcesResult> {
   const page = await visiblePage(parts, {
     principal,
@@ -87,7 +87,7 @@ async function storagePage(
       page.objects.map((info) => {
         const mimeType =
           info.contentType === undefined && page.untyped ? undefined : knownType(info);
-        return resourceEntry(parts, info, { mimeType, isStreaming });
+        return resourceEntry(parts, info, { mimeType, isMarked });
       }),
     ),
     ...(page.cursor !== undefined && { nextCursor: page.cursor }),

@@ -60,7 +60,7 @@ export function attachReadTool(
             };
             return readAs(parts, { mcp, ctx, uri, isOurs }, work, asked, async (part) => {
               await work.entry.admit();
-              if (part.text === undefined) return { result: await linkOf(parts, { uri, isStreaming: isStreaming(mcp, ctx) }, part) };
+              if (part.text === undefined) return { result: await linkOf(parts, part, { uri, isMarked: isStreaming(mcp, ctx) }) };
               const result = answerOf(part, part.text);
               return { result, ending: { bytes: part.bytes.byteLength } };
             });
@@ -92,15 +92,15 @@ function answerOf(part: Part, text: string): CallToolResult {
 /** Bytes are of no use to a model: it is told what they are, and the client how to get them. */
 async function linkOf(
   parts: SluiceParts,
-  { uri, isStreaming }: { readonly uri: string; readonly isStreaming: boolean },
   { info, mimeType }: Part,
+  { uri, isMarked }: { readonly uri: string; readonly isMarked: boolean },
 ): Promise<CallToolResult> {
   const size = info.size === undefined ? "" : `, ${info.size} bytes`;
-  const methods = isStreaming ? "resources/stream or resources/read" : "resources/read";
+  const methods = isMarked ? "resources/stream or resources/read" : "resources/read";
   const text =
     `${resourceName(info.key)} is not text: ${mimeType}${size}. ` +
     `The client gets its bytes with ${methods} of ${uri}.`;
-  const link = await resourceEntry(parts, info, { mimeType, isStreaming });
+  const link = await resourceEntry(parts, info, { mimeType, isMarked });
   return {
     content: [
       { type: "text", text },

@@ -32,7 +32,7 @@ export const streamableMark: {
 export async function resourceEntry(
   parts: SluiceParts,
   info: ObjectInfo,
-  { mimeType, isStreaming }: { mimeType: string | undefined; isStreaming: boolean },
+  { mimeType, isMarked }: { mimeType: string | undefined; isMarked: boolean },
 ): Promise<Resource> {
   const { size, lastModified, etag } = info;
   const uri = parts.mapper.toUri(info.key);
@@ -44,7 +44,7 @@ export async function resourceEntry(
     ...(lastModified && { lastModified: lastModified.toISOString() }),
   };
   const meta = {
-    ...(isStreaming && { streamable: true }),
+    ...(isMarked && { streamable: true }),
     ...(etag !== undefined && { etag: formatEntityTag(etag) }),
   };
   return {
@@ -55,7 +55,7 @@ export async function resourceEntry(
     ...(mimeType !== undefined && { mimeType }),
     ...(size !== undefined && { size }),
     ...(Object.keys(annotations).length > 0 && { annotations }),
-    ...(isStreaming && { streamable: true }),
+    ...(isMarked && { streamable: true }),
     ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
   };
 }

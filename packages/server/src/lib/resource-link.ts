@@ -64,7 +64,7 @@ function makeLink(
     const mimeType = part?.mimeType ?? (await reach.typeOf(info, { signal }));
     await entry.admit();
     const link = {
-      ...(await resourceEntry(parts, info, { mimeType, isStreaming: isStreaming(mcp, ctx) })),
+      ...(await resourceEntry(parts, info, { mimeType, isMarked: isStreaming(mcp, ctx) })),
       type: "resource_link" as const,
     };
     if (part?.text === undefined) return { result: [link] };

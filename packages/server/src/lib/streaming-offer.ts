@@ -21,10 +21,10 @@ export function declareStreaming(mcp: McpServer): void {
     if (handler) declare(method, handler);
   }
   // the SDK sets the handler of `server/discover` when it knows the revision of the client
-  server.setRequestHandler = ((method: string, ...given: readonly unknown[]) => {
+  server.setRequestHandler = (method: string, ...given: readonly unknown[]) => {
     (set as (...all: readonly unknown[]) => void)(method, ...given);
     if (declaring.includes(method)) declare(method, findHandler(server, method)!);
-  }) as typeof server.setRequestHandler;
+  };
 }
 
 /** A template without the mark of streamable resources. */
