@@ -31,7 +31,7 @@ afterEach(() => {
 describe.each(["Node.js", "a runtime without node:zlib"])("in %s", (runtime) => {
   const start = (): void => {
     if (runtime !== "Node.js")
-      vi.spyOn(process, "getBuiltinModule").mockImplementation(() => undefined as never);
+      vi.spyOn(process, "getBuiltinModule").mockImplementation(() => undefined);
   };
 
   test.each([

@@ -133,7 +133,7 @@ async function* throughWeb(
   const writer = writable.getWriter();
   async function feed(): Promise<void> {
     // a write that fails ends the loop, which cancels the body
-    for await (const chunk of bytes) await writer.write(chunk as Uint8Array<ArrayBuffer>);
+    for await (const chunk of bytes) await writer.write(chunk);
     await writer.close();
   }
   feed().catch((error: unknown) => writer.abort(error).catch(() => {}));
