@@ -441,7 +441,9 @@ describe("a server of SDK v1", () => {
     expect(() => site.sluice.attach(new LowServerV2(info) as never)).toThrow(
       /a McpServer or Server of @modelcontextprotocol.sdk/,
     );
-    expect(() => site.sluice.attach({} as never)).toThrow(/a McpServer or Server of @modelcontextprotocol.sdk/);
+    expect(() => site.sluice.attach({} as never)).toThrow(
+      /a McpServer or Server of @modelcontextprotocol.sdk/,
+    );
   });
 
   test("keeps what a low-level Server answers itself", async () => {

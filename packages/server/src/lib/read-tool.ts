@@ -60,7 +60,10 @@ export function attachReadTool(
             };
             return readAs(parts, { mcp, ctx, uri, isOurs }, work, asked, async (part) => {
               await work.entry.admit();
-              if (part.text === undefined) return { result: await linkOf(parts, part, { uri, isMarked: isStreaming(mcp, ctx) }) };
+              if (part.text === undefined)
+                return {
+                  result: await linkOf(parts, part, { uri, isMarked: isStreaming(mcp, ctx) }),
+                };
               const result = answerOf(part, part.text);
               return { result, ending: { bytes: part.bytes.byteLength } };
             });

@@ -138,7 +138,11 @@ async function answerStream(parts: SluiceParts, call: Answering): Promise<Answer
     .typeOf(info, signal ? { signal } : {})
     .catch((error: unknown) => Promise.reject(storageFault(error)));
   const subject: Subject = { uri, key, info, mimeType, identity, address, client, entry, signal };
-  for (const mode of modesFor(parts, { subject, storage, hasSlot: slot !== undefined && !isUntold })) {
+  for (const mode of modesFor(parts, {
+    subject,
+    storage,
+    hasSlot: slot !== undefined && !isUntold,
+  })) {
     entry.facts.mode = mode;
     const answer = await attempt(parts, { mode, subject, storage });
     if (answer) return answer;
