@@ -74,7 +74,7 @@ test("the upload server of the docs shows its page to a client of SDK v1 that op
     page = await response.text();
     return { action: "cancel" };
   });
-  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)) as never);
+  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
   const { content } = await client.callTool({ name: "count_lines" });
   expect(content).toEqual([{ type: "text", text: "None came." }]);
   expect(page).toContain("Which text shall I count?");

@@ -128,6 +128,7 @@ export async function openOwnSite(options: OwnOptions): Promise<OwnSite> {
         ...options.settings,
       });
       const closed = transport.onclose;
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onclose = () => {
         delete transports[transport.sessionId!];
         closed?.();

@@ -25,7 +25,7 @@ export async function createApp(sluice: Sluice): Promise<Express> {
         onsessionclosed: (closed) => void delete transports[closed],
       });
       const mcp = sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
-      await mcp.connect(transport as never);
+      await mcp.connect(transport);
     }
     await transport.handleRequest(req, res, req.body);
   });

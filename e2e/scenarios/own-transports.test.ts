@@ -396,7 +396,7 @@ describe("the routes before an app's own", () => {
       front(req, res, async () => {
         const mcp = site.sluice.attach(new McpServerV1({ name: "plain", version: "1" }));
         const transport = new TransportV1();
-        await mcp.connect(transport as never);
+        await mcp.connect(transport);
         await transport.handleRequest(req, res);
       });
     const { status, message } = await ask({ url }, { method: "resources/list" });

@@ -108,13 +108,13 @@ const credentials = { clientId: "c", clientSecret: "s" };
 async function connect(sdk: SdkName, url: string, origin: string): Promise<ClientV2> {
   if (sdk === "SDK v1") {
     const client = new ClientV1(info);
-    const authProvider = new SignInV1({ ...credentials, expectedIssuer: origin } as never);
-    await client.connect(new TransportV1(new URL(url), { authProvider }) as never);
+    const authProvider = new SignInV1({ ...credentials, expectedIssuer: origin });
+    await client.connect(new TransportV1(new URL(url), { authProvider }));
     return client as unknown as ClientV2;
   }
   const mode = sdk === "SDK v2, modern" ? "auto" : "legacy";
   const client = new ClientV2(info, { versionNegotiation: { mode } });
-  const authProvider = new SignInV2({ ...credentials, expectedIssuer: origin } as never);
+  const authProvider = new SignInV2({ ...credentials, expectedIssuer: origin });
   await client.connect(new TransportV2(new URL(url), { authProvider }));
   return client;
 }

@@ -42,9 +42,9 @@ const sluice = createSluice({
 Object.assign(globalThis, { sluice, createFrontHandler, toNodeHandler });
 
 /** Replaces exactly one place, or throws. */
-function insert(text: string, place: RegExp, replacement: string): string {
-  const changed = text.replace(place, replacement);
-  if (changed === text) throw new Error(`the example has no ${String(place)}`);
+function insert(program: string, place: RegExp, replacement: string): string {
+  const changed = program.replace(place, replacement);
+  if (changed === program) throw new Error(`the example has no ${String(place)}`);
   return changed;
 }
 

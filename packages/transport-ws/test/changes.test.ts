@@ -59,8 +59,8 @@ describe("a peer in the session revision that knows WebSocket and JSON alone", (
         return peer.received.find((each) => each.method === "notifications/resources/updated");
       })
       .toMatchObject({ params: { uri } });
-    const told = peer.received.flatMap(({ params: told = {} }) => told.uri ?? []);
-    expect(new Set(told)).toEqual(new Set([uri]));
+    const uris = peer.received.flatMap((each) => each.params?.uri ?? []);
+    expect(new Set(uris)).toEqual(new Set([uri]));
     expect(await peer.ask("end", "resources/unsubscribe", { uri })).toMatchObject({ result: {} });
   });
 

@@ -42,10 +42,10 @@ export function encodeOpening(opening: SessionOpening): Uint8Array {
   return record;
 }
 
+const claimOf = (id: string): string => `claim of ${nameOf(id)}`;
+
 /** Keeps openings in a store. */
 export function createSharedOpenings(state: StateStore): SharedOpenings {
-  const claimOf = (id: string): string => `claim of ${nameOf(id)}`;
-
   async function claimed(id: string): Promise<string> {
     const record = await state.get(claimOf(id), Date.now());
     return record ? new TextDecoder().decode(record) : "";
