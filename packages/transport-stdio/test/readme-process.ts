@@ -18,7 +18,7 @@ const sluice = createSluice({
 serveStdio(
   () => {
     const mcp = new McpServer({ name: "files", version: "1.0.0" });
-    return sluice.attach(mcp, { stream: false, binary: binaryReads });
+    return sluice.attach(mcp, { binary: binaryReads });
   },
   { transport: createStdioTransport() },
 );
