@@ -7,7 +7,7 @@ import { withSluice, type SluiceHandler } from "@sluice/transport-http";
 interface Env {
   /** URL of the MCP endpoint, such as https://mcp.example.com/mcp. */
   readonly ENDPOINT: string;
-  /** From `sluice keys generate`: every instance needs the same. */
+  /** A key of `sluice keys new`: every instance needs the same. */
   readonly SLUICE_KEYS: string;
 }
 

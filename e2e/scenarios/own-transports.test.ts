@@ -172,7 +172,7 @@ describe.each(kindNames)("a %s behind the routes of an Express app", (kind) => {
     await client.close();
   });
 
-  test("a session is used, heard and ended by the principal that opened it alone [session of an app]", async () => {
+  test("a session is used, heard and ended by the principal that opened it alone", async () => {
     await using site = await openOwnSite({ kind, sluice: { principal }, node: { authenticate } });
     const anns = await open(site, { authorization: "Bearer ann" });
     const id = anns["mcp-session-id"]!;

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createSluice, type SluiceOptions } from "@sluice/server";
+import { createSluice, SHARED_REQUEST_HEADER, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type SluiceHandler } from "@sluice/transport-http";
 import { hardenServer, toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
@@ -54,7 +54,11 @@ const factory = (): McpServer => sluice.attach(new McpServer({ name: "unread", v
 const handler: SluiceHandler = withSluice(createMcpHandler(factory), sluice);
 const forgetful: SluiceHandler = {
   ...handler,
-  fetch: (request, options) => handler.fetch(new Request(request), options),
+  fetch(request, options) {
+    const headers = new Headers(request.headers);
+    headers.delete(SHARED_REQUEST_HEADER);
+    return handler.fetch(new Request(request, { headers }), options);
+  },
 };
 http.on("request", toNodeHandler(early ? forgetful : handler, { onError: () => {}, ...node }));
 const webSocket = createWebSocketHandler(factory, {

@@ -11,7 +11,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 
 const uri = "files://demo/a.bin";
-const bytes = new TextEncoder().encode("twelve bytes");
+const bytes = Uint8Array.from({ length: 12 }, (_, at) => at);
 
 interface Reading {
   readonly peer: BinaryPeer;
