@@ -57,7 +57,8 @@ const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "worker.ts": {
     fetch: ({ origin }) => {
       const env = { ENDPOINT: `${origin}/mcp`, SLUICE_KEYS: formatKey(generateKey()) };
-      return getRequestListener((request) => worker.default.fetch(request, env));
+      const listener = getRequestListener((request) => worker.default.fetch(request, env));
+      return (req, res) => void listener(req, res);
     },
   },
 };
