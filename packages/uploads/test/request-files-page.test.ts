@@ -99,7 +99,7 @@ test.each(eras)("%s: a client without files of its own gets the page", async (er
 
 test.each(eras)("%s: whoever will not open the page has sent nothing", async (era) => {
   for (const action of ["decline", "cancel"]) {
-    const { slots, fetch, outcomes } = setUp(() => expect.unreachable("nobody is on the page"));
+    const { slots, fetch, outcomes } = setUp(() => expect.unreachable("no page"), Infinity);
     const { text } = await look({ era, fetch, answer: () => ({ action }) });
     expect(JSON.parse(text)).toEqual({ action });
     expect(slots.revoked).toHaveLength(1);
@@ -157,6 +157,25 @@ test("legacy: the client is told when the user is done", async () => {
   });
   await client.callTool({ name: "look", arguments: {} });
   expect(told).toEqual([{ elicitationId: [...questions.keys()][0] }]);
+  expect(slots.revoked).toHaveLength(1);
+});
+
+test("legacy: a client that agrees only when it hears that the user is done is told of the page's answer", async () => {
+  const { slots, fetch } = setUp(() => ({ action: "decline" }), 3);
+  let hearOfEnd: (() => void) | undefined;
+  const ended = new Promise<void>((resolve) => void (hearOfEnd = resolve));
+  const client = await connectAnswerer({
+    era: "legacy",
+    fetch,
+    capabilities: { elicitation: { url: {} } },
+    answer: async () => {
+      await ended;
+      return { action: "accept" };
+    },
+  });
+  client.setNotificationHandler("notifications/elicitation/complete", () => hearOfEnd?.());
+  const { content } = await client.callTool({ name: "look", arguments: {} });
+  expect(content).toEqual([{ type: "text", text: '{"action":"decline"}' }]);
   expect(slots.revoked).toHaveLength(1);
 });
 

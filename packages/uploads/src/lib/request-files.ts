@@ -153,16 +153,25 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
   ): Promise<{ raw: unknown; isFromPage: boolean }> {
     const url = await pages!.pageUrl({ pageId, question, expiresAt, owner });
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
+    const stop = new AbortController();
+    const signal = AbortSignal.any([ctx.mcpReq.signal, stop.signal]);
+    const fromPage = awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal }).then(
+      (raw) => ({ raw, isFromPage: true }),
+    );
     // "accept" only says that the user agreed to open the page
-    const consent = await send(ctx, params, expiresAt);
-    if (!isConsent(consent)) return { raw: consent, isFromPage: false };
-    const { signal } = ctx.mcpReq;
-    const raw = await awaitAnswer(pages!, pageId, { waitMs: expiresAt - Date.now(), signal });
-    if (raw === undefined) throw tooLate();
+    const fromClient = send(ctx, params, expiresAt).then((given) =>
+      isConsent(given) ? fromPage : { raw: given, isFromPage: false },
+    );
+    // the MCP Inspector agrees when it hears that the page is done: neither is waited for alone
+    const outcomes = [fromPage, fromClient];
+    for (const outcome of outcomes) outcome.catch(() => {});
+    const outcome = await Promise.race(outcomes).finally(() => stop.abort());
+    if (!outcome.isFromPage) return outcome;
+    if (outcome.raw === undefined) throw tooLate();
     await ctx.mcpReq
       .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
       .catch(host.onError);
-    return { raw, isFromPage: true };
+    return outcome;
   }
 
   /** Modern: the call ends with the question, and is repeated with the answer and our sealed state. */
