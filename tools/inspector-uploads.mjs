@@ -103,7 +103,7 @@ try {
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   const example = join(root, "e2e/examples/upload-server.ts");
-  const run = ["--conditions=@sluice/source", `--import=${tsx}`, example];
+  const run = ["--conditions=@sluice/source", `--import=${tsx.href}`, example];
   start(process.execPath, run, { PORT: String(port), PUBLIC_URL: endpoint });
   await untilServed(endpoint);
   browser = await chromium.launch({
