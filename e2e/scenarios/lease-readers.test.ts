@@ -2,10 +2,13 @@ import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { get } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { AuditRecord } from "@sluice/server";
+import { cached } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
@@ -100,4 +103,32 @@ test("a lease gives four times the object and a MiB, and not a byte more", async
   for (let n = 0; n < 5; n++) expect((await send("GET", url)).status).toBe(200);
   for (const end of [1, content.length]) expect((await range(url, 0, end)).status).toBe(404);
   expect((await send("HEAD", url)).status).toBe(404);
+});
+
+test("a reader that breaks off within a chunk again and again gets no more out of a lease", async () => {
+  // one chunk, which is more than the system keeps for a reader
+  const large = new Uint8Array(24 * 1_048_576);
+  const records: AuditRecord[] = [];
+  await using memory = await startSite({
+    files: { "a.bin": large },
+    storage: (files) => cached(files, { maxBytes: 2 ** 26, maxObjectBytes: 2 ** 25 }),
+    sluice: {
+      delivery: "downloadUrl",
+      grant: { use: "lease" },
+      audit: (record) => void records.push(record),
+    },
+  });
+  const params = { uri: "files://site/a.bin" };
+  const { message } = await call(memory.url, "resources/stream", params, { streaming: {} });
+  const url = message?.result?.["downloadUrl"] as string;
+  const { port, pathname } = new URL(url);
+  for (let n = 1; n <= 4; n++) {
+    const socket = connect(Number(port), "127.0.0.1").on("error", () => {});
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+    let taken = 0;
+    // leaving the loop breaks the connection
+    for await (const chunk of socket) if ((taken += (chunk as Buffer).length) > 4_194_304) break;
+    await expect.poll(() => records.filter(({ outcome }) => outcome === "aborted").length).toBe(n);
+  }
+  expect((await send("GET", url)).status).toBe(404);
 });

@@ -164,7 +164,7 @@ describe("a reader", () => {
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
   });
 
-  test("that leaves before it took the last chunk did not get all of it", async () => {
+  test("that leaves before it took the last chunk did not get all of it, which counts as sent", async () => {
     // more than the system keeps for a reader
     const bytes = Buffer.alloc(24 * KiB * KiB);
     const results: TransferResult[] = [];
@@ -176,7 +176,8 @@ describe("a reader", () => {
       req.socket.destroy();
     });
     await fetch(await listen(server)).catch(() => {});
-    await expect.poll(() => results).toEqual([{ outcome: "aborted", bytes: 0 }]);
+    // a part of it may have arrived
+    await expect.poll(() => results).toEqual([{ outcome: "aborted", bytes: bytes.length }]);
   });
 
   test("that is slower than the least rate at the very end is given up as well", async () => {

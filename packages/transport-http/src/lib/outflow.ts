@@ -17,8 +17,8 @@ export interface OutflowOptions {
 export interface Outflow {
   /** True once the connection is gone: nothing written from now on arrives. */
   readonly isBroken: boolean;
-  /** Bytes that the network has taken. */
-  readonly flushedBytes: number;
+  /** Bytes handed to the network: of those under way when the connection breaks, some have arrived. */
+  readonly sentBytes: number;
   /** Calls `listener` once when the connection goes away; at once when it is gone already. */
   onBroken(listener: () => void): void;
   /** Hands a chunk over. `done` is called when the network has taken it, or never will. */
@@ -44,6 +44,7 @@ export function createOutflow(
   const pending = new Set<(flushed: boolean) => void>();
   let isBroken = res.destroyed;
   let isFinished = false;
+  let sentBytes = 0;
   let flushedBytes = 0;
   let wake: (() => void) | undefined;
   let tellBroken: (() => void) | undefined;
@@ -109,8 +110,8 @@ export function createOutflow(
     get isBroken() {
       return isBroken;
     },
-    get flushedBytes() {
-      return flushedBytes;
+    get sentBytes() {
+      return sentBytes;
     },
     onBroken(listener) {
       tellBroken = listener;
@@ -118,6 +119,7 @@ export function createOutflow(
     },
     write(chunk, done) {
       pending.add(done);
+      sentBytes += chunk.byteLength;
       idleLooks = 0;
       watchRate();
       res.write(chunk, (error) => {
@@ -132,12 +134,12 @@ export function createOutflow(
     fewerThan: (count) => waitWhile(() => pending.size >= count),
     async end(chunk) {
       pending.add(lastChunk);
+      sentBytes += chunk?.byteLength ?? 0;
       watchRate();
       // ended already when the whole answer was sent at once and is still on its way
       if (!res.writableEnded) res.end(chunk);
       await waitWhile(() => !isFinished);
       pending.delete(lastChunk);
-      if (isFinished) flushedBytes += chunk?.byteLength ?? 0;
     },
     dispose() {
       clearInterval(rateTimer);

@@ -73,9 +73,9 @@ async function sendTransfer(
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
     else await pumpBody(source.body, outflow, { bytes: transfer.bytes, begin });
     const outcome = outflow.isBroken ? "aborted" : "complete";
-    transfer.end({ outcome, bytes: outflow.flushedBytes });
+    transfer.end({ outcome, bytes: outflow.sentBytes });
   } catch (error) {
-    transfer.end({ outcome: "failed", bytes: outflow.flushedBytes, error });
+    transfer.end({ outcome: "failed", bytes: outflow.sentBytes, error });
     if (begun) res.destroy();
     else await sendReply(res, problemOf(error));
   } finally {
