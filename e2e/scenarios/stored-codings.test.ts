@@ -29,6 +29,8 @@ const readable: Record<string, Coded> = {
   "br.txt": { stored: brotliCompressSync(bytes), coding: "br" },
   "twice.txt": { stored: brotliCompressSync(gzipSync(bytes)), coding: "gzip, br" },
   "identity.txt": { stored: bytes, coding: "identity" },
+  "charset.txt": { stored: bytes, coding: "UTF-8" },
+  "label.txt": { stored: bytes, coding: "base64" },
   "members.txt": {
     stored: Buffer.concat([gzipSync(bytes.subarray(0, 1_000)), gzipSync(bytes.subarray(1_000))]),
     coding: "gzip",
@@ -169,6 +171,12 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
     expect(await house.stream("no-name-that-tells")).toEqual(["text/plain", "gzip"]);
   });
 
+  test("a stream names all codings of what it carries, and nothing that is no coding", async () => {
+    expect(await house.stream("twice.txt")).toEqual(["text/plain", "gzip, br"]);
+    for (const name of ["identity.txt", "charset.txt", "label.txt"])
+      expect(await house.stream(name)).toEqual(["text/plain", undefined]);
+  });
+
   test.each(Object.keys(refused))("%s is refused, with advice to stream it", async (name) => {
     for (const asked of [{}, { range: "lines 4900-" }, { range: `bytes ${bytes.length - 10}-` }]) {
       const { error, text: given } = await house.read(name, asked);
@@ -190,5 +198,5 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
 
 test("the twin: bytes that are given as they are stored are seen", () => {
   const asStored = Object.values(readable).filter(({ stored }) => bytes.equals(stored));
-  expect(asStored.map(({ coding }) => coding)).toEqual(["identity"]);
+  expect(asStored.map(({ coding }) => coding)).toEqual(["identity", "UTF-8", "base64"]);
 });

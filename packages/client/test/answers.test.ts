@@ -257,6 +257,16 @@ test("bytes that the storage keeps compressed come as they are kept, when they p
   const stream = await ask();
   expect(stream).toMatchObject({ contentEncoding: "gzip", size: bytes.length });
   expect(Buffer.from(await new Response(stream.body).arrayBuffer()).equals(bytes)).toBe(true);
+  for (const [coding, named] of [
+    ["br, x-gzip", "br, x-gzip"],
+    // by mistake of an uploader: no coding, and nothing to unpack
+    ["utf-8", undefined],
+  ] as const) {
+    headers = { ...kept, "content-encoding": coding };
+    const { contentEncoding, body } = await ask();
+    expect(contentEncoding).toBe(named);
+    await body.cancel();
+  }
   const { "content-length": _length, ...unmeasured } = kept;
   for (headers of [unmeasured, { ...kept, etag: 'W/"v1"' }, { ...kept, "content-encoding": "x" }])
     await expect(ask()).rejects.toMatchObject({ code: "protocol" });

@@ -35,6 +35,7 @@ export {
   parseContentDisposition,
   type ContentDisposition,
 } from "./lib/content-disposition.ts";
+export { contentCodings } from "./lib/content-codings.ts";
 export { fileNameFromUri, localFileName, sanitizeFileName, trueFileName } from "./lib/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./lib/resource-uri.ts";
 export { parseHttpDate } from "./lib/http-date.ts";

@@ -1,4 +1,5 @@
 import {
+  contentCodings,
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
@@ -80,11 +81,11 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     throw new SluiceError("corrupt", "client: the server promised another digest than it sends");
   const tag = parseEntityTag(headers.get("etag"));
   const mimeType = parseMediaType(headers.get("content-type"))?.essence;
-  const contentEncoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  const codings = contentCodings(headers.get("content-encoding"));
   // a coding of the stored bytes has their length and validator; one added on the way can have neither
-  const isCoded = contentEncoding !== "identity";
+  const isCoded = codings.length > 0;
   const isStored = !answer.decodes && tag?.strong && length !== undefined;
-  if (isCoded && !(isStored && storedCodings.has(contentEncoding)))
+  if (isCoded && !(isStored && codings.every((coding) => storedCodings.has(coding))))
     throw broken("sent the bytes compressed, which was not asked for");
   return {
     answer,
@@ -96,7 +97,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
       digest: digest ?? permit.digest,
       mimeType,
       modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
-      contentEncoding: isCoded ? contentEncoding : undefined,
+      contentEncoding: isCoded ? codings.join(", ") : undefined,
       origin: target?.url.origin,
     }),
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
@@ -104,7 +105,15 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   };
 }
 
-const storedCodings: ReadonlySet<string> = new Set(["gzip", "br", "zstd", "deflate", "compress"]);
+const storedCodings: ReadonlySet<string> = new Set([
+  "br",
+  "compress",
+  "deflate",
+  "gzip",
+  "x-compress",
+  "x-gzip",
+  "zstd",
+]);
 
 interface Part {
   readonly start: number;

@@ -1,4 +1,4 @@
-import { parseMediaType, SluiceError } from "@sluice/core";
+import { contentCodings, parseMediaType, SluiceError } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "./exchange.ts";
 import { createFetchExchange, type FetchLike } from "./fetch-exchange.ts";
@@ -123,7 +123,7 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
     return { redirect: headers, response: placeholder(request) };
   }
   const essence = parseMediaType(headers.get("content-type"))?.essence;
-  const coded = (headers.get("content-encoding") ?? "identity") !== "identity";
+  const coded = contentCodings(headers.get("content-encoding")).length > 0;
   const ok = status >= 200 && status < 300;
   // the name of the resource beside the bytes is what makes them bytes, whatever their type
   if (ok && headers.has(RESOURCE_URI_HEADER))

@@ -1,4 +1,5 @@
 import {
+  contentCodings,
   formatContentDisposition,
   formatContentRange,
   formatEntityTag,
@@ -75,8 +76,8 @@ export function byteHeaders({
   const changed = formatLastModified(info.lastModified, Date.now());
   if (changed !== undefined) headers.push("Last-Modified", changed);
   if (sha256 !== undefined) headers.push("Repr-Digest", formatReprDigest(sha256));
-  if (info.contentEncoding !== undefined && /^[\w.-]{1,40}$/.test(info.contentEncoding))
-    headers.push("Content-Encoding", info.contentEncoding);
+  const codings = contentCodings(info.contentEncoding).join(", ");
+  if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);
   if (range) headers.push("Content-Range", formatContentRange(range, size));
   headers.push(...shieldHeaders);
   return headers;

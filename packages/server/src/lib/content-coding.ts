@@ -1,4 +1,5 @@
-import { builtInModule, SluiceError } from "@sluice/core";
+import { builtInModule, contentCodings, SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 import { advised } from "./advice.ts";
 
 /** Codings of one object that are taken off one after the other; more of them are no mistake but an attack. */
@@ -7,12 +8,17 @@ const mostCodings = 3;
 /** Most bytes that the beginning becomes behind one coding. */
 const maxLayerBytes = 64 * 1024;
 
+/** Whether an object is stored with a content coding that changes its bytes. */
+export function isCoded({ contentEncoding }: ObjectInfo): boolean {
+  return contentCodings(contentEncoding).length > 0;
+}
+
 /** The bytes behind the content codings (RFC 9110 §8.4) that an object is stored with. Ending the iteration cancels the body. */
 export function decodeContent(
   body: ReadableStream<Uint8Array>,
   contentEncoding: string | undefined,
 ): AsyncIterable<Uint8Array> {
-  const codings = codingsIn(contentEncoding);
+  const codings = contentCodings(contentEncoding);
   const decoders = codings.map((coding) => decoderFor(coding, false));
   if (codings.length > mostCodings || decoders.includes(undefined)) throw stillCoded(codings);
   return decoders.reduceRight<AsyncIterable<Uint8Array>>(
@@ -28,7 +34,7 @@ export async function decodeHead(
   maxBytes: number,
 ): Promise<Uint8Array | undefined> {
   let bytes = head;
-  const codings = codingsIn(contentEncoding);
+  const codings = contentCodings(contentEncoding);
   if (codings.length > mostCodings) return undefined;
   for (const coding of codings.toReversed()) {
     const decode = decoderFor(coding, true);
@@ -52,11 +58,6 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>, maxBytes: number) 
     // the rest may be missing, or wrong: what came out before counts
   }
   return head.subarray(0, filled);
-}
-
-function codingsIn(contentEncoding: string | undefined): string[] {
-  const names = (contentEncoding ?? "").toLowerCase().split(",");
-  return names.map((name) => name.trim()).filter((name) => name !== "" && name !== "identity");
 }
 
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;

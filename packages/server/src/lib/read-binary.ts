@@ -2,6 +2,7 @@ import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/se
 import { discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { CallWork } from "./call.ts";
+import { isCoded } from "./content-coding.ts";
 import type { Reach } from "./reach.ts";
 import type { Transfer } from "./reply.ts";
 import { tagOf, type SluiceParts } from "./sluice-parts.ts";
@@ -46,9 +47,9 @@ export async function readBinary(
   const opened = await reach
     .open(key)
     .catch((error: unknown) => Promise.reject(storageFault(error)));
-  const { size, etag, digests, contentEncoding } = opened.info;
+  const { size, etag, digests } = opened.info;
   try {
-    if (size === undefined || size > maxBytes || contentEncoding !== undefined) {
+    if (size === undefined || size > maxBytes || isCoded(opened.info)) {
       await discardSource(opened);
       return undefined;
     }

@@ -1,7 +1,7 @@
 import { discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
 import { advised } from "./advice.ts";
-import { decodeContent } from "./content-coding.ts";
+import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
 import type { Reach } from "./reach.ts";
 import {
@@ -73,8 +73,9 @@ export interface PartMeta {
 }
 
 /** `_meta` of content. */
-export function partMeta({ info: { etag, size: stored, contentEncoding }, range }: Part): PartMeta {
-  const size = contentEncoding === undefined ? stored : undefined;
+export function partMeta({ info, range }: Part): PartMeta {
+  const { etag } = info;
+  const size = isCoded(info) ? undefined : info.size;
   return {
     ...(etag !== undefined && { etag: formatEntityTag(etag) }),
     ...(range && { ...(size !== undefined && { size }), range: range.bytes }),
@@ -146,7 +147,7 @@ async function readBytes(reach: Reach, request: PartRequest, range: AskedRange):
     beyondStored(reach, request, error),
   );
   const { info } = opened;
-  if (info.contentEncoding !== undefined) {
+  if (isCoded(info)) {
     // what was opened is a range of the coded bytes
     if (opened.range) await discardSource(opened);
     return readDecodedBytes(opened.range ? await open(reach, request) : opened, request, range);
@@ -181,8 +182,8 @@ async function beyondStored(
   const { cause } = error as { cause?: unknown };
   if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
   const opened = await open(reach, request);
-  const { size, contentEncoding } = opened.info;
-  if (contentEncoding !== undefined || (size === 0 && request.range?.first === 0)) return opened;
+  const { info } = opened;
+  if (isCoded(info) || (info.size === 0 && request.range?.first === 0)) return opened;
   await discardSource(opened);
   throw error;
 }
@@ -288,8 +289,8 @@ function noLines(): SluiceError {
 }
 
 /** Where the size is not known, there may always be more. */
-function isMore({ size, contentEncoding }: ObjectInfo, end: number, hasMore: boolean): boolean {
-  return hasMore || (contentEncoding === undefined && (size === undefined || end < size));
+function isMore(info: ObjectInfo, end: number, hasMore: boolean): boolean {
+  return hasMore || (!isCoded(info) && (info.size === undefined || end < info.size));
 }
 
 function formatBytes(start: number, end: number): string {
@@ -300,7 +301,7 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
   const { info, range } = opened;
   const { maxBytes } = request;
   const stored = range ? range.end - range.start : info.size;
-  const promised = info.contentEncoding === undefined ? stored : undefined;
+  const promised = isCoded(info) ? undefined : stored;
   try {
     ensureSmall(promised ?? 0, maxBytes);
   } catch (error) {
