@@ -166,6 +166,24 @@ describe.each(eras)("%s era", (era) => {
     expect((await stream({ delivery: bySize })).message.result.downloadUrl).toBeDefined();
   });
 
+  test("what became JSON after it was described is no direct answer", async () => {
+    const memory = createMemoryBackend({ "a.bin": "x" });
+    const storage: StorageBackend = {
+      ...memory,
+      open(key, options) {
+        memory.put(key, '{"jsonrpc":"2.0","id":1}', { contentType: "application/json" });
+        return memory.open(key, options);
+      },
+    };
+    const limits = { perProcess: 1 };
+    const { slot, message, house } = await stream({ storage, delivery: "direct", limits });
+    expect(slot.reply).toBeUndefined();
+    expect(message.result.downloadUrl).toBeDefined();
+    const again = await talkTo(house.sluice)(era, "resources/stream", { params: { uri } });
+    // the place was given back
+    expect(again.message.result.downloadUrl).toBeDefined();
+  });
+
   test("without a response to replace, the answer is a download URL", async () => {
     const { message } = await stream({ delivery: "direct" }, { hasSlot: false });
     expect(message.result.downloadUrl).toBeDefined();

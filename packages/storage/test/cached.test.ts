@@ -160,6 +160,14 @@ describe("a cache of small objects", () => {
       bytes.fill(0);
       expect(await textOf(cache, "a")).toBe("0123456789");
     }
+    const { cache: asked } = setUp({ maxAgeMs: 60_000 });
+    for (let n = 0; n < 2; n++)
+      for (const info of [(await asked.open("a")).info, await asked.describe("a")])
+        Object.assign(info, { key: "b", size: 1 }).lastModified?.setTime(0);
+    for (const info of [(await asked.open("a")).info, await asked.describe("a")]) {
+      expect(info).toMatchObject({ key: "a", size: 10 });
+      expect(info.lastModified?.getTime()).not.toBe(0);
+    }
   });
 
   test("larger objects, and those without an etag or a size, are read as without it", async () => {

@@ -192,11 +192,15 @@ function modesFor(
       ? delivery({ uri, info, mimeType, principal: identity.principal, client })
       : delivery;
   return deliveryOrder(policy, client.prefer ?? [], {
-    // JSON or events as bytes could pose as an answer of the protocol itself
-    direct: hasSlot && !isProtocolType(parseMediaType(mimeType)?.essence ?? ""),
+    direct: hasSlot && !isProtocol(mimeType),
     redirect: hasSlot && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
   });
+}
+
+/** True for bytes that could pose as an answer of the protocol itself. */
+function isProtocol(mimeType: string): boolean {
+  return isProtocolType(parseMediaType(mimeType)?.essence ?? "");
 }
 
 interface Attempt {
@@ -217,8 +221,8 @@ function attempt(
 async function direct(
   parts: SluiceParts,
   storage: Reach,
-  { uri, key, info, mimeType, client, identity, address, entry, signal }: Subject,
-): Promise<Answer> {
+  { uri, key, info, mimeType: described, client, identity, address, entry, signal }: Subject,
+): Promise<Answer | undefined> {
   const release = parts.slots.take(tagOf(identity.principal), address);
   try {
     const opened = await storage
@@ -229,10 +233,16 @@ async function direct(
       // it may have grown since it was described
       ensureFits(opened.info, client);
       const isDescribed = opened.info.etag === info.etag;
+      const mimeType = isDescribed ? described : await storage.typeOf(opened.info);
+      if (isProtocol(mimeType)) {
+        await discardSource(opened);
+        release();
+        return undefined;
+      }
       const headers = byteHeaders({
         uri,
         info: opened.info,
-        mimeType: isDescribed ? mimeType : await storage.typeOf(opened.info),
+        mimeType,
         rangeable: opened.info.etag !== undefined,
         exactType: true,
       });

@@ -70,7 +70,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     const checkedAt = clock.now();
     const info = await describe(key, call);
     const found = kept.peek(key);
-    if (found && found.info.etag === info.etag) kept.set(key, { ...found, info, checkedAt });
+    if (found && found.info.etag === info.etag)
+      kept.set(key, { ...found, info: structuredClone(info), checkedAt });
     else kept.delete(key);
     return { info, checkedAt };
   }
@@ -78,7 +79,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   return wrap(backend, {
     describe: (describe) => async (key, call) => {
       call?.signal?.throwIfAborted();
-      return fresh(key)?.info ?? (await ask(describe, key, call)).info;
+      const found = fresh(key);
+      return found ? structuredClone(found.info) : (await ask(describe, key, call)).info;
     },
     open:
       (open) =>
@@ -103,7 +105,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             const bytes = await loads.read(key, { etag, size }, signal);
             // it was replaced meanwhile: whoever asked for no version gets the new one
             if (!bytes) return open(key, openOptions);
-            found = { info, bytes, checkedAt };
+            found = { info: structuredClone(info), bytes, checkedAt };
             kept.set(key, found);
           }
         }
@@ -158,12 +160,13 @@ function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, who: s
 
 /** A copy, so that no reader can change what others get. */
 function openKept(
-  { info, bytes: all }: Kept,
+  { info: known, bytes: all }: Kept,
   { range, signal }: OpenOptions,
   who: string,
 ): OpenedObject {
   const resolved = range && resolveRange(range, all.byteLength, who);
   const bytes = all.slice(resolved?.start, resolved?.end);
+  const info = structuredClone(known);
   let left: Uint8Array | undefined = bytes;
   return withBody({ info, bytes, ...(resolved && { range: resolved }) }, () =>
     createBody({
