@@ -25,6 +25,16 @@ describe("a file name out of one that others chose", () => {
     ["marks of Arabic direction go", "a\u061cb.txt", "ab.txt"],
     ["separators of lines and paragraphs go", "a\u2028b\u2029.txt", "ab.txt"],
     ["joiners and signs that are not seen go", "a\u2060b\u2064.txt", "ab.txt"],
+    [
+      "fillers and hyphens that are not seen go",
+      "a\u3164b\u00adc\u180e\u206a\u034f.txt",
+      "abc.txt",
+    ],
+    [
+      "selectors and tags of emoji stay",
+      "❤\ufe0f\u{1f3f4}\u{e0067}\u{e007f}.txt",
+      "❤\ufe0f\u{1f3f4}\u{e0067}\u{e007f}.txt",
+    ],
     ["lone surrogates go", "a\ud800b\udc00.txt", "ab.txt"],
     ["pairs of surrogates stay", "😀.txt", "😀.txt"],
     ["what Windows forbids is replaced", 'a<b>c:d"e|f?g*.txt', "a_b_c_d_e_f_g_.txt"],
@@ -47,6 +57,7 @@ describe("a file name out of one that others chose", () => {
     ["names that only begin like a device stay", "com10", "com10"],
     ["nothing is the usual name", "", "download"],
     ["nothing that can be seen is the usual name", "\u200b \ufeff", "download"],
+    ["fillers and tags alone are no name", "\u3164\u00ad\u{e0041}", "download"],
     ["joiners alone are no name", "\u200d.\u200c", "download"],
   ])("%s: %j", (_, name, safe) => expect(sanitizeFileName(name)).toBe(safe));
 

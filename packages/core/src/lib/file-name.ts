@@ -12,9 +12,9 @@ export function trueFileName(name: string): string {
 
 /**
  * One path component that is safe on any system, out of names that another party chose: the first of `names` that leaves
- * anything, else `download`. The result has no separator, no control, direction or unseen character but the joiners of
- * scripts and emoji, no character that Windows forbids, no leading or trailing dot or space, is no device name, and
- * has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
+ * anything, else `download`. The result has no separator, no control, direction or unseen character but the joiners,
+ * selectors and tags of scripts and emoji, no character that Windows forbids, no leading or trailing dot or space,
+ * is no device name, and has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
  * show it as the sender's word.
  */
 export function sanitizeFileName(...names: readonly (string | undefined)[]): string {
@@ -62,9 +62,10 @@ const maxExtensionBytes = 32;
 const unwritable =
   // oxlint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
-// zero width space, signs that are not seen, byte order mark
-const unseen = /[\u200b\u2060-\u2064\ufeff]/gu;
-const blank = /^[. \u200b-\u200d\u2060-\u2064\ufeff]*$/;
+// all that is not seen, but joiners, variation selectors and the tags of flags
+const unseen =
+  /(?!\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}])[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+const blank = /^[. \p{Default_Ignorable_Code_Point}\ufff9-\ufffb]*$/u;
 const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i;
 
 function isBlank(name: string): boolean {
