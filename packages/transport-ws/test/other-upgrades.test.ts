@@ -149,6 +149,91 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
     ]);
   });
 
+  test("behind a large answer it waits, and the answer goes on as its client reads", async () => {
+    const [piece, pieces] = [Buffer.alloc(65_536, "x"), 400];
+    let written = 0;
+    let started: ServerResponse | undefined;
+    const { port } = await serve((request, response) => {
+      if (request.url !== "/large") return tell(request, response);
+      started = response;
+      const write = (): void => {
+        while (written < pieces) {
+          written += 1;
+          if (!response.write(piece)) return void response.once("drain", write);
+        }
+        response.end();
+      };
+      write();
+    });
+    const socket = connect(port, "127.0.0.1");
+    socket.pause();
+    socket.write(
+      `GET /large HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\n${offer}\r\n${last}\r\n`,
+    );
+    await vi.waitFor(() => expect(started?.writableNeedDrain).toBe(true));
+    const answer = await text(socket);
+    expect(answer.length).toBeGreaterThan(piece.length * pieces);
+    expect(bodies(answer)).toEqual([["GET", "/x", 0, "close"]]);
+  });
+
+  test("a client that resets the connection while it waits ends nothing but the connection", async () => {
+    const { server, port, sockets } = await serve((request) => void request.resume());
+    const upgrades = ["h2c", "websocket"].map((protocol) => offer.replace("h2c", protocol));
+    for (const upgrade of upgrades) {
+      const came = once(server, "upgrade");
+      const socket = connect(port, "127.0.0.1").on("error", () => {});
+      socket.write(`GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /mcp HTTP/1.1\r\n${upgrade}\r\n\r\n`);
+      const [request] = (await came) as [IncomingMessage];
+      const closed = new Promise((resolve) => request.socket.once("close", resolve));
+      expect(request.socket.listenerCount("error")).toBeGreaterThan(0);
+      socket.resetAndDestroy();
+      await closed;
+    }
+    expect(sockets.connections).toBe(0);
+  });
+
+  test("the idle time that began with the answer before does not run while it is answered", async () => {
+    const idle: (number | undefined)[] = [];
+    const { port } = await serve((request, response) => {
+      idle.push(request.socket.timeout);
+      setImmediate(() => tell(request, response));
+    });
+    const answer = await exchange(port, [
+      `GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\n${offer}\r\n${last}\r\n`,
+    ]);
+    expect(bodies(answer)).toHaveLength(2);
+    expect(idle[1]).toBe(0);
+  });
+
+  test("a WebSocket behind a request that is not answered yet opens after the answer", async () => {
+    let finish: (() => void) | undefined;
+    const { port, sockets } = await serve((request, response) => {
+      finish = () => tell(request, response);
+    });
+    const socket = connect(port, "127.0.0.1");
+    let came = "";
+    socket.on("data", (chunk: Buffer) => (came += chunk.toString("latin1")));
+    const asked = [
+      "GET /mcp HTTP/1.1",
+      `Host: 127.0.0.1:${port}`,
+      "Connection: Upgrade",
+      "Upgrade: websocket",
+      "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+      "Sec-WebSocket-Protocol: mcp",
+    ];
+    socket.write(`GET /slow HTTP/1.1\r\nHost: a\r\n\r\n${asked.join("\r\n")}\r\n\r\n`);
+    await vi.waitFor(() => expect(finish).toBeDefined());
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(came).toBe("");
+    finish!();
+    await vi.waitFor(() => expect(sockets.connections).toBe(1));
+    await vi.waitFor(() =>
+      expect(came.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 101"]),
+    );
+    socket.destroy();
+  });
+
   test("over TLS too", async () => {
     const { port } = await serve(tell, () => createTlsServer(createCertificate()));
     const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false });
@@ -175,6 +260,24 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
     const end = `GET /end HTTP/1.1\r\n${offer}\r\n${last}\r\n`;
     for (let n = 0; n < 3; n++)
       expect(bodies(await exchange(port, [request, request, end]))).toHaveLength(3);
+  });
+
+  test("a hundred requests are the most of a connection of a hardened server, however they come", async () => {
+    const { server, port } = await serve();
+    hardenServer(server);
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    const ended = once(socket, "close");
+    let came = "";
+    socket.on("data", (chunk: Buffer) => (came += chunk.toString()));
+    for (let n = 1; n <= 110 && !socket.destroyed; n++) {
+      const plain = `GET /${n} HTTP/1.1\r\nHost: a\r\n\r\n`;
+      socket.write(n % 2 ? plain : `GET /${n} HTTP/1.1\r\n${offer}\r\n\r\n`);
+      await vi.waitFor(() => expect(socket.destroyed || bodies(came).length === n).toBe(true), {
+        interval: 1,
+      });
+    }
+    await ended;
+    expect(bodies(came)).toHaveLength(100);
   });
 
   test("where Node may have dropped fields it is 431, and nothing behind it is read as a request", async () => {

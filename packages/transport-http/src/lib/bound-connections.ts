@@ -1,4 +1,4 @@
-import type { Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { addressShare } from "@sluice/server";
 import { socketAddress } from "@sluice/server/node";
@@ -25,6 +25,19 @@ export function boundConnections(server: Server, limit: number): void {
       if (left === 0) held.delete(share);
       else held.set(share, left);
     });
+  });
+}
+
+/**
+ * Has a server close a connection behind the answer to so many requests. Node counts anew where a connection comes to its
+ * server again.
+ */
+export function boundRequests(server: Server, limit: number): void {
+  const counts = new WeakMap<Socket, number>();
+  server.prependListener("request", ({ socket }: IncomingMessage, answer: ServerResponse) => {
+    const count = (counts.get(socket) ?? 0) + 1;
+    counts.set(socket, count);
+    if (count >= limit) answer.shouldKeepAlive = false;
   });
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as HttpsServer } from "node:https";
 import { holdContinue, setBodyDeadline } from "./body-deadline.ts";
-import { boundConnections, boundHandshakes } from "./bound-connections.ts";
+import { boundConnections, boundHandshakes, boundRequests } from "./bound-connections.ts";
 import { noteAnswers } from "./open-answers.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";
 
@@ -44,7 +44,8 @@ export function hardenServer<Http extends Server>(
   });
   server.keepAliveTimeout = 5_000;
   refuseOddFields(server, maxFields);
-  server.maxRequestsPerSocket = 100;
+  server.maxRequestsPerSocket = maxRequests;
+  boundRequests(server, maxRequests);
   server.maxConnections = maxConnections;
   noteAnswers(server);
   return server;
@@ -53,3 +54,4 @@ export function hardenServer<Http extends Server>(
 const headersTimeoutMs = 15_000;
 const bodyTimeoutMs = 30_000;
 const maxFields = 64;
+const maxRequests = 100;

@@ -28,6 +28,8 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
   if (refused || !server || !request.complete)
     return refuseUpgrade(socket, refused ?? problem(400));
   whenFree(request.socket, () => {
+    // the answer before may have begun to count the idle time
+    request.socket.setTimeout(server.timeout);
     socket.unshift(Buffer.concat([Buffer.from(headOf(request), "latin1"), head]));
     server.emit("encrypted" in request.socket ? "secureConnection" : "connection", socket);
   });
@@ -36,21 +38,35 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
 /** What Node takes by default. */
 const nodeMaxFields = 1_000;
 
-/** Waits for the answers to requests that the client sent before, on a connection that lives. */
-function whenFree(socket: Socket, then: () => void): void {
-  if (socket.destroyed) return;
+/**
+ * Waits for the answers to requests that the client sent before; then never comes on a connection that ends with them. Node has
+ * taken its own listeners off the socket by now, which those answers still need.
+ */
+export function whenFree(socket: Socket, then: () => void): void {
+  // a peer that resets the connection must not end the process
+  socket.off("error", ignore).on("error", ignore);
+  if (socket.destroyed || socket.writableEnded) return;
   const { _httpMessage: answer } = socket as { _httpMessage?: NodeJS.EventEmitter | null };
-  if (!answer) then();
-  else answer.once("close", () => whenFree(socket, then));
+  if (!answer) return then();
+  const onDrain = (): void => void answer.emit("drain");
+  socket.on("drain", onDrain);
+  answer.once("close", () => {
+    socket.off("drain", onDrain);
+    whenFree(socket, then);
+  });
 }
+
+const ignore = (): void => {};
 
 /** Start line and fields without the offer. */
 function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at]!, rawHeaders[at + 1]!];
-    const kept = name.toLowerCase() === "connection" ? withoutOffer(value) : value;
-    if (!offers.has(name.toLowerCase()) && kept !== "") lines.push(`${name}: ${kept}`);
+    const isConnection = name.toLowerCase() === "connection";
+    const kept = isConnection ? withoutOffer(value) : value;
+    if (offers.has(name.toLowerCase()) || (isConnection && kept === "")) continue;
+    lines.push(`${name}: ${kept}`);
   }
   return `${lines.join("\r\n")}\r\n\r\n`;
 }

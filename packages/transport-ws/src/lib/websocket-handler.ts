@@ -27,7 +27,7 @@ import { closings } from "./closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry, withinMs } from "./deadline.ts";
 import { ensureRate, type MessageRate } from "./message-rate.ts";
-import { handBack, isWebSocketRequest } from "./ordinary-request.ts";
+import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
 import { serveChannel } from "./serve-channel.ts";
@@ -243,6 +243,22 @@ export function createWebSocketHandler(
     });
   }
 
+  function open(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // until ws takes it over, nobody else would hear of a connection that breaks
+    socket.on("error", () => {});
+    const refused = refuse(request);
+    const place = refused ? undefined : takePlace();
+    if (!place) return refuseUpgrade(socket, refused ?? busy(503));
+    socket.once("close", () => place.release());
+    arriving.add(socket);
+    take(request, socket, head, place)
+      .catch((error: unknown) => {
+        onError(error);
+        socket.destroy();
+      })
+      .finally(() => arriving.delete(socket));
+  }
+
   return {
     get connections() {
       return connections.size;
@@ -254,22 +270,8 @@ export function createWebSocketHandler(
       }
       const [target] = (request.url ?? "/").split("?", 1);
       if (target !== path) return false;
-      // until ws takes it over, nobody else would hear of a connection that breaks
-      socket.on("error", () => {});
-      const refused = refuse(request);
-      const place = refused ? undefined : takePlace();
-      if (!place) {
-        refuseUpgrade(socket, refused ?? busy(503));
-        return true;
-      }
-      socket.once("close", () => place.release());
-      arriving.add(socket);
-      take(request, socket, head, place)
-        .catch((error: unknown) => {
-          onError(error);
-          socket.destroy();
-        })
-        .finally(() => arriving.delete(socket));
+      // behind a request that is not answered yet, 101 would stand before its answer
+      whenFree(request.socket, () => open(request, socket, head));
       return true;
     },
     close(closeOptions = {}) {
