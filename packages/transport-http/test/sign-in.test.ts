@@ -101,7 +101,7 @@ function open(make: Make) {
     await response.text();
     return response.headers.get("mcp-session-id") ?? undefined;
   }
-  return { post, start, release: house.release };
+  return { handler, post, start, release: house.release };
 }
 
 const calls = [
@@ -158,6 +158,30 @@ describe("with sessions", () => {
     expect(await status("bob")).toBe(404);
     expect(await status()).toBe(404);
     expect(await status("ann")).toBe(200);
+  });
+
+  test("a stream of events that was opened without credentials ends when a principal takes the session", async () => {
+    const { handler, post, start } = open(makes["sessions"]!);
+    const session = await start();
+    const listen = (who?: string): Promise<Response> =>
+      handler.fetch(
+        new Request(endpoint, {
+          headers: { accept: "text/event-stream", "mcp-session-id": session! },
+        }),
+        who === undefined ? {} : { authInfo: { token: who, clientId: "", scopes: [] } },
+      );
+    const before = await listen();
+    expect(before.status).toBe(200);
+    await (await post({ method: "ping" }, { session, who: "ann" })).text();
+    expect(await before.text()).toBe("");
+    const after = await listen("ann");
+    expect(after.status).toBe(200);
+    await (await post({ method: "ping" }, { session, who: "ann" })).text();
+    let isOver = false;
+    const reading = after.text().then(() => (isOver = true));
+    await new Promise(setImmediate);
+    expect(isOver).toBe(false);
+    reading.catch(() => {});
   });
 
   test("the head of an answer waits for no more than its first message", async () => {

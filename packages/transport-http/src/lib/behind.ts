@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { SHARED_REQUEST_HEADER } from "@sluice/server";
 import { captureAnswer } from "./captured-answer.ts";
 import type { Door } from "./door.ts";
-import { setContinuation } from "./front-handler.ts";
+import { setContinuation } from "./continuation.ts";
 import type { NodeRequest } from "./node-handler.ts";
 import { readTarget } from "./request-target.ts";
 
@@ -10,15 +10,26 @@ import { readTarget } from "./request-target.ts";
 export const nothingBehind =
   "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint";
 
-/** True for a target that names neither a route of the door nor the endpoint in any spelling that a router may understand. */
+/**
+ * True for a target that names neither a route of the door, nor the endpoint or a path below it in any spelling that a router
+ * may understand: frameworks take requests below a path for those of the path.
+ */
 export function isElsewhere(target: string, { base, routes }: Door): boolean {
   const path = readTarget(target);
   if (path !== undefined && routes(path)) return false;
-  const spelled = target.startsWith("/") ? `http://localhost${target}` : target;
-  if (!URL.canParse(spelled)) return false;
-  const { pathname } = new URL(spelled);
+  if (!target.startsWith("/")) return URL.canParse(target) && !isWithin(new URL(target), base);
+  // `//host/path` is a path to one router, and names a host to another
+  return [origin + target, target].every(
+    (spelled) => URL.canParse(spelled, origin) && !isWithin(new URL(spelled, origin), base),
+  );
+}
+
+const origin = "http://localhost";
+
+function isWithin({ pathname }: URL, base: string): boolean {
   const plain = decoded(pathname).toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
-  return plain !== base.toLowerCase();
+  const own = base.toLowerCase();
+  return plain === own || (own !== "" && plain.startsWith(`${own}/`));
 }
 
 /** Lets a request go on to the handlers behind when its `fetch` comes to that, and takes their answer. */
@@ -27,8 +38,10 @@ export function letThrough(
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
 ): void {
   const isKnown = req.auth !== undefined;
-  setContinuation(request, async (options) => {
-    share(req, request.headers.get(SHARED_REQUEST_HEADER));
+  setContinuation(request, async ({ headers }, options) => {
+    // adapters of the SDKs make their own request, of these headers
+    for (const name of [SHARED_REQUEST_HEADER, "accept"]) setHeader(req, name, headers.get(name));
+    shared.add(req);
     if (options?.parsedBody !== undefined && req.body === undefined)
       giveBody(req, options.parsedBody);
     const { response } = captureAnswer(res);
@@ -42,14 +55,21 @@ export function letThrough(
   });
 }
 
-/** Adapters of the SDKs make their own request, of these headers. */
-function share(req: NodeRequest, id: string | null): void {
-  if (id === null) return;
-  const { headers, rawHeaders } = req;
+const shared = new WeakSet<NodeRequest>();
+
+/** Takes the header that leads to a request off what a client sent: it could lead to the request of another client. */
+export function dropRequestId(req: NodeRequest): void {
+  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !shared.has(req))
+    setHeader(req, SHARED_REQUEST_HEADER, null);
+}
+
+function setHeader({ headers, rawHeaders }: NodeRequest, name: string, value: string | null): void {
   for (let at = rawHeaders.length - 2; at >= 0; at -= 2)
-    if (rawHeaders[at]!.toLowerCase() === SHARED_REQUEST_HEADER) rawHeaders.splice(at, 2);
-  rawHeaders.push(SHARED_REQUEST_HEADER, id);
-  headers[SHARED_REQUEST_HEADER] = id;
+    if (rawHeaders[at]!.toLowerCase() === name) rawHeaders.splice(at, 2);
+  delete headers[name];
+  if (value === null) return;
+  rawHeaders.push(name, value);
+  headers[name] = value;
 }
 
 /** A body that was read here: as a parser leaves it, and in the form that adapters of the SDKs take instead of the stream. */

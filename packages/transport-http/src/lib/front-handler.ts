@@ -1,28 +1,18 @@
-import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import type { Sluice } from "@sluice/server";
+import { continuationOf } from "./continuation.ts";
 import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
 import { createSessionTable } from "./session-table.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { watchEnd } from "./watch-end.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
-/** Lets the handlers behind answer a request. */
-type Continue = (options: McpHandlerRequestOptions | undefined) => Promise<Response>;
-
-const continuations = new WeakMap<Request, Continue>();
-
-/** Notes how a request goes on to the handlers behind. */
-export function setContinuation(request: Request, go: Continue): void {
-  continuations.set(request, go);
-}
-
 /**
  * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs
  * do. `app.use(toNodeHandler(createFrontHandler(sluice)))` stands before the routes of the endpoint: it serves downloads, answers
- * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves every other path to the app.
+ * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves paths outside of the endpoint to the app.
  *
  * A session that the app opens belongs to the principal that opened it, or that used it first where it was opened without
- * credentials: towards every other caller it does not exist (404). That
+ * credentials: towards every other caller it does not exist (404), and its stream of events ends. That
  * takes bearer middleware as `authenticate` of `toNodeHandler`; behind it the middleware is too late, which is 500. Sessions are
  * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
  */
@@ -38,7 +28,7 @@ function createBehind(sluice: Sluice): McpFetchHandler {
 
   return {
     async fetch(request, options) {
-      const go = continuations.get(request);
+      const go = continuationOf(request);
       if (!go)
         throw new TypeError(
           "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
@@ -46,7 +36,7 @@ function createBehind(sluice: Sluice): McpFetchHandler {
       const caller = await sessionCallerOf(sluice, request, options?.authInfo);
       const id = request.headers.get("mcp-session-id");
       if (id === null) {
-        const response = await go(options);
+        const response = await go(request, options);
         const opened = response.headers.get("mcp-session-id");
         if (opened === null || !response.ok) return response;
         const entry = { ...caller, id: opened, live: undefined };
@@ -55,11 +45,13 @@ function createBehind(sluice: Sluice): McpFetchHandler {
       const known = table.find(id);
       const entry = known && entryFor(table, known, caller);
       if (!entry) return sessionNotFound();
-      const release = table.hold(entry);
+      const claimed = new AbortController();
+      const isListening = request.method === "GET";
+      const release = table.hold(entry, isListening ? () => claimed.abort() : undefined);
       try {
-        const response = await go(options);
+        const response = await go(request, options);
         if (request.method === "DELETE" && response.ok) table.remove(id);
-        return watchEnd(response, release);
+        return watchEnd(response, release, claimed.signal);
       } catch (error) {
         release();
         throw error;

@@ -16,7 +16,7 @@ import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "./ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "./json-body.ts";
-import { isElsewhere, letThrough, nothingBehind } from "./behind.ts";
+import { dropRequestId, isElsewhere, letThrough, nothingBehind } from "./behind.ts";
 import { releaseContinue } from "./body-deadline.ts";
 import { wireOf } from "./captured-answer.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "./door.ts";
@@ -104,6 +104,7 @@ export function toNodeHandler(
   const offload = offloadOptions && createOffload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
+    dropRequestId(req);
     const address = addressOf(req);
     if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;

@@ -1,5 +1,5 @@
 import type { AuthInfo, McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { notesOf } from "@sluice/server";
+import { notesOf, SHARED_REQUEST_HEADER } from "@sluice/server";
 import { admit, withHeaders, type Admission, type Door, type Route, type Routes } from "./door.ts";
 import type { PlainRequest } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";
@@ -49,6 +49,7 @@ export function createRoutedHandler(door: Door, fetch: EndpointFetch): SluiceHan
         const reply = await route.answer(plainOf(request, mcpOptions?.authInfo));
         return toResponse(withHeaders(reply, cors));
       }
+      dropRequestId(request);
       passOn(request, route);
       return withCors(await fetch(request, mcpOptions, route), cors);
     },
@@ -63,6 +64,13 @@ export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler
     (request, mcpOptions) => handler.fetch(request, mcpOptions),
   );
   return { ...handler, ...routed };
+}
+
+/** Headers that cannot be changed lead nowhere: where they are, no request is shared. */
+function dropRequestId({ headers }: Request): void {
+  try {
+    headers.delete(SHARED_REQUEST_HEADER);
+  } catch {}
 }
 
 /** A response that the page may read which asked for it. */

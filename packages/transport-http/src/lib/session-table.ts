@@ -25,15 +25,18 @@ export interface SessionTable<Live> {
   /** The session, unless its idle time is over. */
   find(id: string): SessionEntry<Live> | undefined;
   /**
-   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one. Undefined where the share of
-   * the owner is full of sessions in use.
+   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one; streams that were opened
+   * before end. Undefined where the share of the owner is full of sessions in use.
    */
   claim(
     entry: SessionEntry<Live>,
     caller: Pick<SessionEntry<Live>, "holder" | "owner">,
   ): SessionEntry<Live> | undefined;
-  /** Marks a request or stream as under way: its session is not idle until the function given back was called. */
-  hold(entry: SessionEntry<Live>): () => void;
+  /**
+   * Marks a request or stream as under way: its session is not idle until the function given back was called. `onClaim` is
+   * called when the session is given to another caller before.
+   */
+  hold(entry: SessionEntry<Live>, onClaim?: () => void): () => void;
   remove(id: string): void;
   /** Removes all of them, and stops the timer. */
   clear(): SessionEntry<Live>[];
@@ -105,7 +108,7 @@ export function createSessionTable<Live>(
       if (isShareFull(owner) && !endLongestIdleOf(owner)) return false;
       if (places.size >= maxSessions && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
         return false;
-      places.set(id, { entry, requests: 0, usedAt: Date.now() });
+      places.set(id, { entry, requests: 0, usedAt: Date.now(), listeners: new Set() });
       startTimer();
       return true;
     },
@@ -120,17 +123,21 @@ export function createSessionTable<Live>(
       const place = places.get(id);
       if (!place || (isShareFull(owner) && !endLongestIdleOf(owner))) return undefined;
       place.entry = { ...place.entry, holder, owner };
+      for (const tell of place.listeners) tell();
+      place.listeners.clear();
       return place.entry;
     },
-    hold(entry) {
+    hold(entry, onClaim) {
       const place = places.get(entry.id);
       if (!place) return () => {};
+      if (onClaim) place.listeners.add(onClaim);
       place.requests += 1;
       use(place);
       let isHeld = true;
       return () => {
         if (!isHeld) return;
         isHeld = false;
+        if (onClaim) place.listeners.delete(onClaim);
         place.requests -= 1;
         use(place);
       };
@@ -150,6 +157,8 @@ interface Place<Live> {
   requests: number;
   /** When the last of them began or ended, in unix milliseconds. */
   usedAt: number;
+  /** Called when the session is claimed. */
+  readonly listeners: Set<() => void>;
 }
 
 /** Idle sessions are looked for at least that often. */

@@ -47,7 +47,8 @@ export interface SessionsHandler extends McpFetchHandler {
  *
  * A session belongs to the principal that opened it, as `identify` of the Sluice names it at each request: towards
  * every other caller, and towards none, it does not exist (404 for POST, GET and DELETE). One that was opened without credentials
- * belongs to the first principal that uses it, so that a client can sign in when it is refused. It ends by DELETE,
+ * belongs to the first principal that uses it, so that a client can sign in when it is refused; a stream of events that it opened
+ * before, in the same process, ends then. It ends by DELETE,
  * after `idleMs`, and at a bound in favour of a new one, the longest idle of the same principal first. In a full process
  * the anonymous, and callers whose bearer token nothing verified, give way to others; when no session is idle, an
  * `initialize` is answered with 503 and `Retry-After`. An `initialize` has at most 16 KiB (413); one that is refused leaves nothing. What is bound to a session that ends
@@ -96,14 +97,19 @@ export function createSessions(
   }
 
   /** Adds a session that is there as soon as its server is; undefined when there is no room. */
-  function add(caller: SessionCaller, id: string, start: () => Promise<Live>) {
+  function add(
+    caller: SessionCaller,
+    id: string,
+    start: () => Promise<Live>,
+    onClaim?: () => void,
+  ) {
     let begin: (() => void) | undefined;
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
     });
     const entry = { ...caller, id, live: begun.then(start) };
     if (isClosed || !table.add(entry)) return undefined;
-    const release = table.hold(entry);
+    const release = table.hold(entry, onClaim);
     begin?.();
     return { entry, release };
   }
@@ -142,11 +148,18 @@ export function createSessions(
   }
 
   /** The session with a request under way, if it is the caller's; opened anew where another process opened it. */
-  async function take(caller: SessionCaller, id: string, { authInfo }: McpHandlerRequestOptions) {
+  async function take(
+    caller: SessionCaller,
+    id: string,
+    {
+      authInfo,
+      onClaim,
+    }: McpHandlerRequestOptions & { readonly onClaim?: (() => void) | undefined },
+  ) {
     const known = table.find(id);
     if (!shared) {
       const entry = known && entryFor(table, known, caller);
-      return entry ? { entry, release: table.hold(entry) } : sessionNotFound();
+      return entry ? { entry, release: table.hold(entry, onClaim) } : sessionNotFound();
     }
     const opening = await shared.find(id);
     if (!opening && known) drop(known);
@@ -156,12 +169,17 @@ export function createSessions(
     // another request may have adopted it meanwhile
     const here = table.find(id);
     const entry = here && entryFor(table, here, caller);
-    if (here) return entry ? { entry, release: table.hold(entry) } : sessionNotFound();
-    const added = add(caller, id, async () => {
-      const live = await connect(id);
-      await shared.replay(live.transport, { id, opening, authInfo });
-      return live;
-    });
+    if (here) return entry ? { entry, release: table.hold(entry, onClaim) } : sessionNotFound();
+    const added = add(
+      caller,
+      id,
+      async () => {
+        const live = await connect(id);
+        await shared.replay(live.transport, { id, opening, authInfo });
+        return live;
+      },
+      onClaim,
+    );
     return added ?? sessionsFull();
   }
 
@@ -173,7 +191,9 @@ export function createSessions(
       if (!isInitializeRequest(message)) return refuseSession(400, -32_000, noSession);
       return open(caller, request, { ...told, message });
     }
-    const taken = await take(caller, id, told);
+    const claimed = new AbortController();
+    const onClaim = request.method === "GET" ? () => claimed.abort() : undefined;
+    const taken = await take(caller, id, { ...told, onClaim });
     if (taken instanceof Response) return taken;
     const { entry, release } = taken;
     try {
@@ -186,7 +206,7 @@ export function createSessions(
         drop(entry);
         await shared?.forget(id);
       }
-      return watchEnd(response, release);
+      return watchEnd(response, release, claimed.signal);
     } catch (error) {
       release();
       throw error;

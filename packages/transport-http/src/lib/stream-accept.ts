@@ -1,4 +1,5 @@
 import { noteRequest, notesOf } from "@sluice/server";
+import { continuationOf, setContinuation } from "./continuation.ts";
 
 /** What the SDK's transport asks of every POST of the legacy era, and what SEP-2532 adds. */
 const accepted = "application/json, text/event-stream, */*";
@@ -18,6 +19,8 @@ export function acceptStream(request: Request): Request {
   const { url, method, signal } = request;
   const copy = new Request(url, { method, headers, signal });
   noteRequest(copy, notesOf(request));
+  const go = continuationOf(request);
+  if (go) setContinuation(copy, go);
   return copy;
 }
 

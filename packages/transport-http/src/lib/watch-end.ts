@@ -1,11 +1,17 @@
-/** A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events. */
-export function watchEnd(response: Response, onEnd: () => void): Response {
+/**
+ * A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events.
+ * A stream of events ends when `signal` aborts.
+ */
+export function watchEnd(response: Response, onEnd: () => void, signal?: AbortSignal): Response {
   const { body, headers, status, statusText } = response;
   if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) {
     onEnd();
     return response;
   }
   const reader = body.getReader();
+  const stop = (): void => void reader.cancel().catch(() => {});
+  if (signal?.aborted) stop();
+  else signal?.addEventListener("abort", stop, { once: true });
   const watched = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
