@@ -11,8 +11,8 @@ export async function createApp(sluice: Sluice): Promise<Express> {
   const { toNodeHandler } = await import("@sluice/transport-http/node");
 
   const app = express();
+  app.use(toNodeHandler(createFrontHandler(sluice))); // the one call, before parsers and your routes
   app.use(express.json());
-  app.use(toNodeHandler(createFrontHandler(sluice))); // the one call, before your routes
 
   const transports: Record<string, StreamableHTTPServerTransport> = {};
   app.all("/mcp", async (req: Request, res: Response) => {
