@@ -107,6 +107,23 @@ describe("a front handler", () => {
     },
   );
 
+  test("counts no requests of the app's own paths in the limit of an address", async () => {
+    await using site = await openOwnSite({
+      kind: "McpServer of SDK v1",
+      node: { maxRequestsPerAddress: 1 },
+    });
+    const waiting: (() => void)[] = [];
+    site.app.get("/slow", (_req, res) => void waiting.push(() => res.end("slow")));
+    const slow = Array.from({ length: 2 }, () => fetch(new URL("/slow", site.url)));
+    await vi.waitFor(() => expect(waiting).toHaveLength(2));
+    expect((await open(site))["mcp-session-id"]).toMatch(/^[\w-]{36}$/);
+    for (const answer of waiting) answer();
+    expect(await Promise.all(slow.map(async (got) => (await got).text()))).toEqual([
+      "slow",
+      "slow",
+    ]);
+  });
+
   test("is the first that looks at a request in the app of the docs", async () => {
     let serve: RequestListener = () => {};
     const http = await listen(createServer((req, res) => serve(req, res)));

@@ -105,12 +105,17 @@ export function toNodeHandler(
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
     dropRequestId(req);
+    const target = req.originalUrl ?? req.url ?? "/";
+    if (handler.isFront && handler.door) {
+      if (typeof next !== "function") throw new TypeError(nothingBehind);
+      if (isElsewhere(target, handler.door)) return void next();
+    }
     const address = addressOf(req);
     if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const plain: PlainRequest = {
       method: req.method ?? "GET",
-      target: req.originalUrl ?? req.url ?? "/",
+      target,
       header: (name) => headerOf(req, name),
       address,
       // what authenticates may still put it there
@@ -120,10 +125,6 @@ export function toNodeHandler(
       signal: connectionSignal(req.socket),
       body: nodeBody(req, res),
     };
-    if (handler.isFront && handler.door) {
-      if (typeof next !== "function") throw new TypeError(nothingBehind);
-      if (isElsewhere(plain.target, handler.door)) return void next();
-    }
     const admission = admissionOf(req, plain);
     const { refusal } = admission;
     if (refusal) return answer(req, res, { reply: refusal, sending });
