@@ -95,7 +95,7 @@ export interface WebSocketHandler {
   /**
    * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
    * path is not that of the endpoint; the socket is then still yours. A request that offers another protocol, such as
-   * `h2c`, goes back to its server, which answers it like any other.
+   * `h2c`, goes back to its server, which answers it like any other. Behind unanswered requests of its connection either waits.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
