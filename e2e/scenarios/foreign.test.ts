@@ -63,11 +63,6 @@ const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   },
 };
 
-/** Paths that an example leaves to its app, which does not know them: it has no uploads and no resumable streams. */
-const appsOwn: Readonly<Record<string, RegExp>> = {
-  "own-transports.ts": /^\/mcp\/(?:upload|resume)/,
-};
-
 test("every example is asked", () => {
   const files = readdirSync(join(root, "e2e/examples")).filter((name) => name.endsWith(".ts"));
   const known = [...programs, ...Object.keys(mounts), ...clients];
@@ -106,8 +101,7 @@ test.each(
   const { parts, actions } = house;
   const paths = actions.map(({ path }) => path);
   const { wrong, count } = await askForeign(`${parts.origin}/mcp`, { paths, token });
-  const isOwn = appsOwn[file];
-  expect(wrong.filter(({ path, status }) => status !== 404 || !isOwn?.test(path))).toEqual([]);
+  expect(wrong).toEqual([]);
   expect(count).toBeGreaterThan(deep ? 500 : 150);
 });
 
