@@ -141,6 +141,29 @@ const asked: readonly (readonly [string, Disguise, Uint8Array])[] = [
     asSvg,
     svg("", "", `onload${" ".repeat(30_000)}="alert(1)"`),
   ],
+  [
+    "an SVG with a handler that its document type gives",
+    asSvg,
+    svg("", '<!DOCTYPE svg [<!ATTLIST svg onload CDATA "alert(1)">]>'),
+  ],
+  [
+    "an SVG with a handler far down in an attribute list",
+    asSvg,
+    svg(
+      "",
+      `<!DOCTYPE svg [<!ATTLIST svg ${'a CDATA ">" '.repeat(9_000)}onload\nCDATA "alert(1)">]>`,
+    ),
+  ],
+  [
+    "an SVG with an animated handler that its document type names",
+    asSvg,
+    svg('<set to="x()"/>', '<!DOCTYPE svg [<!ATTLIST set attributeName (onclick) "onclick">]>'),
+  ],
+  [
+    "an SVG with a handler without quotes",
+    asSvg,
+    latin1('<svg/onload=alert(1) xmlns="http://www.w3.org/2000/svg"></svg>'),
+  ],
   ["an SVG with a link that runs", asSvg, svg('<a href="javascript:alert(1)">x</a>')],
   [
     "an SVG with a link that runs, in references",
@@ -159,6 +182,11 @@ const asked: readonly (readonly [string, Disguise, Uint8Array])[] = [
   ],
   ["an SVG with a frame", asSvg, svg('<foreignObject><iframe src="x"/></foreignObject>')],
   ["an SVG with an animated handler", asSvg, svg('<set attributeName="onclick" to="x()"/>')],
+  [
+    "an SVG with an animated handler, in references",
+    asSvg,
+    svg('<set attributeName="&#x6f;nclick" to="x()"/>'),
+  ],
   ["an SVG with a script far down", asSvg, svg(`${"<g/>".repeat(50_000)}<script>1</script>`)],
   [
     "an SVG with a script in another encoding",
@@ -247,7 +275,7 @@ test("an ordinary drawing, however long and in whatever pieces, is a picture", a
     '<text x="1">only one on two &#45; = three &lt;script&gt;</text><path d="M0 0&#10;L1 1"/>'.repeat(
       5_000,
     ),
-    '<?xml version="1.0" encoding="utf-8"?>\n<?xml-stylesheet href="a.css" type="text/css"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd" [<!ENTITY ns_svg "http://www.w3.org/2000/svg">]>\n',
+    '<?xml version="1.0" encoding="utf-8"?>\n<?xml-stylesheet href="a.css" type="text/css"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd" [<!ENTITY ns_svg "http://www.w3.org/2000/svg"><!ATTLIST svg xmlns:xlink CDATA #FIXED "http://www.w3.org/1999/xlink">]>\n',
     'version="1.1" direction="ltr"',
   );
   for (const chunkBytes of [1_000_000, 1_009])

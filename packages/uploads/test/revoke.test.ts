@@ -162,7 +162,15 @@ test("a body that is under way when its slot is closed is refused, and nothing o
   await expect.poll(() => server.uploads.progress(slot.uploadId).received).toBeGreaterThan(0);
   await server.uploads.revoke(alice, slot);
   end();
-  expect((await answer).status).toBe(409);
+  const refusal = await answer;
+  expect(refusal.status).toBe(409);
+  expect(await refusal.json()).toMatchObject({
+    detail: "this upload is over, and takes no more files",
+  });
+  const claim = { name: "a", size: 10_000, mimeType: "application/octet-stream" };
+  await expect(server.uploads.confirm(alice, slot.uploadId, [claim])).rejects.toThrow(
+    /was confirmed or closed before/,
+  );
   expect(await server.files()).toEqual([expect.stringMatching(/\/confirmed$/)]);
 });
 

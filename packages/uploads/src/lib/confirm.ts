@@ -278,5 +278,5 @@ function unknown(): SluiceError {
 }
 
 function again(): SluiceError {
-  return new SluiceError("already_exists", "uploads: this upload is confirmed already");
+  return new SluiceError("already_exists", "uploads: this upload was confirmed or closed before");
 }

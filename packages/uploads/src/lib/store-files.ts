@@ -19,12 +19,7 @@ export async function openState(
   signal: AbortSignal,
 ): Promise<UploadState> {
   const state = stateOf(await listAll(storage, uploadPrefix(slot.uploadId), signal));
-  if (state.phase === "confirmed")
-    throw taken(
-      state.places.length > 0
-        ? "this upload is confirmed already"
-        : "this upload is over, and takes no more files",
-    );
+  if (state.phase === "confirmed") throw over(state.places.length > 0);
   if (state.places.length >= slot.terms.maxFiles)
     throw taken(`there are ${state.places.length} files already, which is the most`);
   return state;
@@ -61,7 +56,7 @@ export async function storeFiles(
     }
     const confirmed = await confirmedIn(parts, slot, signal);
     if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
-      throw taken("this upload is confirmed already");
+      throw over(confirmed.size > 0);
     for (const { fileId, size } of records) await ledger.settle(slot.owner, fileId, size);
     return records;
   } catch (error) {
@@ -125,6 +120,14 @@ async function takePlace(
     if (other.fileId === fileId) return { place, fileId, key, isShared: true };
   }
   throw taken(`there are ${slot.terms.maxFiles} files already, which is the most`);
+}
+
+function over(isConfirmed: boolean): SluiceError {
+  return taken(
+    isConfirmed
+      ? "this upload is confirmed already"
+      : "this upload is over, and takes no more files",
+  );
 }
 
 function taken(why: string): SluiceError {

@@ -16,10 +16,13 @@ const carriedChars = 1_024;
 export function createActiveTextFinder(): ActiveTextFinder {
   let active = false;
   let isFirst = true;
+  let hasLists = false;
   let waiting = "";
 
   function look(): void {
+    hasLists ||= attributeLists.test(waiting);
     active ||= (isFirst && beginsActive(waiting)) || holdsActive(waiting);
+    active ||= hasLists && defaults.test(waiting);
     isFirst = false;
     waiting = waiting.slice(-carriedChars);
   }
@@ -50,7 +53,12 @@ const beginnings: readonly RegExp[] = [
 ];
 const elements =
   /[<:](?:script|handler|listener|iframe|frame|object|embed|applet|meta|base|html|head|body|form|link)[ />]|<!doctype html|<\?(?:php|=)|<%/i;
-const attributes = /[ "'/]on[a-z]{2,40} ?= ?["']|attributename ?= ?["'] ?on/i;
+/** Without quotes they run in a page that the drawing is put into. */
+const attributes =
+  /[ "'/]on[a-z]{2,40} ?= ?["']|[ "'/]on[a-z]{2,40}=[a-z]|attributename ?= ?["'] ?on/i;
+/** They give elements attributes that the drawing itself does not show (XML §3.3). */
+const attributeLists = /<!attlist /i;
+const defaults = / (?:on[a-z]{2,40}|attributename) (?:cdata|id|nmtoken|entit|notation|\()/i;
 /** Entities are for namespaces; any other may be a piece of a URL. */
 const entities = /<!entity (?![\w.-]{1,100} ["']https?:)|&#x?0{64}/i;
 const styleSheets = /<\?xml-stylesheet (?![^>]{0,500}text\/css)/i;
@@ -65,6 +73,7 @@ function holdsActive(text: string): boolean {
   return (
     [elements, attributes, entities, styleSheets].some((pattern) => pattern.test(text)) ||
     elements.test(decoded) ||
+    attributes.test(decoded) ||
     schemes.test(decoded.replaceAll(" ", ""))
   );
 }
