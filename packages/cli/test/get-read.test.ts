@@ -12,7 +12,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/lib/exit-code.ts";
 import { runHere, type RunHereOptions } from "./run-here.ts";
-import type { Run } from "./sluice.ts";
+import { sluice, type Run } from "./sluice.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -167,4 +167,21 @@ test("what is read is held to --max-size", async () => {
   const run = await get([official, "plain://a/data.bin", "--max-size", "70000"]);
   expect(run.stderr).toContain("has 70001 bytes, more than 70000; raise --max-size");
   expect([run.status, await readdir(folder)]).toEqual([exitCodes.refused.status, []]);
+});
+
+test("a server without resources and tools says so, and nothing but data goes to standard output", async () => {
+  const handle = toNodeHandler(
+    createMcpHandler(() => new McpServer({ name: "empty", version: "1.0.0" })),
+  );
+  const url = await listen((request, response) => void handle(request as never, response));
+  const { status } = exitCodes.refused;
+  for (const [args, said] of [
+    [["ls", url], "has no resources"],
+    [["get", url, "plain://a/note.txt"], "has no resources"],
+    [["put", url, import.meta.filename], "has no tool that takes a file"],
+  ] as const) {
+    const run = await sluice(args, { cwd: folder });
+    expect(run.stderr).toContain(said);
+    expect(run).toMatchObject({ status, stdout: "" });
+  }
 });

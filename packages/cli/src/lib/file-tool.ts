@@ -19,7 +19,7 @@ export async function chooseTool(
   server: string,
   { tool, signal }: { readonly tool: string | undefined; readonly signal: AbortSignal },
 ): Promise<FileTool> {
-  const { tools } = await translating(server, signal, () => client.listTools({}, { signal }));
+  const { tools } = await translating(server, signal, () => listTools(client, signal));
   if (tool !== undefined) {
     const found = tools.find(({ name }) => name === tool);
     if (found) return describe(found);
@@ -36,6 +36,15 @@ export async function chooseTool(
   if (!another) return only;
   const names = takers.map(({ name }) => printable(name)).join(", ");
   throw fault("invalid_argument", `several tools take files: ${names}`, "name one with --tool");
+}
+
+/** Without the capability the SDK answers for the server, and writes a line to standard output. */
+async function listTools(
+  client: Client,
+  signal: AbortSignal,
+): Promise<{ readonly tools: readonly Described[] }> {
+  if (!client.getServerCapabilities()?.tools) return { tools: [] };
+  return client.listTools({}, { signal });
 }
 
 interface Described {

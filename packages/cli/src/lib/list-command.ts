@@ -1,6 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { connect, translating, type ConnectOptions } from "./connect.ts";
+import { fault, type Advice } from "./failure.ts";
 import { print } from "./print.ts";
 import { printable, printableJson } from "./printable.ts";
 import { formatTableRow, tableHeading, type ListedResource } from "./resource-table.ts";
@@ -48,7 +49,11 @@ export async function* listResources(
   do {
     // not client.listResources(): without a cursor it gathers every page before it answers
     const request = { method: "resources/list" as const, params: cursor ? { cursor } : {} };
-    const page = await translating(server, signal, () => client.request(request, { signal }));
+    const page = await translating(server, signal, () => client.request(request, { signal })).catch(
+      (error: unknown) => {
+        throw signal.aborted ? error : (resourcelessFault(client, server) ?? error);
+      },
+    );
     for (const { uri, name, mimeType, size, annotations } of page.resources) {
       const lastModified = annotations?.lastModified;
       yield {
@@ -65,4 +70,10 @@ export async function* listResources(
     pages += 1;
     if (Number.isInteger(Math.log2(pages))) landmark = cursor;
   } while (cursor !== undefined);
+}
+
+/** What a server without resources is called, whatever it answered; `undefined` for one that has some. */
+export function resourcelessFault(client: Client, server: string): Advice | undefined {
+  if (client.getServerCapabilities()?.resources) return undefined;
+  return fault("unsupported", `${server} has no resources`, "name a server that has some");
 }

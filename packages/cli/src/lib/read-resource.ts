@@ -3,7 +3,7 @@ import { isSameResource, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { translating } from "./connect.ts";
 import { Advice, fault } from "./failure.ts";
-import { listResources } from "./list-command.ts";
+import { listResources, resourcelessFault } from "./list-command.ts";
 import { printable } from "./printable.ts";
 
 /** The content of a resource that came in one message. */
@@ -53,6 +53,8 @@ export async function readResource(
     if (!SluiceError.is(error) || error.code !== "protocol") throw error;
     if (absentCodes.has((error.cause as { code?: unknown } | undefined)?.code))
       throw new SluiceError("not_found", `${server} has no resource ${name}`, { cause: error });
+    const resourceless = resourcelessFault(client, server);
+    if (resourceless) throw resourceless;
     throw new Advice(error, "only a server that streams gives what is larger than one message");
   });
   const [content, another] = contents;
