@@ -9,12 +9,13 @@ import { createFsBackend } from "@sluice/storage-fs";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { createS3Backend } from "@sluice/storage-s3";
 import {
+  createFrontHandler,
   createSessions,
   createSidecar,
   withSluice,
   type McpFetchHandler,
 } from "@sluice/transport-http";
-import { toNodeHandler } from "@sluice/transport-http/node";
+import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 import { createUploads, withUploads } from "@sluice/uploads";
 import express from "express";
@@ -136,6 +137,21 @@ test.each<[string, () => unknown, RegExp]>([
     () => createUploads(sluice, wrong({ unscanned })),
     /^createUploads: storage must be/,
   ],
+  [
+    "createSluice: no text in keys",
+    () => createSluice({ ...good, keys: "" }),
+    /^key ring: .*kid:base64url.*generateKey/,
+  ],
+  [
+    "createFrontHandler: a handler",
+    () => createFrontHandler(wrong(handler)),
+    /^createFrontHandler: sluice must/,
+  ],
+  [
+    "hardenServer: a handler",
+    () => hardenServer(wrong(toNodeHandler(handler))),
+    /^hardenServer: .*createServer/,
+  ],
   ["createFsBackend: no root", () => createFsBackend(wrong({})), /^createFsBackend: root/],
   ["createFsBackend: a path", () => createFsBackend(wrong("./files")), /^createFsBackend: root/],
   ["createS3Backend: nothing", () => createS3Backend(wrong(undefined)), /^createS3Backend: bucket/],
@@ -163,6 +179,18 @@ test.each<[string, () => unknown, RegExp]>([
   expect(thrown).toBeInstanceOf(TypeError);
   expect((thrown as TypeError).message).toMatch(said);
   expect((thrown as TypeError).message).not.toContain("\n");
+});
+
+test.each<[string, (ctx: unknown) => unknown]>([
+  ["requestFiles", (ctx) => uploads.requestFiles(wrong(ctx), wrong({ message: "x", fields: {} }))],
+  ["requestFiles", () => uploads.requestFiles(wrong(undefined), wrong({ mcp }))],
+  ["link", async () => sluice.link(uri, wrong(undefined))],
+  ["link", async () => sluice.link(uri, wrong({ mcp }))],
+  ["link", async (ctx) => sluice.link(uri, wrong({ ctx }))],
+])("%s without its server or context names what to pass", async (_, call) => {
+  await expect(call({ mcpReq: {} })).rejects.toThrow(
+    /^mcp must be the server that the handler is registered on, and ctx what it was called with/,
+  );
 });
 
 interface Mount {

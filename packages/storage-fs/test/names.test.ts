@@ -89,6 +89,7 @@ test("a root that cannot be served is told when the backend is created", async (
   await using tree = await createTemporaryTree();
   await tree.put("file", "x");
   expect(codeOf(join(tree.root, "nothing"))).toBe("not_found");
+  expect(() => createFsBackend({ root: join(tree.root, "nothing") })).toThrow(/; make the folder/);
   expect(codeOf(join(tree.root, "file"))).toBe("unsupported");
 });
 

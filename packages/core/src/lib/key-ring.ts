@@ -126,7 +126,9 @@ function readRing(input: KeyRingInput): Ring {
 
 function ensureKey({ kid, key }: SealingKey): void {
   if (typeof kid !== "string" || !/^[a-z0-9]{2}$/.test(kid))
-    throw new TypeError("key ring: a kid is exactly two characters of a-z and 0-9");
+    throw new TypeError(
+      "key ring: a key is written kid:base64url, and its kid is exactly two characters of a-z and 0-9; make one with formatKey(generateKey())",
+    );
   if (!(key instanceof Uint8Array) || key.length !== 32)
     throw new TypeError(
       `key ring: key "${kid}" must be exactly 32 bytes; make one with generateKey()`,

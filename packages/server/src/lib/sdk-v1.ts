@@ -36,8 +36,13 @@ export interface AnyCall {
   readonly ctx: ServerContext | ExtraV1;
 }
 
-/** The same as a handler of SDK v2 would see it. Throws a `TypeError` for a server of neither SDK. */
-export function callInV2({ mcp, ctx }: AnyCall): { mcp: McpServer; ctx: ServerContext } {
+/** The same as a handler of SDK v2 would see it. Throws a `TypeError` for a server of neither SDK, and without a context. */
+export function callInV2(call: AnyCall): { mcp: McpServer; ctx: ServerContext } {
+  const { mcp, ctx } = (call as Partial<AnyCall> | undefined) ?? {};
+  if (typeof mcp !== "object" || typeof ctx !== "object")
+    throw new TypeError(
+      "mcp must be the server that the handler is registered on, and ctx what it was called with (ctx; extra in SDK v1)",
+    );
   return { mcp: serverInV2(mcp), ctx: isExtraV1(ctx) ? contextOf(ctx) : ctx };
 }
 

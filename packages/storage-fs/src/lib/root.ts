@@ -10,7 +10,7 @@ import {
 import { sep } from "node:path";
 import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
 import { SluiceError } from "@sluice/core";
-import { toSluiceError } from "./fs-error.ts";
+import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";
 import { createWarmPaths, type WarmPaths } from "./warm-paths.ts";
 
@@ -52,7 +52,9 @@ export function createRoot(folder: string, dotfiles: boolean): Root {
       warmPaths: createWarmPaths(),
     };
   } catch (error) {
-    throw toSluiceError(error, who);
+    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, who);
+    const what = `${who}: it is not there (ENOENT); make the folder, or name another`;
+    throw new SluiceError("not_found", what, { cause: error });
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Sluice } from "@sluice/server";
 import { continuationOf } from "./continuation.ts";
+import { ensureSluice } from "./ensure-arguments.ts";
 import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
 import { createSessionTable } from "./session-table.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
@@ -17,6 +18,7 @@ import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
  * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
  */
 export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = {}): SluiceHandler {
+  ensureSluice("createFrontHandler", sluice);
   return { ...withSluice(createBehind(sluice), sluice, options), isFront: true };
 }
 

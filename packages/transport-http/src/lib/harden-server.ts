@@ -29,6 +29,10 @@ export function hardenServer<Http extends Server>(
   server: Http,
   { maxConnections = 2_000, maxConnectionsPerAddress }: HardenServerOptions = {},
 ): Http {
+  if (typeof (server as Partial<Http> | undefined)?.prependListener !== "function")
+    throw new TypeError(
+      "hardenServer: the first argument must be a server: createServer(toNodeHandler(handler))",
+    );
   server.headersTimeout = headersTimeoutMs;
   // an option of createServer, which its types do not know as a property; Node's default is 30 s
   Object.assign(server, { connectionsCheckingInterval: 5_000 });
