@@ -38,7 +38,7 @@ export interface AnyCall {
 
 /** The same as a handler of SDK v2 would see it. Throws a `TypeError` for a server of neither SDK, and without a context. */
 export function callInV2(call: AnyCall): { mcp: McpServer; ctx: ServerContext } {
-  const { mcp, ctx } = (call as Partial<AnyCall> | undefined) ?? {};
+  const { mcp, ctx }: Partial<AnyCall> = call ?? {};
   if (typeof mcp !== "object" || typeof ctx !== "object")
     throw new TypeError(
       "mcp must be the server that the handler is registered on, and ctx what it was called with (ctx; extra in SDK v1)",
