@@ -124,7 +124,10 @@ export async function cancelResumable(
   try {
     const state = stateOf(await listAll(parts.storage, uploadPrefix(slot.uploadId), signal));
     if (state.phase === "confirmed")
-      throw new SluiceError("already_exists", "uploads: this upload was confirmed or closed before");
+      throw new SluiceError(
+        "already_exists",
+        "uploads: this upload was confirmed or closed before",
+      );
     // the tool is about to take it
     if (slot.auth === "self" && (await parts.pages.isAnswered(slot.uploadId)))
       throw new SluiceError("already_exists", "uploads: an answer names this file already");
