@@ -154,7 +154,7 @@ test(
   async () => {
     const people = Array.from({ length: crowd }, (_, n) => `user-${n}`);
     await using site = await startShared(people, (stores) => (who) => stores.get(who!.subject)!);
-    expect(await visitAll(site, people, deep ? 100 : 1)).toEqual([]);
+    expect(await visitAll(site, people, deep ? 100 : 2)).toEqual([]);
   },
   deep ? 900_000 : 60_000,
 );
