@@ -129,7 +129,7 @@ function causeOf(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, 
 }
 
 /** What comes of plain HTTP to a port that speaks TLS. */
-const cutCodes = /^(?:HPE_[A-Z_]+|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
+const cutCodes = /^(?:HPE_[A-Z_]+|HTTPParserError|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
 
 /** An error and what caused it: an SDK hides a fault of its fetch below errors of its own. */
 function causesOf(error: unknown): Error[] {
@@ -147,12 +147,14 @@ function statusOf(error: unknown): number | undefined {
   return typeof data?.status === "number" ? data.status : undefined;
 }
 
-/** Code of the network fault below an error, such as ECONNREFUSED. */
+/** Code of the network fault below an error, such as ECONNREFUSED; for an answer that is no HTTP perhaps only its name. */
 function errnoOf(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { code } = at as NodeJS.ErrnoException;
     if (typeof code === "string" && /^(E[A-Z]+|UND_ERR_[A-Z_]+|HPE_[A-Z_]+)$/.test(code))
       return code;
+    // on Node 24 such a fault has a name and no code
+    if (at.name === "HTTPParserError") return at.name;
     if (at instanceof AggregateError && at.errors[0]) return errnoOf(at.errors[0]);
   }
   return undefined;
