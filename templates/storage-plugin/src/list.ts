@@ -45,6 +45,7 @@ export function toPage(
   const page = rest.slice(0, Math.min(limit, pageLimit));
   const objects = page.map((key) => ({ key }));
   const last = page.at(-1);
-  if (last === undefined || page.length === rest.length) return { objects };
-  return { objects, cursor: formatCursor(last, prefix) };
+  // the index tells no types
+  if (last === undefined || page.length === rest.length) return { objects, untyped: true };
+  return { objects, cursor: formatCursor(last, prefix), untyped: true };
 }
