@@ -15,8 +15,8 @@ export interface SealTerms {
   /** The server's own id of the resource: 1 to 1,024 UTF-8 bytes. */
   readonly handle: string;
   /**
-   * Who may use it; with a `sessionId` in no other session, and without a `subject` in that session only. Absent: the token
-   * authenticates itself.
+   * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session only.
+   * Absent: the token authenticates itself.
    */
   readonly principal?: Principal;
   /** Default `window`. */

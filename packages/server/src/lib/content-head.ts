@@ -73,7 +73,7 @@ async function headOf(opened: OpenedObject): Promise<Uint8Array> {
   return head;
 }
 
-/** The beginning of a body and all of it; who does not read on calls `end`. */
+/** The beginning of a body, and all of it. A reader that stops early calls `end`. */
 export interface HeadedBytes {
   /** 8 KiB, or all there is. */
   readonly head: Uint8Array;

@@ -13,7 +13,7 @@ import type { AnyCall } from "./sdk-v1.ts";
 import type { SluiceParts } from "./sluice-parts.ts";
 import { toolFault } from "./tool-fault.ts";
 
-/** For whom a link is made, and how much of the content comes with it: the server and the context that the tool was called with. */
+/** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
   /** Most bytes of the preview, which only text has. Default 2,048; 0 for none. */
   readonly previewBytes?: number;

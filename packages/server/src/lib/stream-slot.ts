@@ -20,7 +20,7 @@ export interface StreamSlot {
   fault?: RpcFault;
   /** Called when the caller of a resource method is identified: no refusal with 401 comes any more. */
   readonly onIdentified?: () => void;
-  /** The transport has left: nobody will take a reply any more. */
+  /** The transport has closed the slot and takes no reply any more. */
   isClosed?: boolean;
 }
 

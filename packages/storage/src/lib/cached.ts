@@ -42,7 +42,7 @@ interface Kept {
 /**
  * Keeps small objects in memory, those that were read longest ago give way. What is kept is given only as the very version
  * that storage names; what has no etag, no size or too many bytes is read as without it. An object is read once
- * for all who want it at the same time, and compared with its digest where storage knows one. Ranges come out of
+ * for all callers that ask at the same time, and compared with its digest where storage knows one. Ranges come out of
  * what is kept. Give it to `createSluice` as `storage`: access is decided before storage is asked, so what
  * is kept is as private as storage. Throws a `RangeError` for settings that cannot work.
  */
@@ -103,7 +103,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           found = kept.get(key);
           if (!found) {
             const bytes = await loads.read(key, { etag, size }, signal);
-            // it was replaced meanwhile: whoever asked for no version gets the new one
+            // it was replaced meanwhile: a caller that asked for no version gets the new one
             if (!bytes) return open(key, openOptions);
             found = { info: structuredClone(info), bytes, checkedAt };
             kept.set(key, found);

@@ -8,7 +8,7 @@ import { quoteKey } from "./key.ts";
 export interface SharedLoads {
   /**
    * The bytes of this version; `undefined` when storage has another one by now. A read that is under way for it is
-   * joined, and ends when nobody waits for it any more. Rejects with `timeout` after 30 s, and with `signal.reason`.
+   * joined, and ends when its last caller has left. Rejects with `timeout` after 30 s, and with `signal.reason`.
    */
   read(
     key: string,

@@ -244,7 +244,7 @@ export function createWebSocketHandler(
   }
 
   function open(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // until ws takes it over, nobody else would hear of a connection that breaks
+    // without a listener an error before ws takes the socket over would end the process
     socket.on("error", () => {});
     const refused = refuse(request);
     const place = refused ? undefined : takePlace();
