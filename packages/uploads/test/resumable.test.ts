@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
+import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import {
   alice,
@@ -94,6 +95,29 @@ test("a file in three steps is the file, with its digest", async () => {
   const [file] = await server.uploads.confirm(alice, uploadId, [facts]);
   const { body } = await file!.open();
   expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+});
+
+test("parts that outlived their whole file are gone when a client asks how far it is", async () => {
+  let isStuck = true;
+  const server = await startUploadServer({
+    wrap: (backend) => ({
+      ...backend,
+      async remove(key, options) {
+        if (isStuck) throw new SluiceError("unavailable", "the process stopped here");
+        return backend.remove!(key, options);
+      },
+    }),
+  });
+  const { url } = server.slot();
+  const location = await begin(url);
+  expect((await append(location, 0, noise(1_000), true)).status).toBe(503);
+  // bytes, record, part and plan
+  expect(await server.files()).toHaveLength(4);
+  const stuck = await ask(location, "HEAD");
+  expect([stuck.status, stuck.headers.get("upload-complete")]).toEqual([204, "?1"]);
+  isStuck = false;
+  expect((await ask(location, "HEAD")).headers.get("upload-complete")).toBe("?1");
+  expect(await server.files()).toHaveLength(2);
 });
 
 test("an upload in one request that allows for more is one as well", async () => {

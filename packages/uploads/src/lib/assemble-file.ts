@@ -65,19 +65,18 @@ async function copyPart(
   }
 }
 
-/** Removes the parts of a file; what was said of it goes last, so that nothing else is ever without an owner. */
-async function removeParts(
+/** Removes the parts of a file, and its plan last: without a plan a part has no owner. */
+export async function removeParts(
   { storage }: UploadsParts,
   slot: OpenSlot,
   fileId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const info of await listAll(storage, uploadPrefix(slot.uploadId), signal)) {
-    const object = readObject(info);
-    if (object?.kind === "part" && object.fileId === fileId)
-      await storage.remove(info.key, { signal });
-  }
-  await storage.remove(planKey(folderOf(slot), fileId), { signal });
+  const objects = (await listAll(storage, uploadPrefix(slot.uploadId), signal)).map(readObject);
+  for (const kind of ["part", "plan"] as const)
+    for (const object of objects)
+      if (object?.kind === kind && object.fileId === fileId)
+        await storage.remove(object.info.key, { signal });
 }
 
 /** Removes all of a file that is not confirmed. */

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { createPartAppender } from "./append-parts.ts";
 import { readArrival, type Arrival } from "./arrival.ts";
-import { assembleFile, removeFile } from "./assemble-file.ts";
+import { assembleFile, removeFile, removeParts } from "./assemble-file.ts";
 import { createKindDetector, type KindDetector } from "./kind/detect-kind.ts";
 import { folderOf, planKey, readObject, recordKey, uploadPrefix } from "./layout.ts";
 import { newId } from "./random-id.ts";
@@ -107,7 +107,10 @@ export async function inspectResumable(
 ): Promise<FileProgress> {
   const turn = await parts.turns.take(fileId, signal);
   try {
-    return await progressOf(parts, slot, fileId, signal);
+    const progress = await progressOf(parts, slot, fileId, signal);
+    // a process that stopped between the file and its parts left them behind
+    if (progress.record) await removeParts(parts, slot, fileId, signal).catch(parts.host.onError);
+    return progress;
   } finally {
     await turn.end();
   }
