@@ -22,34 +22,34 @@ import { createOriginGate } from "@sluice/server";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
 import { createUriMapper, parseCursor } from "@sluice/storage";
 import { boundaryOf } from "@sluice/binary-transfer/multipart";
-import { parsePartHeaders } from "../../packages/binary-transfer/src/lib/multipart/part-headers.ts";
-import { parseBytes } from "../../packages/cli/src/lib/quantity.ts";
-import { acceptUrl } from "../../packages/client/src/lib/accept-url.ts";
-import { parseLinks } from "../../packages/client/src/lib/link-header.ts";
-import { createIdentify } from "../../packages/server/src/lib/principal.ts";
-import { parseAskedRange } from "../../packages/server/src/lib/read-range.ts";
-import { isTextual } from "../../packages/server/src/lib/resource-type.ts";
+import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
+import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
+import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
+import { parseLinks } from "../../packages/client/src/net/link-header.ts";
+import { createIdentify } from "../../packages/server/src/access/principal.ts";
+import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
+import { isTextual } from "../../packages/server/src/resources/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
 import type { Root as BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
-import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/lib/cursor.ts";
-import type { Root as FsRoot } from "../../packages/storage-fs/src/lib/root.ts";
+import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
+import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts";
 import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
 import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
 import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
-import { parseEventId } from "../../packages/transport-http/src/lib/resume-link.ts";
-import { isAccepted } from "../../packages/uploads/src/lib/client/accept-list.ts";
+import { parseEventId } from "../../packages/transport-http/src/resume/resume-link.ts";
+import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
 import {
   parseBooleanField,
   parseIntegerField,
   parseLimit,
-} from "../../packages/uploads/src/lib/client/structured-field.ts";
+} from "../../packages/uploads/src/client/structured-field.ts";
 import {
   boundaryOf as formBoundary,
   createMultipartFence,
-} from "../../packages/uploads/src/lib/multipart-fence.ts";
-import { readFacts } from "../../packages/uploads/src/lib/request-facts.ts";
-import { parseDataUri } from "../../packages/uploads/src/lib/sep-2631/data-uri.ts";
-import { parseDigest } from "../../packages/uploads/src/lib/sep-2631/file-digest.ts";
+} from "../../packages/uploads/src/receive/multipart-fence.ts";
+import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
+import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/data-uri.ts";
+import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-digest.ts";
 
 /** A function that reads text of another party. */
 export interface Parser {

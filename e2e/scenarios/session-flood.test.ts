@@ -13,7 +13,7 @@ import { createTickets } from "@sluice/transport-ws";
 import { createUploadPages } from "@sluice/uploads";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createQuestionStates } from "../../packages/uploads/src/lib/elicit-state.ts";
+import { createQuestionStates } from "../../packages/uploads/src/ask/elicit-state.ts";
 import { startProgram } from "../bed/program.ts";
 import { send } from "../bed/raw.ts";
 import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";

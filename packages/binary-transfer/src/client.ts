@@ -3,14 +3,14 @@ export {
   type BinaryContent,
   type BinaryContentOptions,
   type SizedSource,
-} from "./lib/binary-content.ts";
+} from "./content/binary-content.ts";
 export {
   createBinaryFetch,
   type BinaryFetch,
   type BinaryFetchOptions,
-} from "./lib/http/binary-fetch.ts";
-export { openBinary, type OpenedBinary } from "./lib/open-binary.ts";
-export { outletTo, type Outlet } from "./lib/outlet.ts";
-export { readBinary, type BinaryResource, type ReadingClient } from "./lib/read-binary.ts";
+} from "./http/binary-fetch.ts";
+export { openBinary, type OpenedBinary } from "./content/open-binary.ts";
+export { outletTo, type Outlet } from "./peer/outlet.ts";
+export { readBinary, type BinaryResource, type ReadingClient } from "./content/read-binary.ts";
 
-export * from "./lib/for-transports.ts";
+export * from "./peer/for-transports.ts";

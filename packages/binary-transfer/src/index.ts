@@ -3,9 +3,9 @@ export {
   type BinaryContent,
   type BinaryContentOptions,
   type SizedSource,
-} from "./lib/binary-content.ts";
-export { binaryReads } from "./lib/binary-reads.ts";
-export { openBinary, type OpenedBinary } from "./lib/open-binary.ts";
-export { outletOf, type Outlet } from "./lib/outlet.ts";
+} from "./content/binary-content.ts";
+export { binaryReads } from "./content/binary-reads.ts";
+export { openBinary, type OpenedBinary } from "./content/open-binary.ts";
+export { outletOf, type Outlet } from "./peer/outlet.ts";
 
-export * from "./lib/for-transports.ts";
+export * from "./peer/for-transports.ts";

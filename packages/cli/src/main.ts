@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { run } from "./lib/run.ts";
+import { run } from "./commands/run.ts";
 
 await run(process.argv.slice(2));

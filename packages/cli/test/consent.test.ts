@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createConsent } from "../src/lib/consent.ts";
-import { exitCodes } from "../src/lib/exit-code.ts";
+import { createConsent } from "../src/server-calls/consent.ts";
+import { exitCodes } from "../src/server-calls/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { program, runCommand, serve, type Run, type Served } from "./sluice.ts";
 

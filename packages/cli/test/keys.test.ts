@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKeyRing, generateKey } from "@sluice/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { exitCodes } from "../src/lib/exit-code.ts";
-import { dropKey, rotateKeys } from "../src/lib/rotate-keys.ts";
+import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { dropKey, rotateKeys } from "../src/serve/rotate-keys.ts";
 import { runHere } from "./run-here.ts";
 
 let root = "";

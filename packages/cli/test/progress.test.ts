@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
-import { createProgressBar } from "../src/lib/progress-bar.ts";
-import { formatProgress } from "../src/lib/progress-line.ts";
-import { createSpeedometer } from "../src/lib/speedometer.ts";
+import { createProgressBar } from "../src/terminal/progress-bar.ts";
+import { formatProgress } from "../src/terminal/progress-line.ts";
+import { createSpeedometer } from "../src/terminal/speedometer.ts";
 
 const mebi = 1024 ** 2;
 

@@ -16,8 +16,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { exitCodes } from "../src/lib/exit-code.ts";
-import { openPutRecord } from "../src/lib/put-record.ts";
+import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { openPutRecord } from "../src/server-calls/put-record.ts";
 import { runHere } from "./run-here.ts";
 import { freePort, serve, sluice, type Served } from "./sluice.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatBytes, formatDuration, parseBytes } from "../src/lib/quantity.ts";
+import { formatBytes, formatDuration, parseBytes } from "../src/terminal/quantity.ts";
 
 test.each([
   [0, "0 B"],

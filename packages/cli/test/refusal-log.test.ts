@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRefusalLog } from "../src/lib/refusal-log.ts";
+import { createRefusalLog } from "../src/serve/refusal-log.ts";
 
 test("a refused token is told with time, address and route", () => {
   const lines: string[] = [];

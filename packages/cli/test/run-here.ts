@@ -1,4 +1,4 @@
-import { execute } from "../src/lib/run.ts";
+import { execute } from "../src/commands/run.ts";
 import type { Run } from "./sluice.ts";
 
 export interface RunHereOptions {

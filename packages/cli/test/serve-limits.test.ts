@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { uploadQuota } from "../src/lib/serve-limits.ts";
+import { uploadQuota } from "../src/serve/serve-limits.ts";
 import { serve, type Served } from "./sluice.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import { serveCommand } from "../src/lib/serve-command.ts";
+import { serveCommand } from "../src/commands/serve-command.ts";
 import { freePort } from "./sluice.ts";
 
 const token = "correct-horse-battery-staple";

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/lib/exit-code.ts";
-import { Stopped } from "../src/lib/failure.ts";
-import { execute } from "../src/lib/run.ts";
+import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { Stopped } from "../src/server-calls/failure.ts";
+import { execute } from "../src/commands/run.ts";
 import { program } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile

@@ -5,23 +5,27 @@ export {
   ensureTrustedOrigins,
   type AcceptedUrl,
   type UrlPolicy,
-} from "./lib/accept-url.ts";
-export { classifyAddress, type AddressClass } from "./lib/classify-address.ts";
-export { formatScale, scaleOf, type Consent, type TransferScale } from "./lib/consent.ts";
-export type { FetchLike } from "./lib/fetch-exchange.ts";
-export type { StreamingClient } from "./lib/permit.ts";
-export type { CachedResource, ResourceCache, ResourceCacheOptions } from "./lib/resource-cache.ts";
-export type { StreamOptions, TransferCount, TransferTimeouts } from "./lib/stream-options.ts";
+} from "./trust/accept-url.ts";
+export { classifyAddress, type AddressClass } from "./trust/classify-address.ts";
+export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
+export type { FetchLike } from "./net/fetch-exchange.ts";
+export type { StreamingClient } from "./download/permit.ts";
+export type {
+  CachedResource,
+  ResourceCache,
+  ResourceCacheOptions,
+} from "./cache/resource-cache.ts";
+export type { StreamOptions, TransferCount, TransferTimeouts } from "./download/stream-options.ts";
 export {
   streamingCapabilities,
   type StreamingCapabilities,
   type StreamingExtension,
-} from "./lib/streaming-capabilities.ts";
+} from "./calls/streaming-capabilities.ts";
 export {
   createResourceCache,
   streamResource,
   type ResourceStream,
   type StreamFacts,
-} from "./lib/stream-resource.ts";
-export { withDownloads, type DownloadSide, type SendingTransport } from "./lib/with-downloads.ts";
-export { withStreaming } from "./lib/with-streaming.ts";
+} from "./download/stream-resource.ts";
+export { withDownloads, type DownloadSide, type SendingTransport } from "./calls/with-downloads.ts";
+export { withStreaming } from "./calls/with-streaming.ts";

@@ -1,7 +1,7 @@
-export { streamingCapabilities } from "./lib/streaming-capabilities.ts";
-export { createResourceCache, streamResource, type SavableStream } from "./lib/node-stream.ts";
-export { withDownloads, withStreaming } from "./lib/node-streaming.ts";
-export { createPublicLookup, ensurePublic } from "./lib/public-lookup.ts";
-export { headersOf } from "./lib/raw-headers.ts";
-export { saveBytes, type SaveBytesOptions } from "./lib/save-bytes.ts";
-export type { SavedFile, SaveOptions } from "./lib/save-resource.ts";
+export { streamingCapabilities } from "./calls/streaming-capabilities.ts";
+export { createResourceCache, streamResource, type SavableStream } from "./calls/node-stream.ts";
+export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
+export { createPublicLookup, ensurePublic } from "./net/public-lookup.ts";
+export { headersOf } from "./net/raw-headers.ts";
+export { saveBytes, type SaveBytesOptions } from "./save/save-bytes.ts";
+export type { SavedFile, SaveOptions } from "./save/save-resource.ts";

@@ -1,4 +1,4 @@
 export { SluiceError, type SluiceErrorCode } from "@sluice/core";
-export type { FetchLike } from "./lib/fetch-exchange.ts";
-export { withResume } from "./lib/with-resume.ts";
-export type { ResumeOptions } from "./lib/resume-options.ts";
+export type { FetchLike } from "./net/fetch-exchange.ts";
+export { withResume } from "./resume/with-resume.ts";
+export type { ResumeOptions } from "./resume/resume-options.ts";

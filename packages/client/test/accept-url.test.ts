@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { streamResource, withStreaming } from "@sluice/client/node";
-import { acceptUrl, type UrlPolicy } from "../src/lib/accept-url.ts";
+import { acceptUrl, type UrlPolicy } from "../src/trust/accept-url.ts";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer } from "./raw-server.ts";
 

@@ -1,8 +1,8 @@
 import type { LookupAddress } from "node:dns";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { classifyAddress } from "../src/lib/classify-address.ts";
-import { createHttpExchange } from "../src/lib/http-exchange.ts";
-import type { Reach } from "../src/lib/exchange.ts";
+import { classifyAddress } from "../src/trust/classify-address.ts";
+import { createHttpExchange } from "../src/net/http-exchange.ts";
+import type { Reach } from "../src/net/exchange.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
 const inner = [

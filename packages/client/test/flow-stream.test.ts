@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import type { ByteFlow, TakeChunk } from "../src/lib/exchange.ts";
-import { streamOf } from "../src/lib/flow-stream.ts";
+import type { ByteFlow, TakeChunk } from "../src/net/exchange.ts";
+import { streamOf } from "../src/net/flow-stream.ts";
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 

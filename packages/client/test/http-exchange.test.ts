@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
-import type { ByteFlow } from "../src/lib/exchange.ts";
-import { createHttpExchange } from "../src/lib/http-exchange.ts";
+import type { ByteFlow } from "../src/net/exchange.ts";
+import { createHttpExchange } from "../src/net/http-exchange.ts";
 
 test.each([
   [

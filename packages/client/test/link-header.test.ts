@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { linkWith, parseLinks } from "../src/lib/link-header.ts";
+import { linkWith, parseLinks } from "../src/net/link-header.ts";
 
 test.each([
   ["a token", "<a>; rel=stream"],

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createPartFile } from "../src/lib/part-file.ts";
+import { createPartFile } from "../src/save/part-file.ts";
 
 test("a restart drops what was collected and not yet written, and gives its memory back", async () => {
   const directory = await mkdtemp(join(tmpdir(), "sluice-part-"));

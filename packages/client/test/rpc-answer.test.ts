@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ByteFlow } from "../src/lib/exchange.ts";
-import { watchEvents } from "../src/lib/rpc-answer.ts";
+import type { ByteFlow } from "../src/net/exchange.ts";
+import { watchEvents } from "../src/calls/rpc-answer.ts";
 
 function flowOf(...texts: readonly string[]): ByteFlow {
   return {

@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
-import { thisProcess, type ResumeRecord } from "../src/lib/resume-record.ts";
+import { thisProcess, type ResumeRecord } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import type { RawServer } from "./raw-server.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { settingsOf } from "../src/lib/stream-options.ts";
-import { createSupply } from "../src/lib/supply.ts";
+import { settingsOf } from "../src/download/stream-options.ts";
+import { createSupply } from "../src/download/supply.ts";
 
 test("a spent permit is renewed by one call, however many connections notice", async () => {
   let calls = 0;

@@ -1,8 +1,8 @@
-export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./lib/error.ts";
-export type { ByteRange, FileRegion, Sink, Source } from "./lib/source.ts";
-export { isTlsFault, tlsFault } from "./lib/tls-fault.ts";
-export { discardSource } from "./lib/discard-source.ts";
-export { ByteQueue } from "./lib/byte-queue.ts";
+export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
+export type { ByteRange, FileRegion, Sink, Source } from "./bytes/source.ts";
+export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
+export { discardSource } from "./bytes/discard-source.ts";
+export { ByteQueue } from "./bytes/byte-queue.ts";
 
 export {
   formatContentRange,
@@ -11,7 +11,7 @@ export {
   parseContentRange,
   parseRange,
   type ContentRange,
-} from "./lib/range.ts";
+} from "./headers/range.ts";
 export {
   formatEntityTag,
   matchesIfMatch,
@@ -19,28 +19,33 @@ export {
   matchesIfRange,
   parseEntityTag,
   type EntityTag,
-} from "./lib/entity-tag.ts";
-export { createSha256, type Sha256 } from "./lib/sha256.ts";
-export { builtInModule } from "./lib/built-in-module.ts";
-export { formatReprDigest, parseReprDigest } from "./lib/repr-digest.ts";
+} from "./headers/entity-tag.ts";
+export { createSha256, type Sha256 } from "./bytes/sha256.ts";
+export { builtInModule } from "./bytes/built-in-module.ts";
+export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
 export {
   formatContentType,
   isActiveType,
   isProtocolType,
   parseMediaType,
   type MediaType,
-} from "./lib/media-type.ts";
+} from "./headers/media-type.ts";
 export {
   formatContentDisposition,
   parseContentDisposition,
   type ContentDisposition,
-} from "./lib/content-disposition.ts";
-export { contentCodings } from "./lib/content-codings.ts";
-export { fileNameFromUri, localFileName, sanitizeFileName, trueFileName } from "./lib/file-name.ts";
-export { formatResourceUri, isSameResource, parseResourceUri } from "./lib/resource-uri.ts";
-export { parseHttpDate } from "./lib/http-date.ts";
-export { parseRetryAfter } from "./lib/retry-after.ts";
-export { parseJson } from "./lib/parse-json.ts";
+} from "./headers/content-disposition.ts";
+export { contentCodings } from "./headers/content-codings.ts";
+export {
+  fileNameFromUri,
+  localFileName,
+  sanitizeFileName,
+  trueFileName,
+} from "./headers/file-name.ts";
+export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export { parseHttpDate } from "./headers/http-date.ts";
+export { parseRetryAfter } from "./headers/retry-after.ts";
+export { parseJson } from "./json-rpc/parse-json.ts";
 
 export {
   createKeyRing,
@@ -51,23 +56,23 @@ export {
   type KeyRingInput,
   type KeyState,
   type SealingKey,
-} from "./lib/key-ring.ts";
-export { principalTag, resourceTag, type Principal } from "./lib/principal.ts";
-export { createSealer, type Sealer, type SealerOptions } from "./lib/sealed-token.ts";
+} from "./tokens/key-ring.ts";
+export { principalTag, resourceTag, type Principal } from "./tokens/principal.ts";
+export { createSealer, type Sealer, type SealerOptions } from "./tokens/sealed-token.ts";
 export {
   createTokenStore,
   isStoredToken,
   type TokenStore,
   type TokenStoreOptions,
-} from "./lib/stored-token.ts";
-export type { SealedToken, SealTerms, UnsealedToken } from "./lib/token-contents.ts";
-export { createTextSealer, type TextSealer, type TextSealerOptions } from "./lib/sealed-text.ts";
+} from "./state/stored-token.ts";
+export type { SealedToken, SealTerms, UnsealedToken } from "./tokens/token-contents.ts";
+export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
   tokenLifetimes,
   type TokenAuth,
   type TokenLifetime,
   type TokenPurpose,
-} from "./lib/token-lifetime.ts";
+} from "./tokens/token-lifetime.ts";
 
 export {
   claimGrant,
@@ -83,7 +88,7 @@ export {
   type GrantState,
   type GrantTerms,
   type GrantUse,
-} from "./lib/grant.ts";
+} from "./tokens/grant.ts";
 export type {
   Claim,
   GrantSelector,
@@ -91,8 +96,11 @@ export type {
   SessionBinding,
   StateStore,
   StateStoreLimits,
-} from "./lib/state-store.ts";
-export { createMemoryStateStore, type MemoryStateStoreOptions } from "./lib/memory-state-store.ts";
+} from "./state/state-store.ts";
+export {
+  createMemoryStateStore,
+  type MemoryStateStoreOptions,
+} from "./state/memory-state-store.ts";
 export {
   eventStoreDefaults,
   lastEventBytes,
@@ -103,8 +111,8 @@ export {
   type NewEvent,
   type NewStream,
   type StreamPage,
-} from "./lib/event-store.ts";
-export { createMemoryEventStore } from "./lib/memory-event-store.ts";
+} from "./state/event-store.ts";
+export { createMemoryEventStore } from "./state/memory-event-store.ts";
 export type {
   HeldFile,
   ListedFile,
@@ -112,8 +120,8 @@ export type {
   UploadStore,
   WriterClaim,
   WriterOutcome,
-} from "./lib/upload-store.ts";
-export { createMemoryUploadStore } from "./lib/memory-upload-store.ts";
+} from "./state/upload-store.ts";
+export { createMemoryUploadStore } from "./state/memory-upload-store.ts";
 
 export {
   advanceTransfer,
@@ -123,5 +131,5 @@ export {
   type TransferEvent,
   type TransferFailure,
   type TransferProgress,
-} from "./lib/transfer.ts";
-export type { Interruption, Recovery, Tries } from "./lib/recovery.ts";
+} from "./transfer/transfer.ts";
+export type { Interruption, Recovery, Tries } from "./transfer/recovery.ts";

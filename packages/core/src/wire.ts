@@ -2,7 +2,7 @@
  * The vocabulary both ends share: names and numbers of the protocol, each in exactly one place.
  * @module
  */
-import type { SluiceErrorCode } from "./lib/error.ts";
+import type { SluiceErrorCode } from "./errors/error.ts";
 
 /** Method name (SEP-2532 §3). */
 export const STREAM_METHOD = "resources/stream";

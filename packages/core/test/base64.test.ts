@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "../src/lib/base64.ts";
+import {
+  decodeBase64,
+  decodeBase64Url,
+  encodeBase64,
+  encodeBase64Url,
+} from "../src/bytes/base64.ts";
 
 test("any bytes are written as the runtime writes them, and come back", () => {
   for (let length = 0; length < 200; length++) {

@@ -1,1 +1,1 @@
-export { createTelemetry, type TelemetryOptions } from "./lib/open-telemetry.ts";
+export { createTelemetry, type TelemetryOptions } from "./audit/open-telemetry.ts";

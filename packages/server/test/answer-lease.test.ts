@@ -2,9 +2,9 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import { noteRequest } from "@sluice/server";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerAccount, withAnswerLease } from "../src/lib/answer-lease.ts";
-import { createByteAccount } from "../src/lib/byte-account.ts";
-import { createStreamSlots } from "../src/lib/stream-limits.ts";
+import { createAnswerAccount, withAnswerLease } from "../src/grants/answer-lease.ts";
+import { createByteAccount } from "../src/limits/byte-account.ts";
+import { createStreamSlots } from "../src/limits/stream-limits.ts";
 
 const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
 import { createAuditFile, formatHead, parseHead, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { chainLine, chainStart } from "../src/lib/audit-chain.ts";
+import { chainLine, chainStart } from "../src/audit/audit-chain.ts";
 
 // every character when deep
 const step = process.env["SLUICE_DEEP"] ? 1 : 11;

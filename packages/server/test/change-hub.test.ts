@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { createMemoryBackend, type ChangeBatch, type StorageBackend, wrap } from "@sluice/storage";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createChangeHub, type ChangeListener, type Changes } from "../src/lib/change-hub.ts";
+import { createChangeHub, type ChangeListener, type Changes } from "../src/changes/change-hub.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

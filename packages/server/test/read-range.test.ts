@@ -8,7 +8,7 @@ import {
   findLines,
   parseAskedRange,
   toByteRange,
-} from "../src/lib/read-range.ts";
+} from "../src/resources/read-range.ts";
 import { createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 

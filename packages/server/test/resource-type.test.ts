@@ -1,7 +1,12 @@
 import mime from "mime";
 import { expect, test } from "vitest";
 import { textKinds } from "../../../e2e/bed/text-kinds.ts";
-import { beginsAsText, isTextual, knownType, resourceType } from "../src/lib/resource-type.ts";
+import {
+  beginsAsText,
+  isTextual,
+  knownType,
+  resourceType,
+} from "../src/resources/resource-type.ts";
 
 const encoder = new TextEncoder();
 

@@ -1,2 +1,2 @@
-export { createFsBackend, type FsBackendOptions } from "./lib/fs-backend.ts";
-export { removeAbandonedWrites, type AbandonedWritesOptions } from "./lib/abandoned-writes.ts";
+export { createFsBackend, type FsBackendOptions } from "./root/fs-backend.ts";
+export { removeAbandonedWrites, type AbandonedWritesOptions } from "./write/abandoned-writes.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { checkBackend } from "@sluice/storage/conformance";
 import { createFsBackend } from "@sluice/storage-fs";
 import { expect, test, vi } from "vitest";
-import { createRoot } from "../src/lib/root.ts";
+import { createRoot } from "../src/root/root.ts";
 import { createFixture } from "./fixture.ts";
 import { createTemporaryTree } from "./temporary-tree.ts";
 

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { createFsBackend } from "@sluice/storage-fs";
 import { expect, test } from "vitest";
-import { toSluiceError } from "../src/lib/fs-error.ts";
-import { isHidden, isWindowsTrap, temporaryName } from "../src/lib/names.ts";
-import { toObjectInfo } from "../src/lib/object-info.ts";
+import { toSluiceError } from "../src/root/fs-error.ts";
+import { isHidden, isWindowsTrap, temporaryName } from "../src/root/names.ts";
+import { toObjectInfo } from "../src/read/object-info.ts";
 import { createTemporaryTree } from "./temporary-tree.ts";
 
 test("what Windows takes for devices, streams and other names is a trap", () => {

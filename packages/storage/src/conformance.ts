@@ -4,10 +4,10 @@ export {
   checkRule,
   type CreateFixture,
   type Finding,
-} from "./lib/conformance/check-backend.ts";
-export { defineBackendTests, type DefineTest } from "./lib/conformance/define-tests.ts";
-export type { Faults, Fixture, Outside, StoredType, Traits } from "./lib/conformance/fixture.ts";
-export { createLargeContent } from "./lib/conformance/large-content.ts";
-export { formatReport } from "./lib/conformance/report.ts";
-export type { Need, Rule } from "./lib/conformance/rule.ts";
-export { rules } from "./lib/conformance/rules.ts";
+} from "./conformance/check-backend.ts";
+export { defineBackendTests, type DefineTest } from "./conformance/define-tests.ts";
+export type { Faults, Fixture, Outside, StoredType, Traits } from "./conformance/fixture.ts";
+export { createLargeContent } from "./conformance/large-content.ts";
+export { formatReport } from "./conformance/report.ts";
+export type { Need, Rule } from "./conformance/rule.ts";
+export { rules } from "./conformance/rules/rules.ts";

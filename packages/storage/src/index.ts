@@ -13,31 +13,31 @@ export type {
   StorageBackend,
   WatchOptions,
   WriteOptions,
-} from "./lib/backend.ts";
-export { encodeBlob } from "./lib/blob-text.ts";
-export { type BodySteps, createBody } from "./lib/body.ts";
-export { cached, type CachedOptions } from "./lib/cached.ts";
-export { type ChangeFeed, createChangeFeed } from "./lib/change-feed.ts";
-export { type Clock, sleep, systemClock } from "./lib/clock.ts";
-export { formatCursor, parseCursor } from "./lib/cursor.ts";
-export { type Deadline, within } from "./lib/deadline.ts";
-export { gate, type GateOptions } from "./lib/gate.ts";
-export { guard, type GuardOptions } from "./lib/guard.ts";
-export { checkKey, ensureKey, quoteKey } from "./lib/key.ts";
+} from "./contract/backend.ts";
+export { encodeBlob } from "./contract/blob-text.ts";
+export { type BodySteps, createBody } from "./contract/body.ts";
+export { cached, type CachedOptions } from "./wrappers/cached.ts";
+export { type ChangeFeed, createChangeFeed } from "./plugin/change-feed.ts";
+export { type Clock, sleep, systemClock } from "./contract/clock.ts";
+export { formatCursor, parseCursor } from "./plugin/cursor.ts";
+export { type Deadline, within } from "./wrappers/deadline.ts";
+export { gate, type GateOptions } from "./wrappers/gate.ts";
+export { guard, type GuardOptions } from "./wrappers/guard.ts";
+export { checkKey, ensureKey, quoteKey } from "./contract/key.ts";
 export {
   createMemoryBackend,
   type GeneratedContent,
   type MemoryBackend,
   type MemoryContent,
   type MemoryMeta,
-} from "./lib/memory-backend.ts";
-export { protect, type ProtectOptions } from "./lib/protect.ts";
-export { ensureRange, resolveRange } from "./lib/range.ts";
-export { settleRemoval } from "./lib/removal.ts";
-export { resumable, type ResumableOptions } from "./lib/resumable.ts";
-export { retry, type RetryOptions } from "./lib/retry.ts";
-export { sealed } from "./lib/sealed.ts";
-export { createUriMapper, type UriMapper } from "./lib/uri-mapper.ts";
-export { verified, type VerifiedOptions } from "./lib/verified.ts";
-export { type Overrides, wrap } from "./lib/wrap.ts";
-export { wrongSize } from "./lib/wrong-size.ts";
+} from "./memory/memory-backend.ts";
+export { protect, type ProtectOptions } from "./wrappers/protect.ts";
+export { ensureRange, resolveRange } from "./contract/range.ts";
+export { settleRemoval } from "./contract/removal.ts";
+export { resumable, type ResumableOptions } from "./wrappers/resumable.ts";
+export { retry, type RetryOptions } from "./wrappers/retry.ts";
+export { sealed } from "./wrappers/sealed.ts";
+export { createUriMapper, type UriMapper } from "./contract/uri-mapper.ts";
+export { verified, type VerifiedOptions } from "./wrappers/verified.ts";
+export { type Overrides, wrap } from "./wrappers/wrap.ts";
+export { wrongSize } from "./contract/wrong-size.ts";

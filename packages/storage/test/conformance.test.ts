@@ -36,7 +36,7 @@ test("every rule has a mutant, and no mutant is without a rule", () => {
 });
 
 test("the contract cites rules that exist", async () => {
-  const source = new URL("../src/lib/backend.ts", import.meta.url);
+  const source = new URL("../src/contract/backend.ts", import.meta.url);
   const contract = await readFile(source, "utf8");
   const cited = [...contract.matchAll(/\(([a-z]+-[a-z, -]+)\)/g)].flatMap(([, ids = ""]) =>
     ids.split(", "),

@@ -3,8 +3,8 @@ export {
   type NodeHandler,
   type NodeHandlerOptions,
   type NodeRequest,
-} from "./lib/node-handler.ts";
-export type { OffloadOptions } from "./lib/offload.ts";
-export type { OutflowOptions } from "./lib/outflow.ts";
-export { hardenServer, type HardenServerOptions } from "./lib/harden-server.ts";
-export { drainServer, type Drained, type DrainOptions } from "./lib/drain-server.ts";
+} from "./node/node-handler.ts";
+export type { OffloadOptions } from "./download/offload.ts";
+export type { OutflowOptions } from "./download/outflow.ts";
+export { hardenServer, type HardenServerOptions } from "./node/harden-server.ts";
+export { drainServer, type Drained, type DrainOptions } from "./node/drain-server.ts";

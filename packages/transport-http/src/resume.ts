@@ -1,7 +1,7 @@
-export { withResume } from "./lib/with-resume.ts";
+export { withResume } from "./resume/with-resume.ts";
 export type {
   CloseResumeOptions,
   RerunOptions,
   ResumeHandler,
   WithResumeOptions,
-} from "./lib/resume-options.ts";
+} from "./resume/resume-options.ts";

@@ -4,7 +4,7 @@ import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/serv
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { expect, test, vi } from "vitest";
-import { mergeEvents } from "../src/lib/merge-events.ts";
+import { mergeEvents } from "../src/events/merge-events.ts";
 
 const endpoint = "http://127.0.0.1:9/mcp";
 const base = "files://demo/";

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import { createByteAccount, type Reply, type TransferResult } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createBufferPool } from "../src/lib/buffer-pool.ts";
-import type { OutflowOptions } from "../src/lib/outflow.ts";
-import { sendReply } from "../src/lib/send-reply.ts";
-import { sendResponse } from "../src/lib/send-response.ts";
+import { createBufferPool } from "../src/download/buffer-pool.ts";
+import type { OutflowOptions } from "../src/download/outflow.ts";
+import { sendReply } from "../src/download/send-reply.ts";
+import { sendResponse } from "../src/download/send-response.ts";
 import { listen } from "./serve.ts";
 
 let folder: string;

@@ -2,9 +2,9 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
-import { liftBodyDeadline, setBodyDeadline } from "../src/lib/body-deadline.ts";
-import { nodeBody } from "../src/lib/node-body.ts";
-import { toStreamingRequest } from "../src/lib/streaming-request.ts";
+import { liftBodyDeadline, setBodyDeadline } from "../src/node/body-deadline.ts";
+import { nodeBody } from "../src/node/node-body.ts";
+import { toStreamingRequest } from "../src/node/streaming-request.ts";
 import { listen } from "./serve.ts";
 
 /** Sends a request head for three bytes, and what is given of them. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readBase, readTarget, targetOf } from "../src/lib/request-target.ts";
+import { readBase, readTarget, targetOf } from "../src/endpoint/request-target.ts";
 
 test.each([
   ["/", "/"],

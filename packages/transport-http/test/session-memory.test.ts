@@ -2,8 +2,8 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test } from "vitest";
-import { createSessionCapabilities } from "../src/lib/session-capabilities.ts";
-import { createSessionMemory } from "../src/lib/session-memory.ts";
+import { createSessionCapabilities } from "../src/sessions/session-capabilities.ts";
+import { createSessionMemory } from "../src/sessions/session-memory.ts";
 
 test("a principal that opens sessions without end makes the server forget its own alone", () => {
   const sessions = createSessionCapabilities((capabilities) => capabilities);

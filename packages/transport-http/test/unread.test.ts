@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 import { createByteAccount } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
-import { boundEvents } from "../src/lib/bound-events.ts";
-import { sendResponse } from "../src/lib/send-response.ts";
+import { boundEvents } from "../src/events/bound-events.ts";
+import { sendResponse } from "../src/download/send-response.ts";
 import { post } from "./call.ts";
 import { listen, serve } from "./serve.ts";
 

@@ -1,12 +1,15 @@
 import { withDownloads } from "@sluice/client/node";
-import { authorizationOf, readClientEndpoint, type Secret } from "./lib/client-endpoint.ts";
-import { WebSocketClientTransport, type ClientTransportOptions } from "./lib/client-transport.ts";
-import { openNodeSocket } from "./lib/node-socket.ts";
+import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
+import {
+  WebSocketClientTransport,
+  type ClientTransportOptions,
+} from "./client/client-transport.ts";
+import { openNodeSocket } from "./server/node-socket.ts";
 
-export type { ReconnectOptions } from "./lib/backoff.ts";
-export type { Secret } from "./lib/client-endpoint.ts";
+export type { ReconnectOptions } from "./client/backoff.ts";
+export type { Secret } from "./client/client-endpoint.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
-export { isConnectionLost } from "./lib/pending-requests.ts";
+export { isConnectionLost } from "./messages/pending-requests.ts";
 
 /** Options of {@link createWebSocketTransport}. */
 export interface WebSocketTransportOptions extends ClientTransportOptions {

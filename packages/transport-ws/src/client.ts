@@ -4,14 +4,17 @@ import {
   readClientEndpoint,
   valueOf,
   type Secret,
-} from "./lib/client-endpoint.ts";
-import { WebSocketClientTransport, type ClientTransportOptions } from "./lib/client-transport.ts";
-import { openWebSocket } from "./lib/web-socket.ts";
+} from "./client/client-endpoint.ts";
+import {
+  WebSocketClientTransport,
+  type ClientTransportOptions,
+} from "./client/client-transport.ts";
+import { openWebSocket } from "./client/web-socket.ts";
 
-export type { ReconnectOptions } from "./lib/backoff.ts";
-export type { Secret } from "./lib/client-endpoint.ts";
+export type { ReconnectOptions } from "./client/backoff.ts";
+export type { Secret } from "./client/client-endpoint.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
-export { isConnectionLost } from "./lib/pending-requests.ts";
+export { isConnectionLost } from "./messages/pending-requests.ts";
 
 /** Options of {@link createWebSocketTransport}. */
 export interface WebSocketTransportOptions extends ClientTransportOptions {

@@ -2,14 +2,14 @@ export {
   createWebSocketHandler,
   type WebSocketHandler,
   type WebSocketHandlerOptions,
-} from "./lib/websocket-handler.ts";
+} from "./server/websocket-handler.ts";
 export {
   listenWebSocket,
   type ListeningWebSocket,
   type ListenWebSocketOptions,
-} from "./lib/listen-websocket.ts";
-export { createTickets, type Tickets, type TicketsOptions } from "./lib/tickets.ts";
-export type { AuthenticationOptions } from "./lib/authenticate.ts";
-export type { CloseOptions } from "./lib/connections.ts";
-export type { ConnectionLimits } from "./lib/places.ts";
-export type { MessageRate } from "./lib/message-rate.ts";
+} from "./server/listen-websocket.ts";
+export { createTickets, type Tickets, type TicketsOptions } from "./server/tickets.ts";
+export type { AuthenticationOptions } from "./server/authenticate.ts";
+export type { CloseOptions } from "./server/connections.ts";
+export type { ConnectionLimits } from "./server/places.ts";
+export type { MessageRate } from "./messages/message-rate.ts";

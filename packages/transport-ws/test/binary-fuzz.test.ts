@@ -3,7 +3,7 @@ import { encodeStreamId, openBinary } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import { expect, test } from "vitest";
-import { createBinaryChannel, type BinaryChannel } from "../src/lib/binary/binary-channel.ts";
+import { createBinaryChannel, type BinaryChannel } from "../src/binary/binary-channel.ts";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
 
 const count = process.env["SLUICE_DEEP"] ? 1_000_000 : 1_000;

@@ -1,7 +1,7 @@
 import { encodeStreamId } from "@sluice/binary-transfer/client";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
-import { createBinaryChannel } from "../src/lib/binary/binary-channel.ts";
+import { createBinaryChannel } from "../src/binary/binary-channel.ts";
 
 const connections = process.env["SLUICE_DEEP"] ? 3_000 : 500;
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { createFrameOutlet } from "../src/lib/binary/frame-outlet.ts";
+import { createFrameOutlet } from "../src/binary/frame-outlet.ts";
 
 test("credit that comes before the platform says that a frame has left is credit", async () => {
   const size = 300_000;

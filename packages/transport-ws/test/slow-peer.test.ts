@@ -3,10 +3,10 @@ import { encodeStreamId, type Arrival, type Inbox } from "@sluice/binary-transfe
 import type { OutgoingStream } from "@sluice/binary-transfer";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
-import { createFrameInlet } from "../src/lib/binary/frame-inlet.ts";
-import { createFrameOutlet } from "../src/lib/binary/frame-outlet.ts";
-import { ServerChannel } from "../src/lib/server-channel.ts";
-import { openWebSocket } from "../src/lib/web-socket.ts";
+import { createFrameInlet } from "../src/binary/frame-inlet.ts";
+import { createFrameOutlet } from "../src/binary/frame-outlet.ts";
+import { ServerChannel } from "../src/server/server-channel.ts";
+import { openWebSocket } from "../src/client/web-socket.ts";
 
 function fakeClock(): void {
   vi.useFakeTimers();

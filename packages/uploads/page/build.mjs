@@ -1,4 +1,4 @@
-// Bundles the script of the upload page and writes it, with its style, to src/lib/page/browser-files.ts:
+// Bundles the script of the upload page and writes it, with its style, to src/page/browser-files.ts:
 //   node packages/uploads/page/build.mjs
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -33,5 +33,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     ([name, text]) => `export const ${name}: string = ${JSON.stringify(text)};`,
   );
   const head = "// Made by page/build.mjs from the files beside it.";
-  await writeFile(here("../src/lib/page/browser-files.ts"), [head, ...lines, ""].join("\n"));
+  await writeFile(here("../src/page/browser-files.ts"), [head, ...lines, ""].join("\n"));
 }

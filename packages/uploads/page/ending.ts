@@ -1,4 +1,4 @@
-import { endings } from "../src/lib/page/page-endings.ts";
+import { endings } from "../src/page/page-endings.ts";
 import { announce, byId, make } from "./elements.ts";
 import { askPage, type PageStatus } from "./page-status.ts";
 

@@ -1,4 +1,4 @@
-import type { endings } from "../src/lib/page/page-endings.ts";
+import type { endings } from "../src/page/page-endings.ts";
 import { type Answer, get, Interrupted, send } from "./http.ts";
 
 /** What became of the question, as the server tells it. */

@@ -1,5 +1,5 @@
-import { isAccepted } from "../src/lib/client/accept-list.ts";
-import { sizeText } from "../src/lib/page/size-text.ts";
+import { isAccepted } from "../src/client/accept-list.ts";
+import { sizeText } from "../src/page/size-text.ts";
 import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";
 

@@ -3,15 +3,15 @@ import {
   sourceOfBlob,
   type FileSender,
   type FileSenderOptions,
-} from "./lib/client/file-sender.ts";
-import type { NamedBlob } from "./lib/client/file-source.ts";
-import { createHttpSender } from "./lib/client/http-sender.ts";
-import { pathSource, type PickedPath } from "./lib/client/path-source.ts";
+} from "./client/file-sender.ts";
+import type { NamedBlob } from "./client/file-source.ts";
+import { createHttpSender } from "./client/http-sender.ts";
+import { pathSource, type PickedPath } from "./client/path-source.ts";
 
-export type { FileSender, FileSenderOptions } from "./lib/client/file-sender.ts";
-export type { NamedBlob } from "./lib/client/file-source.ts";
-export type { BegunFile, UploadedReference, UploadOptions } from "./lib/client/upload-file.ts";
-export type { PickedPath } from "./lib/client/path-source.ts";
+export type { FileSender, FileSenderOptions } from "./client/file-sender.ts";
+export type { NamedBlob } from "./client/file-source.ts";
+export type { BegunFile, UploadedReference, UploadOptions } from "./client/upload-file.ts";
+export type { PickedPath } from "./client/path-source.ts";
 
 const sender = createHttpSender();
 

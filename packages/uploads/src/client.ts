@@ -1,27 +1,27 @@
-import { createFetchSender } from "./lib/client/fetch-sender.ts";
+import { createFetchSender } from "./client/fetch-sender.ts";
 import {
   assembleFileSender,
   sourceOfBlob,
   type FileSender,
   type FileSenderOptions,
-} from "./lib/client/file-sender.ts";
-import type { NamedBlob } from "./lib/client/file-source.ts";
+} from "./client/file-sender.ts";
+import type { NamedBlob } from "./client/file-source.ts";
 
-export type { OnFilesRequested, UploadCount } from "./lib/client/answer-request.ts";
-export type { FilesAnswer, FormValue } from "./lib/client/chosen-files.ts";
-export type { FallbackClient } from "./lib/client/elicitation-client.ts";
-export type { FileField, FileRequest } from "./lib/client/file-request.ts";
-export type { FileSender, FileSenderOptions } from "./lib/client/file-sender.ts";
-export { isAccepted } from "./lib/client/accept-list.ts";
-export { typeOfName } from "./lib/client/file-type.ts";
-export type { NamedBlob } from "./lib/client/file-source.ts";
+export type { OnFilesRequested, UploadCount } from "./client/answer-request.ts";
+export type { FilesAnswer, FormValue } from "./client/chosen-files.ts";
+export type { FallbackClient } from "./client/elicitation-client.ts";
+export type { FileField, FileRequest } from "./client/file-request.ts";
+export type { FileSender, FileSenderOptions } from "./client/file-sender.ts";
+export { isAccepted } from "./client/accept-list.ts";
+export { typeOfName } from "./client/file-type.ts";
+export type { NamedBlob } from "./client/file-source.ts";
 export type {
   BegunFile,
   RequestingClient,
   UploadedReference,
   UploadOptions,
-} from "./lib/client/upload-file.ts";
-export type { SendTimeouts } from "./lib/client/sender.ts";
+} from "./client/upload-file.ts";
+export type { SendTimeouts } from "./client/sender.ts";
 
 /**
  * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an

@@ -1,7 +1,7 @@
-export { createUploads, type CloseUploadsOptions, type Uploads } from "./lib/create-uploads.ts";
-export { createUploadPages, type OpenPage, type PageDesk } from "./lib/page/upload-pages.ts";
-export { withUploads } from "./lib/with-uploads.ts";
-export type { UploadPace } from "./lib/body-guard.ts";
+export { createUploads, type CloseUploadsOptions, type Uploads } from "./slots/create-uploads.ts";
+export { createUploadPages, type OpenPage, type PageDesk } from "./page/upload-pages.ts";
+export { withUploads } from "./slots/with-uploads.ts";
+export type { UploadPace } from "./receive/body-guard.ts";
 export type {
   ClaimedFile,
   ReserveOptions,
@@ -10,28 +10,28 @@ export type {
   SlotTerms,
   UploadedFile,
   UploadProgress,
-} from "./lib/slots.ts";
+} from "./slots/slots.ts";
 export type {
   Scan,
   ScanFacts,
   ScanVerdict,
   UploadQuota,
   UploadsOptions,
-} from "./lib/uploads-options.ts";
+} from "./slots/uploads-options.ts";
 export type {
   AnsweredFiles,
   AnsweredValues,
   Fields,
   FileField,
   ValueField,
-} from "./lib/elicit-fields.ts";
-export type { FilesOutcome } from "./lib/elicit-settlement.ts";
-export type { FileRequest, RequestFiles } from "./lib/request-files.ts";
+} from "./ask/elicit-fields.ts";
+export type { FilesOutcome } from "./ask/elicit-settlement.ts";
+export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
 
 // SEP-2631, experimental
 export {
   createFileTransfer,
   type FileTransfer,
   type ToolCall,
-} from "./lib/sep-2631/file-transfer.ts";
-export { fileInput, type FileInputTerms } from "./lib/sep-2631/file-input.ts";
+} from "./files-sep-2631/file-transfer.ts";
+export { fileInput, type FileInputTerms } from "./files-sep-2631/file-input.ts";

@@ -1,8 +1,8 @@
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createPartAppender } from "../src/lib/append-parts.ts";
-import { folderOf, uploadPrefix } from "../src/lib/layout.ts";
-import { listAll, toUploadStorage } from "../src/lib/upload-storage.ts";
+import { createPartAppender } from "../src/receive/append-parts.ts";
+import { folderOf, uploadPrefix } from "../src/store/layout.ts";
+import { listAll, toUploadStorage } from "../src/slots/upload-storage.ts";
 import { noise } from "./upload-server.ts";
 
 const uploadId = "A".repeat(32);

@@ -1,11 +1,11 @@
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { sendFiles } from "../src/lib/client/send-files.ts";
-import { sendTimeouts, type Sender } from "../src/lib/client/sender.ts";
-import { createSession } from "../src/lib/client/session.ts";
-import type { SentFile } from "../src/lib/client/transfer.ts";
-import { acceptTarget, type UploadTarget } from "../src/lib/client/upload-target.ts";
+import { sendFiles } from "../src/client/send-files.ts";
+import { sendTimeouts, type Sender } from "../src/client/sender.ts";
+import { createSession } from "../src/client/session.ts";
+import type { SentFile } from "../src/client/transfer.ts";
+import { acceptTarget, type UploadTarget } from "../src/client/upload-target.ts";
 import type { Slot } from "../src/index.ts";
 import { bytesSource, senders } from "./sending.ts";
 import { alice, noise, startUploadServer, type UploadServer } from "./upload-server.ts";

@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { createFileSender as createPortable } from "../src/client.ts";
 import { createFileSender, type PickedPath } from "../src/client-node.ts";
-import type { FileSenderOptions } from "../src/lib/client/file-sender.ts";
-import type { NamedBlob } from "../src/lib/client/file-source.ts";
+import type { FileSenderOptions } from "../src/client/file-sender.ts";
+import type { NamedBlob } from "../src/client/file-source.ts";
 import { createPlainSluice, createToolServer } from "./asking.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 

@@ -3,8 +3,8 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { expect, test } from "vitest";
-import { typeOfName } from "../src/lib/client/file-type.ts";
-import { createKindDetector } from "../src/lib/kind/detect-kind.ts";
+import { typeOfName } from "../src/client/file-type.ts";
+import { createKindDetector } from "../src/kind/detect-kind.ts";
 
 // Files of this machine as an ordinary corpus: nobody made them to be refused.
 

@@ -1,6 +1,6 @@
 import { createKeyRing, formatKey, generateKey, SluiceError, type Principal } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
-import { createQuestionStates, type QuestionContext } from "../src/lib/elicit-state.ts";
+import { createQuestionStates, type QuestionContext } from "../src/ask/elicit-state.ts";
 import { createPlainSluice } from "./asking.ts";
 
 const ada: Principal = { issuer: "test", subject: "ada", clientId: "test" };

@@ -4,9 +4,9 @@ import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import type { FileInputTerms } from "../src/lib/sep-2631/file-input.ts";
-import { fileInput } from "../src/lib/sep-2631/file-input.ts";
-import { createFileTransfer, type FileTransfer } from "../src/lib/sep-2631/file-transfer.ts";
+import type { FileInputTerms } from "../src/files-sep-2631/file-input.ts";
+import { fileInput } from "../src/files-sep-2631/file-input.ts";
+import { createFileTransfer, type FileTransfer } from "../src/files-sep-2631/file-transfer.ts";
 import {
   connectAnswerer,
   createFakeSlots,

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { boundaryOf, createMultipartFence, formTypeOf } from "../src/lib/multipart-fence.ts";
-import type { CreateParser } from "../src/lib/multipart-parser.ts";
+import { boundaryOf, createMultipartFence, formTypeOf } from "../src/receive/multipart-fence.ts";
+import type { CreateParser } from "../src/receive/multipart-parser.ts";
 
 /** A part of a form as it is sent; bytes as Latin-1 text. */
 export interface SentPart {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { faultFor } from "../src/lib/sep-2631/file-fault.ts";
+import { faultFor } from "../src/files-sep-2631/file-fault.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 /** A backend that has no room for objects of some keys, while a test says so. */

@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer, supportedMimeTypes } from "file-type/core";
 import { expect, test } from "vitest";
-import { typeOfName } from "../src/lib/client/file-type.ts";
-import { createKindDetector } from "../src/lib/kind/detect-kind.ts";
+import { typeOfName } from "../src/client/file-type.ts";
+import { createKindDetector } from "../src/kind/detect-kind.ts";
 import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
 
 async function kindOf(

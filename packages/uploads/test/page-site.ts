@@ -16,9 +16,9 @@ import {
   type UploadsOptions,
   withUploads,
 } from "@sluice/uploads";
-import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/lib/elicit-fields.ts";
-import { newId } from "../src/lib/random-id.ts";
-import { ownerOf } from "../src/lib/slot-token.ts";
+import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/ask/elicit-fields.ts";
+import { newId } from "../src/slots/random-id.ts";
+import { ownerOf } from "../src/slots/slot-token.ts";
 
 /** A caller. */
 const ann = {

@@ -2,7 +2,7 @@ import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/
 import { wrap } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createLedger } from "../src/lib/ledger.ts";
+import { createLedger } from "../src/quota/ledger.ts";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
 const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readFacts } from "../src/lib/request-facts.ts";
+import { readFacts } from "../src/receive/request-facts.ts";
 
 const read = (fields: Record<string, string>) => readFacts({ header: (name) => fields[name] });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { PageQuestion, UploadPages } from "../src/lib/elicit-page.ts";
-import { createRequestFiles } from "../src/lib/request-files.ts";
+import type { PageQuestion, UploadPages } from "../src/ask/elicit-page.ts";
+import { createRequestFiles } from "../src/ask/request-files.ts";
 import {
   connectAnswerer,
   createFakeSlots,

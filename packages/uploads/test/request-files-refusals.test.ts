@@ -2,7 +2,7 @@ import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { createRequestFiles } from "../src/lib/request-files.ts";
+import { createRequestFiles } from "../src/ask/request-files.ts";
 import { connectAnswerer, createFakeSlots, createPlainSluice, createToolServer } from "./asking.ts";
 
 const fields = { picture: { type: "file" } } as const;

@@ -1,9 +1,9 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createRequestFiles, type FileRequest } from "../src/lib/request-files.ts";
-import type { Fields } from "../src/lib/elicit-fields.ts";
-import type { UploadPages } from "../src/lib/elicit-page.ts";
+import { createRequestFiles, type FileRequest } from "../src/ask/request-files.ts";
+import type { Fields } from "../src/ask/elicit-fields.ts";
+import type { UploadPages } from "../src/ask/elicit-page.ts";
 import {
   connectAnswerer,
   createFakeSlots,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test, vi } from "vitest";
-import type { Fields } from "../src/lib/elicit-fields.ts";
-import { revokeSlot } from "../src/lib/revoke.ts";
+import type { Fields } from "../src/ask/elicit-fields.ts";
+import { revokeSlot } from "../src/slots/revoke.ts";
 import { connectAnswerer, createToolServer, eras, type Asked } from "./asking.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 

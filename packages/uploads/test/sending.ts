@@ -1,11 +1,11 @@
-import { createFetchSender } from "../src/lib/client/fetch-sender.ts";
-import { blobSource, type FileSource } from "../src/lib/client/file-source.ts";
-import { createHttpSender } from "../src/lib/client/http-sender.ts";
-import { sendFiles, type Shipment } from "../src/lib/client/send-files.ts";
-import { sendTimeouts, type Sender, type SendTimeouts } from "../src/lib/client/sender.ts";
-import { createSession } from "../src/lib/client/session.ts";
-import type { SentFile } from "../src/lib/client/transfer.ts";
-import { acceptTarget, type UploadTarget } from "../src/lib/client/upload-target.ts";
+import { createFetchSender } from "../src/client/fetch-sender.ts";
+import { blobSource, type FileSource } from "../src/client/file-source.ts";
+import { createHttpSender } from "../src/client/http-sender.ts";
+import { sendFiles, type Shipment } from "../src/client/send-files.ts";
+import { sendTimeouts, type Sender, type SendTimeouts } from "../src/client/sender.ts";
+import { createSession } from "../src/client/session.ts";
+import type { SentFile } from "../src/client/transfer.ts";
+import { acceptTarget, type UploadTarget } from "../src/client/upload-target.ts";
 
 /** Both ways that requests go out. */
 export const senders: Record<string, Sender> = {

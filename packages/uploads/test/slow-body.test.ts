@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../storage/test/manual-clock.ts";
-import { readGuarded } from "../src/lib/body-guard.ts";
+import { readGuarded } from "../src/receive/body-guard.ts";
 import { startUploadServer } from "./upload-server.ts";
 
 /** A body that a test sends piece by piece. */

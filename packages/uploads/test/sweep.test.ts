@@ -1,8 +1,8 @@
 import { utimes } from "node:fs/promises";
 import { wrap, type ObjectInfo } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
-import { folderOf, partKey, planKey, readObject, recordKey } from "../src/lib/layout.ts";
-import { stateOf } from "../src/lib/upload-state.ts";
+import { folderOf, partKey, planKey, readObject, recordKey } from "../src/store/layout.ts";
+import { stateOf } from "../src/store/upload-state.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const claim = { name: "n", size: 100, mimeType: "application/octet-stream" };

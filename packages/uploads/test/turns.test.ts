@@ -1,7 +1,7 @@
 import { equal } from "node:assert/strict";
 import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createTurns, type Turn } from "../src/lib/turns.ts";
+import { createTurns, type Turn } from "../src/receive/turns.ts";
 
 const errors: unknown[] = [];
 const never = new AbortController().signal;

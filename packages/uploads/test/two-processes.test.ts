@@ -1,6 +1,6 @@
 import type { StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
-import { assembleFile } from "../src/lib/assemble-file.ts";
+import { assembleFile } from "../src/receive/assemble-file.ts";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
 const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };

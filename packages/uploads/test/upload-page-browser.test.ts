@@ -5,7 +5,7 @@ import type { ClaimedFile } from "@sluice/uploads";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { hasBrowser, startBrowser } from "../../../e2e/bed/browser.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
-import type { Fields } from "../src/lib/elicit-fields.ts";
+import type { Fields } from "../src/ask/elicit-fields.ts";
 import {
   chooseGenerated,
   dropFiles,

@@ -8,13 +8,13 @@ import {
 } from "@sluice/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
-import type { Fields } from "../src/lib/elicit-fields.ts";
-import { acceptText } from "../src/lib/page/accept-text.ts";
-import { script, style } from "../src/lib/page/browser-files.ts";
-import { html } from "../src/lib/page/html.ts";
-import { sizeText } from "../src/lib/page/size-text.ts";
-import { createPagePlaces } from "../src/lib/page/page-places.ts";
-import { createUploadPages } from "../src/lib/page/upload-pages.ts";
+import type { Fields } from "../src/ask/elicit-fields.ts";
+import { acceptText } from "../src/page/accept-text.ts";
+import { script, style } from "../src/page/browser-files.ts";
+import { html } from "../src/page/html.ts";
+import { sizeText } from "../src/page/size-text.ts";
+import { createPagePlaces } from "../src/page/page-places.ts";
+import { createUploadPages } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;

@@ -1,0 +1,100 @@
+import { createSha256, discardSource, SluiceError, type Source } from "@sluice/core";
+import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
+import { encodeBlob } from "@sluice/storage";
+import { outletOf, type Outlet } from "../peer/outlet.ts";
+
+/** Content whose bytes are at hand. */
+export interface BinaryContentOptions {
+  /** `blob` becomes an embedded resource: MCP has no content of that name. */
+  readonly type: BinaryTransferContent["type"];
+  readonly mimeType: string;
+  /** The bytes themselves, or where they come from: then with `size`. */
+  readonly bytes: Uint8Array | SizedSource;
+  /** With `blob`: URI of the resource. Default: a URN of its own. */
+  readonly uri?: string;
+  /**
+   * Most bytes that go into the JSON as base64, when they cannot go beside it; more is `too_large`.
+   * Default 8 MiB.
+   */
+  readonly maxBase64Bytes?: number;
+}
+
+/** A source that knows how much it gives. */
+export interface SizedSource {
+  readonly source: Source;
+  /** Bytes. */
+  readonly size: number;
+  /** SHA-256 in hex, where it is known. */
+  readonly checksum?: string;
+}
+
+/** Content as MCP has it, with an empty base64 member where the bytes go beside the message. */
+export type BinaryContent =
+  | {
+      readonly type: "image" | "audio";
+      readonly mimeType: string;
+      readonly data: string;
+      readonly _meta?: Record<string, unknown>;
+    }
+  | {
+      readonly type: "resource";
+      readonly resource: {
+        readonly uri: string;
+        readonly mimeType: string;
+        readonly blob: string;
+        readonly _meta?: Record<string, unknown>;
+      };
+    };
+
+/**
+ * Content for a tool's result or a prompt: bytes beside the message where that was negotiated with
+ * the caller, base64 inside it everywhere else. `to` is the `ctx` of the handler (`extra` in SDK
+ * version 1), or an {@link Outlet}. The source is used or discarded, whatever happens.
+ *
+ * Throws `too_large` for what neither way takes, `throttled` when too many streams are under way, and
+ * what the source errors with.
+ */
+export async function binaryContent(
+  to: object | Outlet,
+  options: BinaryContentOptions,
+): Promise<BinaryContent> {
+  const { type, mimeType, bytes, uri, maxBase64Bytes = 8 * 2 ** 20 } = options;
+  const sized = bytes instanceof Uint8Array ? sizedOf(bytes) : bytes;
+  const outlet = "offer" in to ? to : outletOf(to);
+  if (outlet && sized.size <= outlet.maxBinarySize) {
+    const binaryRef = outlet.offer(sized);
+    const _meta = { [BINARY_EXTENSION_ID]: { binaryRef } };
+    if (type !== "blob") return { type, mimeType, data: "", _meta };
+    const resource = { uri: uri ?? `urn:uuid:${binaryRef.streamId}`, mimeType, blob: "", _meta };
+    return { type: "resource", resource };
+  }
+  const text = await base64Of(sized, maxBase64Bytes);
+  if (type !== "blob") return { type, mimeType, data: text };
+  const resource = { uri: uri ?? `urn:uuid:${crypto.randomUUID()}`, mimeType, blob: text };
+  return { type: "resource", resource };
+}
+
+function sizedOf(bytes: Uint8Array): SizedSource {
+  const hash = createSha256();
+  hash.update(bytes);
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (bytes.length > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+  });
+  return { source: { body, bytes }, size: bytes.length, checksum: hash.digest() };
+}
+
+/** The bytes of a source as base64. Throws `too_large` beyond `maxBytes`, and what the source errors with. */
+export async function base64Of({ source, size }: SizedSource, maxBytes: number): Promise<string> {
+  if (size > maxBytes) {
+    const error = new SluiceError("too_large", `binary: content: over ${maxBytes} bytes`, { size });
+    await discardSource(source, error);
+    throw error;
+  }
+  const bytes = source.bytes ?? new Uint8Array(await new Response(source.body).arrayBuffer());
+  if (bytes.length !== size)
+    throw new SluiceError("interrupted", `binary: content: ${bytes.length} of ${size} bytes came`);
+  return encodeBlob(bytes);
+}

@@ -1,0 +1,44 @@
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { base64Of } from "./binary-content.ts";
+import { findRefs } from "./binary-refs.ts";
+import { isObject } from "./negotiation.ts";
+import type { Sending } from "../peer/peer.ts";
+
+/**
+ * Puts the bytes of a message into its JSON after all, as base64: for a transport that finds out too late that
+ * they cannot go beside it. Throws `too_large` for more than `maxBytes`, and what a source errors with; every
+ * stream is over then.
+ */
+export async function inlineMessage({ text, streams }: Sending, maxBytes: number): Promise<string> {
+  const message: unknown = JSON.parse(text);
+  const holders = new Map(findRefs(message).map(({ holder, ref }) => [ref.streamId, holder]));
+  let left = maxBytes;
+  let failure: { readonly error: unknown } | undefined;
+  for (const stream of streams) {
+    const { ref, source } = stream;
+    try {
+      const data = await base64Of({ source, size: ref.size }, failure ? -1 : left);
+      left -= ref.size;
+      stream.end({ outcome: "complete", bytes: ref.size });
+      put(holders.get(ref.streamId)!, data);
+    } catch (error) {
+      failure ??= { error };
+      const outcome = SluiceError.is(error) && error.code === "too_large" ? "aborted" : "failed";
+      stream.end({ outcome, bytes: 0, error });
+    }
+  }
+  if (failure) throw failure.error;
+  return JSON.stringify(message);
+}
+
+function put(holder: Record<string, unknown>, data: string): void {
+  delete holder["binaryRef"];
+  delete holder["transferMode"];
+  const meta = holder["_meta"];
+  if (isObject(meta)) {
+    const { [BINARY_EXTENSION_ID]: _ours, ...rest } = meta;
+    holder["_meta"] = rest;
+  }
+  holder[holder["type"] === undefined ? "blob" : "data"] = data;
+}

@@ -1,0 +1,188 @@
+import { parseJson, SluiceError } from "@sluice/core";
+import type { BinaryRef } from "@sluice/core/wire";
+import { boundaryOf } from "../multipart/multipart-type.ts";
+import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
+import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
+import { reportingBody, writeMessage } from "../multipart/write-message.ts";
+import { isObject } from "../content/negotiation.ts";
+import { outletTo, type Outlet } from "../peer/outlet.ts";
+import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
+import { callOf, isAnswerTo, opensExchange, type RpcCall } from "./rpc-call.ts";
+import { eventsIn } from "./server-events.ts";
+
+/** The shape of `fetch` as MCP SDKs call it. */
+type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** Options of {@link createBinaryFetch}. */
+export interface BinaryFetchOptions {
+  /** Sends the requests. Default: the platform's own fetch. */
+  readonly fetch?: FetchLike;
+  /** Largest transfer in bytes that is taken. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers at once, each way. Default 16. */
+  readonly maxStreams?: number;
+  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
+  readonly windowBytes?: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  readonly idleMs?: number;
+  /** Largest JSON part in bytes. Default 16 MiB. */
+  readonly maxJsonBytes?: number;
+}
+
+/** Multipart messages below one HTTP transport of an SDK. */
+export interface BinaryFetch {
+  /** For the `fetch` option of the transport. */
+  readonly fetch: FetchLike;
+  /** Where bytes can go beside a request, for `binaryContent`; `undefined` while the server takes none. */
+  readonly outlet: Outlet | undefined;
+  /** Ends what is outstanding. */
+  close(): void;
+}
+
+/**
+ * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), where the
+ * server declares that, below the HTTP transport of an SDK, version 1 or 2. The SDK sees JSON as ever;
+ * `readBinary` and `openBinary` give the bytes. Make one for each transport.
+ *
+ * A request with bytes can be sent once: when the server answers it with 401, the SDK's second try fails.
+ */
+export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch {
+  const {
+    fetch = globalThis.fetch,
+    maxBinarySize = 2 ** 30,
+    maxJsonBytes = 2 ** 24,
+    ...limits
+  } = options;
+  const peer = createBinaryPeer({ ...limits, role: "client", mode: "multipart", maxBinarySize });
+
+  async function receive(response: Response, boundary: string): Promise<Response> {
+    const reader = response.body!.getReader();
+    try {
+      const message = readMultipart(() => readChunk(reader), boundary);
+      const text = await readJsonPart(message, maxJsonBytes);
+      const { message: forSdk, refs } = peer.received(parse(text));
+      void receiveRest(message, refs, reader);
+      return jsonOf(response, forSdk);
+    } catch (error) {
+      reader.cancel(error).catch(() => {});
+      throw error;
+    }
+  }
+
+  async function receiveRest(
+    message: MultipartReader,
+    refs: readonly BinaryRef[],
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+  ): Promise<void> {
+    if (await receiveParts(message, { inbox: peer.inbox, refs })) return;
+    await reader.cancel().catch(() => {});
+  }
+
+  /** Learns from the answer to an opening request what the server declares. */
+  async function note(call: RpcCall, response: Response): Promise<Response> {
+    const { body, headers } = response;
+    const type = headers.get("content-type") ?? "";
+    if (!body || !response.ok) return response;
+    if (type.startsWith("application/json")) {
+      const message: unknown = await response.json();
+      return jsonOf(response, isAnswerTo(message, call) ? heard(message as object) : message);
+    }
+    if (!type.startsWith("text/event-stream")) return response;
+    for await (const { message } of eventsIn(body))
+      if (message && isAnswerTo(message, call)) return jsonOf(response, heard(message));
+    throw new SluiceError("interrupted", `binary: ${call.method}: the answer never came`);
+  }
+
+  function heard(message: object): object {
+    return peer.received(message).message;
+  }
+
+  return {
+    async fetch(url, init) {
+      const call = init?.method === "POST" ? callIn(init) : undefined;
+      if (!init || !call) return fetch(url, init);
+      const response = await send(fetch, url, init, peer.sending(volunteer(call, peer)));
+      const boundary = boundaryOf(response.headers.get("content-type"));
+      if (boundary !== undefined && response.body) return receive(response, boundary);
+      return opensExchange(call) ? note(call, response) : response;
+    },
+    get outlet() {
+      return outletTo(peer);
+    },
+    close: () => peer.close(new SluiceError("interrupted", "binary: the transport was closed")),
+  };
+}
+
+function callIn({ body }: RequestInit): RpcCall | undefined {
+  return typeof body === "string" ? callOf(body) : undefined;
+}
+
+/** Key of `_meta` under which requests of the modern era carry the client's capabilities. */
+const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** Methods whose answers can have bytes beside them. */
+const answeredWithBytes: ReadonlySet<string> = new Set([
+  "resources/read",
+  "tools/call",
+  "prompts/get",
+]);
+
+/** A legacy server without sessions forgot what `initialize` said: these requests say it again. */
+function volunteer(call: RpcCall, peer: BinaryPeer): RpcCall {
+  if (!peer.terms || !answeredWithBytes.has(call.method)) return call;
+  const { params = {} } = call;
+  const meta = isObject(params["_meta"]) ? params["_meta"] : {};
+  if (CLIENT_CAPABILITIES in meta) return call;
+  return { ...call, params: { ...params, _meta: { ...meta, [CLIENT_CAPABILITIES]: {} } } };
+}
+
+/** Sends a message, with the bytes that it refers to as parts behind it. */
+async function send(
+  fetch: FetchLike,
+  url: string | URL,
+  init: RequestInit,
+  sending: Sending,
+): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set("accept", `${headers.get("accept") ?? "*/*"}, multipart/mixed`);
+  if (sending.streams.length === 0) return fetch(url, { ...init, headers, body: sending.text });
+  const message = writeMessage(sending);
+  headers.set("content-type", message.contentType);
+  try {
+    const body = reportingBody(message);
+    return await fetch(url, { ...init, headers, body, duplex: "half" });
+  } catch (error) {
+    message.end({ outcome: "aborted", bytes: 0, error });
+    throw error;
+  }
+}
+
+async function readChunk(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<Uint8Array | undefined> {
+  const { value } = await reader.read().catch((cause: unknown) => {
+    throw new SluiceError("interrupted", "binary: the connection broke within an answer", {
+      cause,
+    });
+  });
+  return value;
+}
+
+function parse(text: string): object {
+  try {
+    const message: unknown = parseJson(text);
+    if (isObject(message)) return message;
+  } catch {
+    // told below
+  }
+  throw new SluiceError("protocol", "binary: the server sent a part that is no JSON-RPC message");
+}
+
+/** The answer as an SDK reads it, with what the headers say beside the body. */
+function jsonOf({ status, statusText, headers }: Response, message: unknown): Response {
+  const fields = new Headers(headers);
+  for (const name of ["content-length", "content-encoding", "transfer-encoding"])
+    fields.delete(name);
+  fields.set("content-type", "application/json");
+  return new Response(JSON.stringify(message), { status, statusText, headers: fields });
+}

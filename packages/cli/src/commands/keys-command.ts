@@ -1,0 +1,103 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { open, readFile, rename, rm } from "node:fs/promises";
+import {
+  createKeyRing,
+  formatKey,
+  generateKey,
+  tokenLifetimes,
+  type SealingKey,
+} from "@sluice/core";
+import { parseKeyFile } from "@sluice/server/node";
+import { fault } from "../server-calls/failure.ts";
+import { note, print } from "../terminal/print.ts";
+import { printable } from "../terminal/printable.ts";
+import { formatDuration } from "../terminal/quantity.ts";
+import { dropKey, rotateKeys, type Rotation } from "../serve/rotate-keys.ts";
+
+/** `sluice keys new`: makes a file with one new key. */
+export async function newKeysCommand(path: string): Promise<void> {
+  try {
+    await writeNew(path, [generateKey()]);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST")
+      throw fault("already_exists", `${path} exists`, "name another file, or rotate its keys");
+    throw unwritable(path, code, error);
+  }
+  note(`Give it to every process of the server: sluice serve --keys ${printable(path)} …`);
+}
+
+/** `sluice keys list`: names and states, never the keys. */
+export async function listKeysCommand(path: string): Promise<void> {
+  for (const { kid, state = "current" } of await readKeys(path)) await print(`${kid}\t${state}`);
+}
+
+/** `sluice keys rotate`: goes one step on, and says when the next one may be gone. */
+export async function rotateKeysCommand(path: string): Promise<void> {
+  const rotation = rotateKeys(await readKeys(path));
+  await replaceKeys(path, rotation.keys);
+  note(whatNext(rotation));
+}
+
+/** `sluice keys drop`: the tokens of a key are dead at once. */
+export async function dropKeyCommand(path: string, kid: string): Promise<void> {
+  const keys = dropKey(await readKeys(path), kid);
+  if (!keys) throw fault("invalid_argument", `there is no key ${kid}`, "see `sluice keys list`");
+  await replaceKeys(path, keys);
+  note(`${kid} is gone: what it sealed is refused wherever this file is followed`);
+}
+
+function whatNext({ step, kid }: Rotation): string {
+  const longest = Math.max(
+    ...Object.values(tokenLifetimes).flatMap((byAuth) =>
+      Object.values(byAuth).map(({ maxTtlMs }) => maxTtlMs),
+    ),
+  );
+  const advice: Record<Rotation["step"], string> = {
+    published: "is published: rotate again when every process has this file, to seal with it",
+    flipped: `seals now: rotate again in ${formatDuration(longest)}, when nothing that the old key sealed is in use`,
+    retired: "is retired: the rotation is complete",
+  };
+  return `${kid} ${advice[step]}`;
+}
+
+async function readKeys(path: string): Promise<readonly SealingKey[]> {
+  try {
+    const keys = parseKeyFile(await readFile(path, "utf8"));
+    createKeyRing(keys);
+    return keys;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const what = error instanceof TypeError ? message : `it cannot be read (${code})`;
+    throw fault("invalid_argument", `${path}: ${what}`, "make one with `sluice keys new`");
+  }
+}
+
+/** In one step, so that who follows the file never sees a part of it. */
+async function replaceKeys(path: string, keys: readonly SealingKey[]): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    await writeNew(temporary, keys);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw unwritable(path, (error as NodeJS.ErrnoException).code, error);
+  }
+}
+
+async function writeNew(path: string, keys: readonly SealingKey[]): Promise<void> {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+  const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    await file.writeFile(keys.map((key) => `${formatKey(key)}\n`).join(""));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function unwritable(path: string, code: string | undefined, error: unknown): unknown {
+  if (code === undefined || !/^E[A-Z]+$/.test(code)) return error;
+  return fault("invalid_argument", `${path} cannot be written (${code})`, "name another file");
+}

@@ -1,0 +1,188 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { formatExitCodes } from "../server-calls/exit-code.ts";
+import type { AuditVerifyOptions } from "./audit-command.ts";
+import type { GetOptions } from "./get-command.ts";
+import type { ListOptions } from "./list-command.ts";
+import type { PutOptions } from "./put-command.ts";
+import { parseBytes } from "../terminal/quantity.ts";
+import type { ServeOptions } from "./serve-command.ts";
+import { serveLimitsText } from "../serve/serve-limits.ts";
+import { readToken } from "../server-calls/token.ts";
+import { version } from "../terminal/version.ts";
+
+/**
+ * The command line: what there is to type, and what it runs. `signal` ends the run. Each command is
+ * loaded when it is run: a server's code would make every download begin later.
+ */
+export function createProgram(signal: AbortSignal): Command {
+  const program = new Command("sluice")
+    .description(
+      "Large MCP resources as plain bytes: serve a folder, list a server, download, upload.",
+    )
+    .version(version)
+    .addHelpText("after", `\n${examples}\n\nExit codes:\n${formatExitCodes()}`);
+
+  program
+    .command("serve")
+    .description("serve a folder as an MCP server over HTTP")
+    .argument("<folder>", "folder whose files become resources")
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <number>", "port to listen on; 0 takes a free one", parsePort, 2532)
+    .option("--uri <base>", "base of the resource URIs", "files://local/")
+    .addOption(tokenOption("token that every request must carry"))
+    .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
+    .option("--allow-anonymous", "let other machines in without a token")
+    .option(
+      "--audit <file>",
+      "keep the record of everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
+    )
+    .option("--no-audit", "keep no record")
+    .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
+    .option("--ws", "take WebSockets at the same address, too")
+    .option("--uploads <folder>", "let clients put files into this folder")
+    .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
+    .addHelpText("after", `\n${serveLimitsText}`)
+    .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
+      const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
+      await serveCommand(folder, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("ls")
+    .description("list the resources of a server")
+    .argument("<server>", "URL of its MCP endpoint")
+    .option("--json", "one JSON object a line")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, options: Omit<ListOptions, "signal">) => {
+      const { listCommand } = await loaded(signal, import("./list-command.ts"));
+      await listCommand(server, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("get")
+    .description("download resources; run it again to go on with an interrupted download")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
+    .option("-o, --output <path>", "file, or folder to put it into", ".")
+    .option("-f, --force", "replace a file that is there")
+    .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
+    .option("-y, --yes", "do not ask before a download of more than 1 GiB")
+    .option("--connections <number>", "connections to fetch over at the same time", parseCount, 1)
+    .option(
+      "--trust <origin>",
+      "origin that the bytes may come from besides the server's own",
+      collect,
+    )
+    .option("--json", "print the result as one JSON object")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
+      const { getCommand } = await loaded(signal, import("./get-command.ts"));
+      await getCommand(server, uris, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("put")
+    .description("send files to a tool; run it again to go on with an interrupted upload")
+    .argument("<server>", "URL of its MCP endpoint")
+    .argument("[files...]", "files to send; without any, the tool may ask for them")
+    .option("--tool <name>", "tool that gets them; by default the only one that takes files")
+    .option("--trust <origin>", "origin that files may go to besides the server's own", collect)
+    .option("--json", "print the results as JSON objects, one a line")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
+      const { putCommand } = await loaded(signal, import("./put-command.ts"));
+      await putCommand(server, files, { ...options, token: readToken(options.token), signal });
+    });
+
+  program
+    .command("audit")
+    .description("work with the audit files of `sluice serve`")
+    .command("verify")
+    .description(
+      "check that no line was altered, removed, reordered or cut off, and print the head",
+    )
+    .argument("<files...>", "audit files, oldest first")
+    .option("--head <head>", "head that an earlier run printed")
+    .action(async (files: string[], options: Omit<AuditVerifyOptions, "signal">) => {
+      const { auditVerifyCommand } = await loaded(signal, import("./audit-command.ts"));
+      await auditVerifyCommand(files, { ...options, signal });
+    });
+
+  const keys = program
+    .command("keys")
+    .description("make and rotate the keys that seal download URLs: `sluice serve --keys`");
+  keys
+    .command("new")
+    .description("make a file with a new key, readable to its owner only")
+    .argument("<file>", "file to make")
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).newKeysCommand(file),
+    );
+  keys
+    .command("list")
+    .description("print the name and state of each key, never a key")
+    .argument("<file>", "file of keys")
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).listKeysCommand(file),
+    );
+  keys
+    .command("rotate")
+    .description("go one step on: publish a new key, seal with it, retire the old one")
+    .argument("<file>", "file of keys")
+    .action(async (file: string) =>
+      (await loaded(signal, import("./keys-command.ts"))).rotateKeysCommand(file),
+    );
+  keys
+    .command("drop")
+    .description("refuse everything that a key sealed, at once")
+    .argument("<file>", "file of keys")
+    .argument("<name>", "name of the key, as `sluice keys list` prints it")
+    .action(async (file: string, name: string) => {
+      const { dropKeyCommand } = await loaded(signal, import("./keys-command.ts"));
+      await dropKeyCommand(file, name);
+    });
+
+  return program;
+}
+
+/** A command's code. A signal that came while it was loaded ends the run before anything begins. */
+async function loaded<Command>(signal: AbortSignal, command: Promise<Command>): Promise<Command> {
+  const code = await command;
+  signal.throwIfAborted();
+  return code;
+}
+
+const examples = `Examples:
+  sluice serve ./files
+  sluice ls http://127.0.0.1:2532/mcp
+  sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
+  sluice put http://127.0.0.1:2532/mcp report.pdf`;
+
+/** Other users of the machine see command lines, not the environment: hence the variable. */
+function tokenOption(description: string): Option {
+  return new Option("--token <token>", description).env("SLUICE_TOKEN");
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError("Use a number from 0 to 65535.");
+  return port;
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > 16)
+    throw new InvalidArgumentError("Use a number from 1 to 16.");
+  return count;
+}
+
+function parseSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
+  return bytes;
+}
+
+function collect(origin: string, before: readonly string[] = []): string[] {
+  return [...before, origin];
+}

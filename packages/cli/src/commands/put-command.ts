@@ -1,0 +1,229 @@
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { FilesAnswer, UploadedReference } from "@sluice/uploads/client";
+import { createFileSender } from "@sluice/uploads/client/node";
+import { connect, translating, type ConnectOptions } from "../server-calls/connect.ts";
+import { Advice, fault, isCertificateFault, isResumableFault } from "../server-calls/failure.ts";
+import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts";
+import { note, print } from "../terminal/print.ts";
+import { printable, printableJson } from "../terminal/printable.ts";
+import { createProgressBar, type ProgressBar } from "../terminal/progress-bar.ts";
+import { openPutRecord } from "../server-calls/put-record.ts";
+import { formatBytes, formatDuration } from "../terminal/quantity.ts";
+import { chooseTool, type FileTool } from "../server-calls/file-tool.ts";
+import { ensureTrust } from "../serve/trust.ts";
+
+/** Options of `sluice put`. */
+export interface PutOptions extends ConnectOptions {
+  /** Tool that gets the files; the only one that takes any when absent. */
+  readonly tool?: string;
+  /** Further origins that files may go to. */
+  readonly trust?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** What to do next, where it is something else than after a download. */
+const hints: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "ask whoever runs the server whether it takes files",
+  unsupported: "send a file of a type that the tool takes",
+  too_large: "send a smaller one, or ask for a higher limit",
+  no_space: "ask whoever runs the server to make room",
+  corrupt: "run the same command again, and tell the server's operator if it stays so",
+  precondition_failed: "run the same command again",
+  untrusted: "pass --trust ORIGIN if you trust that address with the file",
+};
+
+type Sender = ReturnType<typeof createFileSender>;
+
+/** How long a tool may take, and a person at its questions. */
+const toolMs = 3_600_000;
+
+/**
+ * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes
+ * several; or calls a tool that asks for files itself, and answers it. What an interrupted run sent
+ * is not sent again when the same file goes to the same server. A run that sent no file is a failure.
+ */
+export async function putCommand(
+  server: string,
+  files: readonly string[],
+  options: PutOptions,
+): Promise<void> {
+  const { signal, token, trust, tool } = options;
+  ensureTrust(trust);
+  await ensureFiles(files);
+  const bar = createProgressBar(process.stderr);
+  let refusal: unknown;
+  let wantedBytes: number | undefined;
+  let sentSoFar = 0;
+  const sender = createFileSender({
+    endpoint: endpointOf(server),
+    maxFileSize: Number.MAX_SAFE_INTEGER,
+    ...(trust && { trustedOrigins: trust }),
+    ...(token !== undefined && { authorization: () => `Bearer ${token}` }),
+    onProgress({ sentBytes, totalBytes }) {
+      sentSoFar = sentBytes;
+      bar.update(sentBytes, totalBytes);
+    },
+    async onFilesRequested(request, context) {
+      try {
+        const either = AbortSignal.any([signal, context.signal]);
+        const answer = await answerFileRequest(request, { files, signal: either });
+        wantedBytes = await bytesOf(answer);
+        return answer;
+      } catch (error) {
+        // the server hears less about it than the user
+        refusal = error;
+        throw new SluiceError("interrupted", "uploads: the user sent nothing", { cause: error });
+      }
+    },
+  });
+  const client = await connect(server, options, sender);
+  try {
+    const chosen = await chooseTool(client, server, { tool, signal });
+    if (chosen.argument === undefined) {
+      const result = await call(client, server, chosen, {}, options).catch((error: unknown) => {
+        throw refusal ?? error;
+      });
+      if (refusal !== undefined) throw refusal;
+      bar.clear();
+      await report(result, options);
+      if (wantedBytes === undefined || sentSoFar < wantedBytes)
+        throw fault(
+          "unsupported",
+          `${chosen.name} ended, and no file was sent`,
+          "send files to a tool that takes or asks for some, and say yes where it asks",
+        );
+      return;
+    }
+    if (files.length === 0)
+      throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
+    const sent: UploadedReference[] = [];
+    for (const file of files) {
+      const reference = await upload(sender, client, server, file, { signal, bar });
+      sent.push(reference);
+      if (!chosen.isList) await hand([reference], client, server, chosen, options);
+    }
+    if (chosen.isList) await hand(sent, client, server, chosen, options);
+  } catch (error) {
+    const hint =
+      SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
+    throw hint === undefined ? error : new Advice(error, hint);
+  } finally {
+    bar.clear();
+    await client.close();
+  }
+}
+
+/** Bytes of the files of an answer; `undefined` for one without files. */
+async function bytesOf(answer: FilesAnswer<string>): Promise<number | undefined> {
+  const paths = answer.action === "accept" ? Object.values(answer.files).flat() : [];
+  if (paths.length === 0) return undefined;
+  const found = await Promise.all(paths.map((path) => stat(path)));
+  return found.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** WebSockets carry messages only: files go to the HTTP side of the same server. */
+function endpointOf(server: string): string {
+  return server.replace(/^ws/i, "http");
+}
+
+async function upload(
+  sender: Sender,
+  client: Client,
+  server: string,
+  file: string,
+  { signal, bar }: { readonly signal: AbortSignal; readonly bar: ProgressBar },
+): Promise<UploadedReference> {
+  const record = await openPutRecord(server, file);
+  const { begun } = record;
+  let sentBytes = 0;
+  let isKept = begun !== undefined;
+  const startedAt = performance.now();
+  try {
+    const sent = await translating(server, signal, () =>
+      sender.upload(client, resolve(file), {
+        signal,
+        ...(begun && { begun }),
+        onProgress(count) {
+          ({ sentBytes } = count);
+          bar.update(sentBytes, count.totalBytes);
+        },
+        async onBegun(now) {
+          isKept = true;
+          await record.remember(now);
+        },
+      }),
+    );
+    bar.clear();
+    await record.forget();
+    const durationMs = performance.now() - startedAt;
+    note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
+    return sent;
+  } catch (error) {
+    // what came before a server's disk was full stays there for a while
+    const isFull = SluiceError.is(error) && error.code === "no_space";
+    if (!isFull && !isResumableFault(error)) {
+      await record.forget();
+      throw error;
+    }
+    const again =
+      isKept && sentBytes > 0
+        ? `${formatBytes(sentBytes)} are sent: run the same command again to go on from there`
+        : "run the same command again";
+    throw new Advice(error, isFull ? `${hints.no_space}; ${again}` : again);
+  }
+}
+
+/** Gives files to a tool and prints what it says. */
+async function hand(
+  files: readonly UploadedReference[],
+  client: Client,
+  server: string,
+  tool: FileTool,
+  options: PutOptions,
+): Promise<void> {
+  const uris = files.map(({ uri }) => uri);
+  const argument = tool.isList ? uris : uris[0];
+  const result = await call(client, server, tool, { [tool.argument!]: argument }, options);
+  await report(result, options, files);
+}
+
+type Result = Awaited<ReturnType<Client["callTool"]>>;
+
+async function call(
+  client: Client,
+  server: string,
+  { name }: FileTool,
+  args: Record<string, unknown>,
+  { signal }: PutOptions,
+): Promise<Result> {
+  const result = await translating(server, signal, () =>
+    client.callTool({ name, arguments: args }, { signal, timeout: toolMs }),
+  );
+  if (!result.isError) return result;
+  throw fault("internal", `${name} failed: ${textOf(result)}`, "see what the tool needs");
+}
+
+async function report(
+  result: Result,
+  { json }: PutOptions,
+  files?: readonly UploadedReference[],
+): Promise<void> {
+  if (json) {
+    const { content, structuredContent } = result;
+    return print(
+      printableJson({
+        ...(files && { files }),
+        content,
+        ...(structuredContent !== undefined && { structuredContent }),
+      }),
+    );
+  }
+  for (const line of textOf(result).split("\n")) await print(printable(line));
+}
+
+function textOf({ content }: Result): string {
+  return content.map((part) => (part.type === "text" ? part.text : `(${part.type})`)).join("\n");
+}

@@ -1,0 +1,60 @@
+import { printable } from "../terminal/printable.ts";
+
+/** A request that had not the token of the server. */
+interface Refusal {
+  /** Address of the peer: the client, or the proxy in front. */
+  readonly address: string | undefined;
+  /** What was asked for: the kind of route, never a URL. */
+  readonly kind: string;
+  /** It carried another token, rather than none. */
+  readonly hasToken: boolean;
+}
+
+/** Tells the operator of refused requests. */
+export interface RefusalLog {
+  add(refusal: Refusal): void;
+  /** Says how many were not told. */
+  close(): void;
+}
+
+const most = 20;
+const windowMs = 60_000;
+
+/** Writes at most 20 lines in a minute; how many more there were is in the first line of a later minute, or at the end. */
+export function createRefusalLog(
+  write: (line: string) => void,
+  now: () => number = Date.now,
+): RefusalLog {
+  let began = -Infinity;
+  let told = 0;
+  let untold = 0;
+
+  function tellUntold(): void {
+    if (untold > 0) write(`${timeOf(now())} ${untold} more requests refused`);
+    untold = 0;
+  }
+
+  return {
+    add({ address, kind, hasToken }) {
+      if (now() - began >= windowMs) {
+        tellUntold();
+        began = now();
+        told = 0;
+      }
+      if (told >= most) {
+        untold++;
+        return;
+      }
+      told++;
+      const what = hasToken ? "another token" : "no token";
+      write(
+        `${timeOf(now())} ${printable(address ?? "unknown address")} ${kind}: refused, ${what}`,
+      );
+    },
+    close: tellUntold,
+  };
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,146 @@
+import { isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
+import { printable } from "../terminal/printable.ts";
+
+/** What a signal does to a run: the reason that everything which is under way rejects with. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+  readonly outcome: Outcome;
+
+  constructor(outcome: "interrupted" | "terminated") {
+    super(outcome === "interrupted" ? "interrupted" : "terminated");
+    this.outcome = outcome;
+  }
+}
+
+/** What to do next, by what went wrong. */
+const hints: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "see what is there with `sluice ls`",
+  unauthenticated: "pass a token in SLUICE_TOKEN or with --token",
+  permission_denied: "ask whoever runs the server for access",
+  invalid_argument: "see `sluice help`",
+  unsupported: "ask whoever runs the server to add resource streaming",
+  precondition_failed: "it changed while it was read: run the same command again",
+  too_large: "raise --max-size to take it",
+  expired: "run the same command again",
+  already_exists: "pass --force to replace it, or -o for another file",
+  no_space: "make room and run the same command again",
+  throttled: "wait a little and run the same command again",
+  unavailable: "check the address and that the server runs, then run the same command again",
+  timeout: "run the same command again",
+  interrupted: "run the same command again",
+  corrupt:
+    "nothing was saved: run the same command again, and tell the server's operator if it stays so",
+  untrusted: "pass --trust ORIGIN if you trust that address with the download",
+  protocol: "check that the address is the one of an MCP server",
+};
+
+/** How a failed run ends. */
+export interface Failure {
+  readonly outcome: Outcome;
+  /** One line: what went wrong, and what to do next. */
+  readonly line: string;
+}
+
+/** Something that was thrown, with better advice than its kind usually gets. */
+export class Advice extends Error {
+  override readonly name = "Advice";
+  readonly advice: string | undefined;
+
+  constructor(cause: unknown, advice: string | undefined) {
+    super("", { cause });
+    this.advice = advice;
+  }
+}
+
+/** A fault that the command itself found: what is wrong, and what to do next. */
+export function fault(code: SluiceErrorCode, message: string, advice: string): Advice {
+  return new Advice(new SluiceError(code, message), advice);
+}
+
+/** Describes whatever a command threw. */
+export function describeFailure(thrown: unknown): Failure {
+  const { cause: error, advice } =
+    thrown instanceof Advice ? thrown : { cause: thrown, advice: undefined };
+  if (error instanceof Stopped)
+    return { outcome: error.outcome, line: join(error.message, advice) };
+  if (SluiceError.is(error)) {
+    const outcome = localErrno(error) === undefined ? outcomes[error.code] : "target";
+    return { outcome, line: join(error.message, advice ?? hintFor(error)) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { outcome: "failed", line: join(message, advice) };
+}
+
+/** True when the same command may succeed later, and go on where this one ended. */
+export function isResumableFault(error: unknown): boolean {
+  return error instanceof Stopped || (SluiceError.is(error) && error.retryable);
+}
+
+/** Status for `process.exit`. */
+export function exitStatus(outcome: Outcome): number {
+  return exitCodes[outcome].status;
+}
+
+function hintFor(error: SluiceError): string | undefined {
+  if (isCertificateFault(error)) return certificateHint;
+  // what it says ends with what to do
+  if (error.code === "protocol" && isTlsFault(error)) return undefined;
+  const errno = localErrno(error);
+  return errno === undefined ? hints[error.code] : (localHints[errno] ?? hints[error.code]);
+}
+
+/** True for a server whose certificate is not trusted: no option of ours makes it so. */
+export function isCertificateFault(error: unknown): boolean {
+  if (!SluiceError.is(error) || error.code !== "untrusted") return false;
+  // a refusal of an address has no cause, or one of ours
+  return error.cause instanceof Error && !SluiceError.is(error.cause);
+}
+
+const certificateHint =
+  "have its operator renew it, or name the authority that you trust in NODE_EXTRA_CA_CERTS";
+
+const anotherFolder = "check the folder and its permissions, or pass -o for another place";
+const anotherName = "pass -o with another name";
+const fewerFiles = "close other programs, or raise the limit (ulimit -n), and run it again";
+
+/** What to do next, by what a file call on this machine said. */
+const localHints: Readonly<Record<string, string>> = {
+  EACCES: anotherFolder,
+  EPERM: anotherFolder,
+  ENOENT: anotherFolder,
+  ENOTDIR: anotherFolder,
+  ELOOP: anotherFolder,
+  EROFS: "the file system is read-only: pass -o for another place",
+  EISDIR: anotherName,
+  ENAMETOOLONG: anotherName,
+  EINVAL: anotherName,
+  EILSEQ: anotherName,
+  EDQUOT: "delete files of yours and run the same command again",
+  EFBIG: "pass -o for another file system, or raise the limit (ulimit -f)",
+  EMFILE: fewerFiles,
+  ENFILE: fewerFiles,
+  EIO: "check the disk, or pass -o for another one",
+};
+
+/** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
+function join(message: string, hint: string | undefined): string {
+  const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(
+    /^(?:client|uploads): /,
+    "",
+  );
+  if (hint === undefined) return text;
+  const end = text.lastIndexOf("; ");
+  return `${end < 0 ? text : text.slice(0, end)}; ${hint}`;
+}
+
+const localErrnos: ReadonlySet<string> = new Set([...Object.keys(localHints), "ENOSPC", "EEXIST"]);
+
+/** What a file call on this machine failed with, when that failed and not the server. */
+function localErrno(error: SluiceError): string | undefined {
+  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
+    const { code, syscall } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && localErrnos.has(code) && syscall !== "connect") return code;
+  }
+  return undefined;
+}

@@ -1,0 +1,67 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { FILE_KEYWORD } from "@sluice/core/wire";
+import { translating } from "./connect.ts";
+import { fault } from "./failure.ts";
+import { printable } from "../terminal/printable.ts";
+
+/** A tool that files go to. */
+export interface FileTool {
+  readonly name: string;
+  /** Argument that takes a file (SEP-2631 §5); absent for a tool that asks for files when it is called. */
+  readonly argument?: string;
+  /** The argument takes several. */
+  readonly isList: boolean;
+}
+
+/** Finds the tool of that name or, without one, the only tool that takes files. */
+export async function chooseTool(
+  client: Client,
+  server: string,
+  { tool, signal }: { readonly tool: string | undefined; readonly signal: AbortSignal },
+): Promise<FileTool> {
+  const { tools } = await translating(server, signal, () => listTools(client, signal));
+  if (tool !== undefined) {
+    const found = tools.find(({ name }) => name === tool);
+    if (found) return describe(found);
+    throw fault("not_found", `${server} has no tool ${tool}`, "name one that it has with --tool");
+  }
+  const takers = tools.map(describe).filter(({ argument }) => argument !== undefined);
+  const [only, another] = takers;
+  if (!only)
+    throw fault(
+      "unsupported",
+      `${server} has no tool that takes a file`,
+      "name one that asks for files with --tool",
+    );
+  if (!another) return only;
+  const names = takers.map(({ name }) => printable(name)).join(", ");
+  throw fault("invalid_argument", `several tools take files: ${names}`, "name one with --tool");
+}
+
+/** Without the capability the SDK answers for the server, and writes a line to standard output. */
+async function listTools(
+  client: Client,
+  signal: AbortSignal,
+): Promise<{ readonly tools: readonly Described[] }> {
+  if (!client.getServerCapabilities()?.tools) return { tools: [] };
+  return client.listTools({}, { signal });
+}
+
+interface Described {
+  readonly name: string;
+  readonly inputSchema: { readonly properties?: unknown };
+}
+
+function describe({ name, inputSchema }: Described): FileTool {
+  const properties = Object.entries((inputSchema.properties ?? {}) as Record<string, FileSchema>);
+  for (const [argument, schema] of properties) {
+    if (schema[FILE_KEYWORD] !== undefined) return { name, argument, isList: false };
+    if (schema.items?.[FILE_KEYWORD] !== undefined) return { name, argument, isList: true };
+  }
+  return { name, isList: false };
+}
+
+interface FileSchema {
+  readonly [FILE_KEYWORD]?: unknown;
+  readonly items?: { readonly [FILE_KEYWORD]?: unknown };
+}

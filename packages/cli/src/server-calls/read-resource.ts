@@ -1,0 +1,107 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { isSameResource, SluiceError } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import { translating } from "./connect.ts";
+import { Advice, fault } from "./failure.ts";
+import { listResources, resourcelessFault } from "../commands/list-command.ts";
+import { printable } from "../terminal/printable.ts";
+
+/** The content of a resource that came in one message. */
+export interface ReadContent {
+  readonly bytes: Uint8Array;
+  /** `length`: the server lists this size · `none`: it lists none. */
+  readonly verified: "length" | "none";
+}
+
+/** How to read. */
+export interface ReadOptions {
+  /** Bytes; more is `too_large`. */
+  readonly maxSize: number;
+  readonly signal: AbortSignal;
+}
+
+/** Entries of the list that are looked through for the size of a resource. */
+const mostListed = 10_000;
+
+/**
+ * True for an error of `resources/stream` that says that the server does not stream this resource. Servers that know no such
+ * method have several numbers for it.
+ */
+export function isStreamless(client: Client, error: unknown): boolean {
+  if (!SluiceError.is(error)) return false;
+  if (error.code === "unsupported") return true;
+  const { extensions = {} } = client.getServerCapabilities() ?? {};
+  return !Object.hasOwn(extensions, EXTENSION_ID) && otherAnswers.has(error.code);
+}
+
+const otherAnswers: ReadonlySet<string> = new Set(["invalid_argument", "protocol", "internal"]);
+
+/**
+ * Reads a resource with `resources/read`: text as UTF-8, or base64. The answer is at most 16 MiB. Throws `too_large` beyond
+ * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content.
+ */
+export async function readResource(
+  client: Client,
+  server: string,
+  uri: string,
+  { maxSize, signal }: ReadOptions,
+): Promise<ReadContent> {
+  const name = JSON.stringify(uri);
+  const { contents } = await translating(server, signal, () =>
+    client.readResource({ uri }, { signal }),
+  ).catch((error: unknown) => {
+    if (!SluiceError.is(error) || error.code !== "protocol") throw error;
+    if (absentCodes.has((error.cause as { code?: unknown } | undefined)?.code))
+      throw new SluiceError("not_found", `${server} has no resource ${name}`, { cause: error });
+    const resourceless = resourcelessFault(client, server);
+    if (resourceless) throw resourceless;
+    throw new Advice(error, "only a server that streams gives what is larger than one message");
+  });
+  const [content, another] = contents;
+  if (!content || another || !isSameResource(content.uri, uri))
+    throw fault(
+      "protocol",
+      `${server} answers with ${contents.length} contents, not with ${name} alone`,
+      "ask for one of the resources that `sluice ls` prints",
+    );
+  const bytes = "text" in content ? Buffer.from(content.text) : decode(content.blob);
+  if (!bytes) throw new SluiceError("protocol", `${server} sends ${name} as malformed base64`);
+  if (bytes.length > maxSize)
+    throw new SluiceError("too_large", `${name} has ${bytes.length} bytes, more than ${maxSize}`);
+  const listed = await listedSize(client, server, uri, signal);
+  if (listed !== undefined && listed !== bytes.length)
+    throw new SluiceError(
+      "corrupt",
+      `${printable(uri)} came with ${bytes.length} bytes, and the server lists ${listed}`,
+    );
+  return { bytes, verified: listed === undefined ? "none" : "length" };
+}
+
+/** Numbers of "no such resource" in the two revisions. */
+const absentCodes: ReadonlySet<unknown> = new Set([-32002, -32602]);
+
+/** Bytes of base64 in its one spelling (RFC 4648 §4). */
+function decode(blob: string): Buffer | undefined {
+  const bytes = Buffer.from(blob, "base64");
+  return bytes.toString("base64") === blob ? bytes : undefined;
+}
+
+async function listedSize(
+  client: Client,
+  server: string,
+  uri: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  let seen = 0;
+  try {
+    for await (const resource of listResources(client, server, signal)) {
+      if (isSameResource(resource.uri, uri)) return resource.size;
+      seen += 1;
+      if (seen >= mostListed) return undefined;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!SluiceError.is(error)) throw error;
+  }
+  return undefined;
+}

@@ -1,0 +1,56 @@
+import { createFetchExchange } from "../net/fetch-exchange.ts";
+import type { Exchange } from "../net/exchange.ts";
+import { outgoingCall } from "./outgoing-call.ts";
+
+/** The HTTP side of a server that speaks JSON-RPC another way. */
+export interface DownloadSide {
+  /**
+   * Its origin, from your configuration and never from the server: download URLs of this origin are
+   * fetched, with the credentials where they are bound to them.
+   */
+  readonly origin: URL;
+  /** `Authorization` for bound downloads. */
+  readonly authorization?: string;
+  /** IP address of the server, where it is known: downloads lead nowhere more private than that. */
+  readonly address?: string;
+}
+
+/** What of an SDK's transport is needed. */
+export interface SendingTransport {
+  // the SDKs agree on the method and differ in its types
+  // oxlint-disable-next-line typescript/no-explicit-any
+  send(message: any, options?: any): Promise<void>;
+}
+
+/**
+ * Makes {@link streamResource} work over a transport that is not HTTP, as {@link withStreaming}
+ * does over one that is: what the server answers is a download URL, and `side` tells whom to
+ * trust with it. It is asked at each call. Changes `send` of the transport and gives it back.
+ */
+export function withDownloads<Sending extends SendingTransport>(
+  transport: Sending,
+  side: () => DownloadSide | Promise<DownloadSide>,
+): Sending {
+  return divertCalls(transport, side, createFetchExchange(globalThis.fetch));
+}
+
+/** The same with any exchange for the downloads. */
+export function divertCalls<Sending extends SendingTransport>(
+  transport: Sending,
+  side: () => DownloadSide | Promise<DownloadSide>,
+  exchange: Exchange,
+): Sending {
+  const send = transport.send.bind(transport);
+  transport.send = async (message, options) => {
+    const outgoing = outgoingCall(message);
+    if (!outgoing) return send(message, options);
+    const { origin, authorization, address } = await side();
+    outgoing.call.answer = {
+      exchange,
+      credentials: { endpoint: origin, ...(authorization !== undefined && { authorization }) },
+      ...(address !== undefined && { address }),
+    };
+    return send(outgoing.message, options);
+  };
+  return transport;
+}

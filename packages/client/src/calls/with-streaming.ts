@@ -1,0 +1,190 @@
+import { contentCodings, parseMediaType, SluiceError } from "@sluice/core";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import { createFetchExchange, type FetchLike } from "../net/fetch-exchange.ts";
+import { httpError, retryAfterOf } from "../net/http-error.ts";
+import type { Credentials } from "../net/hop-headers.ts";
+import { outgoingCall } from "./outgoing-call.ts";
+import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
+import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
+
+/**
+ * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
+ * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
+ * Every other request goes to `fetch` as it is, by default the platform's own.
+ *
+ * In Node, take it from `@sluice/client/node`: the built-in fetch of Node 20 accepts truncated bodies.
+ */
+export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
+  return divertStreams(fetch, createFetchExchange(fetch));
+}
+
+/** The middleware over any exchange for the stream calls. */
+export function divertStreams(fetch: FetchLike, exchange: Exchange): FetchLike {
+  return async (input, init) => {
+    const request = readRequest(init);
+    return request ? divert(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
+  };
+}
+
+interface DivertedRequest {
+  readonly call: StreamCall;
+  readonly id: unknown;
+  readonly body: string;
+}
+
+/** The stream call in a POST, with the body as it goes over the wire; `undefined` for anything else. */
+function readRequest(init: RequestInit | undefined): DivertedRequest | undefined {
+  const text = init?.body;
+  if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
+    return undefined;
+  const outgoing = outgoingCall(parseJson(text));
+  if (!outgoing) return undefined;
+  const { call, id, message } = outgoing;
+  return { call, id, body: JSON.stringify(message) };
+}
+
+async function divert(
+  request: DivertedRequest,
+  url: URL,
+  init: RequestInit,
+  exchange: Exchange,
+): Promise<Response> {
+  const { call } = request;
+  const headers = Object.fromEntries(new Headers(init.headers));
+  const kept = { exchange, credentials: readCredentials(url, headers) };
+  try {
+    return await withDeadline(call, init.signal, async (signal) => {
+      const answer = await exchange({
+        method: "POST",
+        url,
+        // SDK servers of the legacy era refuse unless both standard types are named
+        headers: {
+          ...headers,
+          accept: "application/json, text/event-stream, */*",
+          "accept-encoding": "identity",
+        },
+        body: request.body,
+        signal,
+        reach: "any",
+        connectMs: call.connectMs,
+      });
+      const { status, address } = answer;
+      const { response, ...rest } = await settle(answer, request);
+      call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
+      return response;
+    });
+  } catch (error) {
+    if (SluiceError.is(error)) call.answer = { ...kept, status: 0, failure: error };
+    throw error;
+  }
+}
+
+/** Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that wait only: the bytes outlive the request. */
+async function withDeadline(
+  call: StreamCall,
+  outer: AbortSignal | null | undefined,
+  run: (signal: AbortSignal) => Promise<Response>,
+): Promise<Response> {
+  const opening = new AbortController();
+  const abort = (): void => opening.abort(outer?.reason);
+  if (outer?.aborted) abort();
+  outer?.addEventListener("abort", abort, { once: true });
+  const late = setTimeout(
+    () => opening.abort(new SluiceError("timeout", "client: the server did not answer in time")),
+    call.headersMs,
+  );
+  try {
+    return await run(AbortSignal.any([call.signal, opening.signal]));
+  } finally {
+    clearTimeout(late);
+    outer?.removeEventListener("abort", abort);
+  }
+}
+
+function readCredentials(endpoint: URL, headers: Record<string, string>): Credentials {
+  const { authorization, "mcp-session-id": sessionId } = headers;
+  return {
+    endpoint,
+    ...(authorization !== undefined && { authorization }),
+    ...(sessionId !== undefined && { sessionId }),
+  };
+}
+
+type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
+  readonly response: Response;
+};
+
+/** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
+async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Settled> {
+  const { status, headers, body } = answer;
+  if (redirectCodes.has(status)) {
+    body.cancel();
+    return { redirect: headers, response: placeholder(request) };
+  }
+  const essence = parseMediaType(headers.get("content-type"))?.essence;
+  const coded = contentCodings(headers.get("content-encoding")).length > 0;
+  const ok = status >= 200 && status < 300;
+  // the name of the resource beside the bytes is what makes them bytes, whatever their type
+  if (ok && headers.has(RESOURCE_URI_HEADER))
+    return { direct: answer, response: placeholder(request) };
+  if (status === 401 || status === 403)
+    return { response: respond(answer, await readBeginning(body)) };
+  const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
+  const asked = { what, id: request.id, answerMs: request.call.headersMs };
+  if (!ok) {
+    const failure = httpError(what, status, retryAfterOf(answer));
+    if (essence === "application/json" || essence === "application/problem+json") {
+      try {
+        // a refusal in JSON-RPC says more than its status
+        const text = answerIn(await readMessage(body, asked), asked);
+        return { response: respond({ status: 200, headers }, text) };
+      } catch (error) {
+        if (!SluiceError.is(error)) throw error;
+      }
+    }
+    body.cancel();
+    return { failure, response: placeholder(request) };
+  }
+  if (!coded && essence === "application/json")
+    return { response: respond(answer, answerIn(await readMessage(body, asked), asked)) };
+  if (!coded && essence === "text/event-stream") {
+    const { call } = request;
+    const events = watchEvents(body, asked, (failure) => {
+      if (call.answer) call.answer = { ...call.answer, failure };
+    });
+    return { response: respond(answer, events) };
+  }
+  body.cancel();
+  const failure = new SluiceError(
+    "protocol",
+    `client: ${what}: the answer is neither JSON-RPC nor bytes of a named resource`,
+  );
+  return { failure, response: placeholder(request) };
+}
+
+const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Settles the SDK's request; what really came is beside it in the call. */
+function placeholder({ id, call }: DivertedRequest): Response {
+  return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
+}
+
+/** An answer for the SDK, with a body that was read or is watched. */
+function respond(
+  { status, headers }: Pick<HopAnswer, "status" | "headers">,
+  body: string | ReadableStream<Uint8Array>,
+): Response {
+  const kept = new Headers(headers);
+  // of the body that came
+  for (const name of ["content-length", "content-encoding"]) kept.delete(name);
+  return new Response(body, { status, headers: kept });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,159 @@
+import {
+  contentCodings,
+  parseContentDisposition,
+  parseContentRange,
+  parseEntityTag,
+  parseHttpDate,
+  parseMediaType,
+  parseReprDigest,
+  SluiceError,
+} from "@sluice/core";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { AcceptedUrl } from "../trust/accept-url.ts";
+import type { HopAnswer } from "../net/exchange.ts";
+import type { RangeDemand } from "./fetch-bytes.ts";
+import { ensureNamed, type Permit } from "./permit.ts";
+
+/** An answer whose headers are in order, and what they say. */
+export interface CheckedAnswer {
+  readonly answer: HopAnswer;
+  /** Offset of the first byte of the body. */
+  readonly start: number;
+  /** Offset one past the last byte, where the headers tell. */
+  readonly end?: number;
+  /** Bytes of the whole object. */
+  readonly size?: number;
+  /** Strong, with quotes. */
+  readonly etag?: string;
+  /** SHA-256 of the whole object in hex. */
+  readonly digest?: string;
+  readonly mimeType?: string;
+  /** Unix milliseconds of the last change, as the server says. */
+  readonly modifiedMs?: number;
+  /** Content coding that the storage keeps the bytes in. */
+  readonly contentEncoding?: string;
+  /** As the server wrote them, best first. */
+  readonly fileNames: readonly string[];
+  /** The MCP server said beside the bytes, or on the way to them, that they are this resource. */
+  readonly named: boolean;
+  /** Where it came from; absent for bytes on the call's own answer. */
+  readonly origin?: string;
+  /** Milliseconds from the request to these headers, where it was a request of its own. */
+  readonly latencyMs?: number;
+}
+
+/** What an answer is held against. */
+export interface Expectation {
+  readonly uri: string;
+  readonly permit: Permit;
+  /** Where it came from; absent for bytes on the call's own answer. */
+  readonly target?: AcceptedUrl;
+  readonly demand?: RangeDemand;
+  /** A redirect on the way here had said which resource this is (SEP-2532 §3, redirect mode). */
+  readonly redirected?: boolean;
+}
+
+/**
+ * Holds an answer against what was asked and promised. Rejects with `protocol`: a status other
+ * than 200 and 206, another resource, a coding that was added on the way, a body whose end only the
+ * connection tells, a 206 nobody asked for or another range, or lengths that contradict each other;
+ * with `corrupt` when size or digest are not the promised ones.
+ */
+export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
+  const { status, headers, framing } = answer;
+  const { uri, permit, target, demand, redirected = false } = expectation;
+  const own = target === undefined || target.standing === "own";
+  // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
+  const named = headers.has(RESOURCE_URI_HEADER);
+  if (named || (own && !redirected)) ensureNamed(uri, headers);
+  if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
+  if (framing === "close") throw broken("does not tell where the bytes end");
+  const length = contentLength(headers);
+  const part = status === 206 ? checkPart(headers, length, demand) : undefined;
+  const size = part ? part.size : length;
+  if (permit.size !== undefined && size !== undefined && permit.size !== size)
+    throw new SluiceError(
+      "corrupt",
+      `client: the server promised ${permit.size} bytes and sends ${size}`,
+    );
+  const digest = parseReprDigest(headers.get("repr-digest"));
+  if (permit.digest !== undefined && digest !== undefined && permit.digest !== digest)
+    throw new SluiceError("corrupt", "client: the server promised another digest than it sends");
+  const tag = parseEntityTag(headers.get("etag"));
+  const mimeType = parseMediaType(headers.get("content-type"))?.essence;
+  const codings = contentCodings(headers.get("content-encoding"));
+  // a coding of the stored bytes has their length and validator; one added on the way can have neither
+  const isCoded = codings.length > 0;
+  const isStored = !answer.decodes && tag?.strong && length !== undefined;
+  if (isCoded && !(isStored && codings.every((coding) => storedCodings.has(coding))))
+    throw broken("sent the bytes compressed, which was not asked for");
+  return {
+    answer,
+    start: part?.start ?? 0,
+    ...defined({
+      end: part?.end ?? length,
+      size: size ?? permit.size,
+      etag: tag?.strong ? tag.tag : undefined,
+      digest: digest ?? permit.digest,
+      mimeType,
+      modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
+      contentEncoding: isCoded ? codings.join(", ") : undefined,
+      origin: target?.url.origin,
+    }),
+    fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
+    named: permit.named || redirected || (own && named),
+  };
+}
+
+const storedCodings: ReadonlySet<string> = new Set([
+  "br",
+  "compress",
+  "deflate",
+  "gzip",
+  "x-compress",
+  "x-gzip",
+  "zstd",
+]);
+
+interface Part {
+  readonly start: number;
+  readonly end: number;
+  readonly size?: number;
+}
+
+function checkPart(
+  headers: Headers,
+  length: number | undefined,
+  demand: RangeDemand | undefined,
+): Part {
+  const { range, size } = parseContentRange(headers.get("content-range")) ?? {};
+  if (!demand || !range) throw broken("sent a part that nobody asked for");
+  const { start, end } = range;
+  const asked = demand.range.end ?? Number.POSITIVE_INFINITY;
+  const last = Math.min(asked, size ?? Number.POSITIVE_INFINITY);
+  if (start !== demand.range.start || (Number.isFinite(last) && end !== last))
+    throw broken("sent another part than was asked for");
+  if (length !== undefined && length !== end - start)
+    throw broken("contradicts itself about the length of the part");
+  return { start, end, ...(size !== undefined && { size }) };
+}
+
+function contentLength(headers: Headers): number | undefined {
+  const text = headers.get("content-length");
+  if (text === null) return undefined;
+  const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(length)) throw broken("sent a length that is no number");
+  return length;
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function defined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as Defined<T>;
+}
+
+function broken(what: string): SluiceError {
+  return new SluiceError("protocol", `client: the server ${what}`);
+}

@@ -1,0 +1,156 @@
+import { SluiceError } from "@sluice/core";
+import type { CheckedAnswer } from "../download/check-answer.ts";
+import type { Lending } from "../net/exchange.ts";
+import type { Lane, PartFile } from "./part-file.ts";
+import { createReceiver, type Receiver } from "../download/receiver.ts";
+import type { ResumeKeeper } from "./resume-keeper.ts";
+import type { KeptVersion } from "./resume-record.ts";
+import { shareRanges, type SharedRanges } from "./share-ranges.ts";
+import type { TransferCount } from "../download/stream-options.ts";
+import { countOf, type OpenedResource } from "../download/stream-resource.ts";
+
+/** A part file and who wants to know how it fills. */
+export interface Filling {
+  readonly part: PartFile;
+  readonly keeper: ResumeKeeper | undefined;
+  readonly onProgress: ((progress: TransferCount) => void) | undefined;
+}
+
+/**
+ * Fetches an opened resource from byte 0 into an empty part file over one connection, from 0
+ * again when it changes meanwhile. Gives the answer that the bytes belong to in the end.
+ */
+export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
+  const { part, keeper, onProgress } = filling;
+  const { receiver } = opened;
+  const lane = part.lane(oneLine.blockBytes);
+  const latest = (): CheckedAnswer => receiver.latest() as CheckedAnswer;
+  await receiver.receive({
+    lending: oneLine,
+    write(chunk, at, release) {
+      onProgress?.(countOf(at + chunk.length, latest().size));
+      keeper?.note();
+      return lane.write(chunk, at, release);
+    },
+    async restart() {
+      await lane.flush();
+      await keeper?.forget();
+      await part.restart();
+    },
+  });
+  await lane.flush();
+  return latest();
+}
+
+/**
+ * Fetches what a part file lacks of one version of a resource, over any number of connections. One
+ * that the server refuses as one too many, or that breaks for good, leaves its range to the others
+ * and is not opened again; what the last one meets is waited for, and then ends the whole.
+ * Rejects with `precondition_failed` when that version is gone or the server has no ranges; every
+ * connection is closed then, and nothing is written any more.
+ */
+export async function fetchShares(
+  filling: Filling,
+  opened: OpenedResource,
+  version: KeptVersion,
+  connections: number,
+): Promise<void> {
+  const { part } = filling;
+  const kept = part.gapless();
+  const missing = version.size - kept;
+  const rounds = roundsOf(missing / connections, opened.receiver.latest()?.latencyMs);
+  const shares = shareRanges(missing, connections, rounds, leastShareBytes);
+  const progress = { received: kept };
+  const crew = { lanes: connections };
+  const first = kept === 0 ? opened.receiver : undefined;
+  if (!first) opened.receiver.cancel();
+  const lanes = Array.from({ length: connections }, (_, index) =>
+    fetchLane(filling, opened, version, shares, {
+      kept,
+      progress,
+      crew,
+      first: index === 0 ? first : undefined,
+    }),
+  );
+  try {
+    await Promise.all(lanes);
+  } catch (error) {
+    opened.cancel(error);
+    await Promise.allSettled(lanes);
+    throw error;
+  }
+}
+
+// fewer, larger writes: the system call costs more than the bytes
+const oneLine: Lending = { blocks: 6, blockBytes: 2 ** 20 };
+// sixteen of these together need no more memory than a few of those
+const oneOfMany: Lending = { blocks: 3, blockBytes: 2 ** 18 };
+// a request for less costs more time than it saves
+const leastShareBytes = 512 * 1_024;
+
+/**
+ * How many shares each connection gets. The hash follows the gapless front of the file, so shares
+ * that are done one after the other leave it little to do in the end. Every further share is a
+ * connection to open, which is cheap only where the server is near.
+ */
+function roundsOf(laneBytes: number, latencyMs = Number.POSITIVE_INFINITY): number {
+  return latencyMs > nearMs ? 1 : Math.max(1, Math.min(8, Math.floor(laneBytes / roundBytes)));
+}
+
+const nearMs = 15;
+const roundBytes = 8 * 2 ** 20;
+
+interface LaneState {
+  readonly kept: number;
+  readonly progress: { received: number };
+  /** Lanes that still fetch. */
+  readonly crew: { lanes: number };
+  /** Has an answer from byte 0 on already. */
+  readonly first: Receiver | undefined;
+}
+
+async function fetchLane(
+  { part, keeper, onProgress }: Filling,
+  { facts, supply, settings, receiver }: OpenedResource,
+  version: KeptVersion,
+  shares: SharedRanges,
+  { kept, progress, crew, first }: LaneState,
+): Promise<void> {
+  const lane: Lane = part.lane(oneOfMany.blockBytes);
+  let unread = first;
+  let gaveWay = false;
+  const mayGiveWay = (): boolean => (gaveWay = crew.lanes > 1);
+  for (let share = shares.next(); share; share = shares.next()) {
+    const { start, end, note } = share;
+    const from = kept + start;
+    const { etag, size } = version;
+    const line =
+      unread && from === 0
+        ? receiver
+        : createReceiver(facts.uri, supply, settings, { receivedBytes: from, etag, size });
+    unread = undefined;
+    const sink = {
+      lending: oneOfMany,
+      write(chunk: Uint8Array, at: number, release?: () => void) {
+        progress.received += chunk.length;
+        note(at + chunk.length - kept);
+        onProgress?.(countOf(progress.received, size));
+        keeper?.note();
+        return lane.write(chunk, at, release);
+      },
+    };
+    try {
+      await line.receive(sink, () => kept + end(), mayGiveWay);
+      await lane.flush();
+    } catch (error) {
+      if (!SluiceError.is(error) || !error.retryable) throw error;
+      await lane.flush();
+      share.giveBack();
+      if (crew.lanes > 1) break;
+      // the others were done meanwhile: nothing is left to give way to
+      if (!gaveWay) throw error;
+      gaveWay = false;
+    }
+  }
+  crew.lanes -= 1;
+}

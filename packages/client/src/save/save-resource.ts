@@ -1,0 +1,220 @@
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import type { CheckedAnswer } from "../download/check-answer.ts";
+import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
+import { openKept } from "./kept-part.ts";
+import { isFullDisk } from "./disk-error.ts";
+import { createPartFile, type PartFile } from "./part-file.ts";
+import { createResumeKeeper } from "./resume-keeper.ts";
+import { recordName, sweepOrphans, type KeptVersion } from "./resume-record.ts";
+import {
+  ensureFree,
+  ensureSpace,
+  permissionsOf,
+  publishFile,
+  resolveTarget,
+} from "./save-target.ts";
+import type { TransferCount } from "../download/stream-options.ts";
+import { ensureDigest, type OpenedResource } from "../download/stream-resource.ts";
+
+/** Options of `saveTo`. */
+export interface SaveOptions {
+  /** Replace a file that is there. Without it nothing that exists is ever touched. */
+  readonly overwrite?: boolean;
+  /** A name for the file in a folder, instead of the server's suggestion. It is made safe, too. */
+  readonly name?: string;
+  /**
+   * Connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. Fewer
+   * from the moment on that the server refuses one (429, 503) or one breaks for good.
+   */
+  readonly connections?: number;
+  /**
+   * Keep the bytes of a transfer that broke off, also on a full disk, in a hidden file beside the
+   * target, and go on from there when the same resource is saved to the same place again.
+   */
+  readonly resume?: boolean;
+  /** Called with the running count at most once a chunk. It must not throw. */
+  readonly onProgress?: (progress: TransferCount) => void;
+}
+
+/** A file that was saved. */
+export interface SavedFile {
+  /** Absolute. */
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Of what is on the disk, lower-case hex. */
+  readonly sha256: string;
+  /** `digest`: it equals the SHA-256 that the server promised · `length`: the server promised none. */
+  readonly verified: "digest" | "length";
+  /** Bytes that an earlier run had left. */
+  readonly resumedBytes: number;
+}
+
+/**
+ * Saves an opened resource; see `SavableStream.saveTo`. `reopen` asks for it anew when ranges led
+ * nowhere.
+ */
+export async function saveResource(
+  opened: OpenedResource,
+  reopen: () => Promise<OpenedResource>,
+  path: string,
+  options: SaveOptions,
+): Promise<SavedFile> {
+  const { facts } = opened;
+  const { overwrite = false, resume = false } = options;
+  const version = versionOf(facts.uri, opened.receiver.latest());
+  try {
+    const target = await resolveTarget(path, options.name ?? facts.name);
+    const { directory } = target;
+    await ensureFree(target, overwrite);
+    await opened.agree(path);
+    await sweepOrphans(directory, Date.now());
+    const permissions = await permissionsOf(target, overwrite);
+    const recordPath = join(directory, recordName(facts.uri, directory, target.name));
+    const kept = resume && version ? await openKept(recordPath, version) : undefined;
+    return await fill(
+      kept ?? (await createPartFile(directory)),
+      opened,
+      reopen,
+      options,
+      kept && recordPath,
+      async (part) => {
+        await part.allow(permissions);
+        return publishFile(part.path, target, overwrite);
+      },
+    );
+  } catch (error) {
+    opened.cancel(error);
+    throw error;
+  }
+}
+
+async function fill(
+  part: PartFile,
+  opened: OpenedResource,
+  reopen: () => Promise<OpenedResource>,
+  options: SaveOptions,
+  recordPath: string | undefined,
+  publish: (part: PartFile) => Promise<string>,
+): Promise<SavedFile> {
+  const { facts, settings, receiver } = opened;
+  const resumedBytes = part.gapless();
+  const current = { opened };
+  const latest = (): KeptVersion | undefined =>
+    versionOf(facts.uri, current.opened.receiver.latest());
+  const keeper =
+    recordPath === undefined ? undefined : createResumeKeeper(part, recordPath, latest);
+  const filling: Filling = { part, keeper, onProgress: options.onProgress ?? settings.onProgress };
+  const aborted = (): boolean => settings.signal.aborted;
+  try {
+    if (facts.size !== undefined) await ensureSpace(part.directory, facts.size - resumedBytes);
+    const answer = await fetchAll(filling, current, reopen, connectionsOf(options));
+    const { size, sha256 } = await unlessAborted(part.finish(), current.opened.settings.signal);
+    ensureLength(facts.uri, answer.size, size);
+    ensureDigest(facts.uri, answer.digest, sha256);
+    await part.ensureInPlace();
+    const verified = answer.digest === undefined ? "length" : "digest";
+    const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
+    // not before: a hidden file with an old time is taken for what a crashed run left
+    if (isFileTime(answer.modifiedMs)) await part.date(answer.modifiedMs);
+    await keeper?.forget();
+    return saved;
+  } catch (error) {
+    const passing = SluiceError.is(error) ? error.retryable || isFullDisk(error) : aborted();
+    current.opened.cancel(error);
+    const isKept = passing && ((await keeper?.keep()) ?? false);
+    const arrivedBytes = part.gapless();
+    if (!isKept) {
+      await part.discard();
+      await keeper?.forget();
+    }
+    throw isFullDisk(error)
+      ? shortOfRoom(error as SluiceError, facts.size, arrivedBytes, isKept)
+      : error;
+  } finally {
+    await part.close();
+    receiver.cancel();
+  }
+}
+
+async function fetchAll(
+  filling: Filling,
+  current: { opened: OpenedResource },
+  reopen: () => Promise<OpenedResource>,
+  connections: number,
+): Promise<CheckedAnswer> {
+  const { part, keeper } = filling;
+  const { opened } = current;
+  const first = opened.receiver.latest() as CheckedAnswer;
+  const version = versionOf(opened.facts.uri, first);
+  const inParts = part.gapless() > 0 || (connections > 1 && (await canServeRanges(opened, first)));
+  if (!version || !inParts) return fetchWhole(filling, opened);
+  try {
+    await fetchShares(filling, opened, version, connections);
+    return first;
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
+    await keeper?.forget();
+    await part.restart();
+    current.opened = await reopen();
+    await current.opened.agree(part.directory);
+    return fetchWhole(filling, current.opened);
+  }
+}
+
+/** The end of `work`, or the abort: hashing what an earlier run left can take minutes. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** A server's word about the past: times to come, and the zero that stands for none, are not taken. */
+function isFileTime(ms: number | undefined): ms is number {
+  return ms !== undefined && ms > 0 && ms <= Date.now();
+}
+
+/** A full disk as the whole save sees it: what is there, what is missing, and what to do. */
+function shortOfRoom(
+  cause: SluiceError,
+  size: number | undefined,
+  arrivedBytes: number,
+  isKept: boolean,
+): SluiceError {
+  if (arrivedBytes === 0) return cause;
+  const [what = cause.message] = cause.message.split("; ");
+  const missing = size === undefined ? "" : `, ${size - arrivedBytes} are missing`;
+  const state = isKept
+    ? `${arrivedBytes} bytes are kept${missing}; make room and save again to go on`
+    : `${arrivedBytes} bytes fitted${missing}; make room or save elsewhere`;
+  return new SluiceError("no_space", `${what}: ${state}`, { cause });
+}
+
+async function canServeRanges({ supply }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {
+  const { target } = await supply.permit();
+  return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
+}
+
+/** The version that an answer belongs to, when it can be told from others. */
+function versionOf(uri: string, answer: CheckedAnswer | undefined): KeptVersion | undefined {
+  const { etag, size = 0 } = answer ?? {};
+  return etag === undefined || size === 0 ? undefined : { uri, etag, size };
+}
+
+function connectionsOf({ connections = 1 }: SaveOptions): number {
+  if (!Number.isInteger(connections) || connections < 1 || connections > 16)
+    throw new RangeError(`client: ${connections} connections; pass a whole number from 1 to 16`);
+  return connections;
+}
+
+function ensureLength(uri: string, promised: number | undefined, found: number): void {
+  if (promised === undefined || promised === found) return;
+  throw new SluiceError(
+    "corrupt",
+    `client: ${JSON.stringify(uri)} has ${promised} bytes, but ${found} arrived; fetch it again`,
+  );
+}

@@ -1,0 +1,139 @@
+import { hkdf } from "@noble/hashes/hkdf.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
+import { keyWeakness } from "./key-weakness.ts";
+
+/** `current` seals and unseals; `next` and `previous` only unseal. */
+export type KeyState = "next" | "current" | "previous";
+
+/** One secret key of a ring. */
+export interface SealingKey {
+  /** Name of the key in tokens: exactly two characters of `a`–`z`, `0`–`9`. */
+  readonly kid: string;
+  /** 32 random bytes. Hidden from `console.log` and JSON when `generateKey` or `parseKey` made it. */
+  readonly key: Uint8Array;
+  /** Default `current`. */
+  readonly state?: KeyState;
+}
+
+/** Keys by name. It holds copies and shows none of them. */
+export interface KeyRing {
+  /** Name of the key that seals. */
+  readonly current: string;
+  /** Names of all keys, the newest state first. */
+  readonly kids: readonly string[];
+  /**
+   * 32 bytes derived from the key `kid` for one purpose (HKDF-SHA256, RFC 5869), kept for the
+   * next call; `undefined` for a name that is not in the ring.
+   */
+  derive(kid: string, info: string): Uint8Array | undefined;
+  /** Puts other keys in the place of these, at once for every user of the ring: rotation without a restart. */
+  replace(keys: KeyRingInput): void;
+}
+
+/** Keys, or their text form separated by commas, as in an environment variable. */
+export type KeyRingInput = string | readonly SealingKey[];
+
+/**
+ * Makes a key ring. Exactly one key is `current`. To rotate without refusing live tokens: publish the new key
+ * as `next` everywhere, then make it `current` and the old one `previous`, then drop that after the longest token life.
+ * Throws a `TypeError` for anything that is not 32 random-looking bytes under a proper name.
+ */
+export function createKeyRing(keys: KeyRingInput): KeyRing {
+  let ring = readRing(keys);
+  return Object.freeze({
+    get current() {
+      return ring.current;
+    },
+    get kids() {
+      return [...ring.secrets.keys()];
+    },
+    derive(kid: string, info: string) {
+      const { secrets, derived } = ring;
+      const secret = secrets.get(kid);
+      if (!secret) return undefined;
+      const name = `${kid} ${info}`;
+      let key = derived.get(name);
+      if (!key) {
+        key = hkdf(sha256, secret, undefined, utf8ToBytes(info), 32);
+        derived.set(name, key);
+      }
+      return key;
+    },
+    replace(other: KeyRingInput) {
+      ring = readRing(other);
+    },
+  });
+}
+
+/** A new random key; default name `k1`, state `current`. Keep it with `formatKey`. */
+export function generateKey(
+  options: { readonly kid?: string; readonly state?: KeyState } = {},
+): SealingKey {
+  const key = crypto.getRandomValues(new Uint8Array(32));
+  return hideKey(options.kid ?? "k1", key, options.state ?? "current");
+}
+
+/** The text form of a key, `kid:base64url` and `:state` unless it is current. It is the secret itself. */
+export function formatKey(key: SealingKey): string {
+  const state = key.state ?? "current";
+  return `${key.kid}:${encodeBase64Url(key.key)}${state === "current" ? "" : `:${state}`}`;
+}
+
+/** Reads the text form of a key; a `TypeError` that does not repeat it when it is malformed. */
+export function parseKey(text: string): SealingKey {
+  const [kid = "", encoded = "", state = "current", ...rest] = text.trim().split(":");
+  const key = decodeBase64Url(encoded);
+  if (!key || rest.length > 0)
+    throw new TypeError('key ring: a key is written "kid:base64url" or "kid:base64url:state"');
+  return hideKey(kid, key, state as KeyState);
+}
+
+/** Own properties that nothing enumerates are not printed. */
+function hideKey(kid: string, key: Uint8Array, state: KeyState): SealingKey {
+  return Object.defineProperty({ kid, state }, "key", { value: key }) as SealingKey & {
+    kid: string;
+  };
+}
+
+interface Ring {
+  readonly current: string;
+  readonly secrets: ReadonlyMap<string, Uint8Array>;
+  readonly derived: Map<string, Uint8Array>;
+}
+
+const order: readonly KeyState[] = ["next", "current", "previous"];
+
+function readRing(input: KeyRingInput): Ring {
+  const keys = typeof input === "string" ? input.split(",").map(parseKey) : [...input];
+  const secrets = new Map<string, Uint8Array>();
+  for (const state of order)
+    for (const key of keys.filter((each) => (each.state ?? "current") === state)) {
+      ensureKey(key);
+      if (secrets.has(key.kid)) throw new TypeError(`key ring: two keys are named "${key.kid}"`);
+      secrets.set(key.kid, Uint8Array.from(key.key));
+    }
+  if (secrets.size < keys.length)
+    throw new TypeError('key ring: a state is "next", "current" or "previous"');
+  const [current, ...others] = keys.filter((each) => (each.state ?? "current") === "current");
+  if (!current || others.length > 0)
+    throw new TypeError(
+      "key ring: exactly one key must be current; mark the others next or previous",
+    );
+  return { current: current.kid, secrets, derived: new Map() };
+}
+
+function ensureKey({ kid, key }: SealingKey): void {
+  if (typeof kid !== "string" || !/^[a-z0-9]{2}$/.test(kid))
+    throw new TypeError(
+      "key ring: a key is written kid:base64url, and its kid is exactly two characters of a-z and 0-9; make one with formatKey(generateKey())",
+    );
+  if (!(key instanceof Uint8Array) || key.length !== 32)
+    throw new TypeError(
+      `key ring: key "${kid}" must be exactly 32 bytes; make one with generateKey()`,
+    );
+  const weakness = keyWeakness(key);
+  if (weakness !== undefined)
+    throw new TypeError(`key ring: key "${kid}" ${weakness}; make one with generateKey()`);
+}

@@ -1,0 +1,49 @@
+import { createSha256 } from "../bytes/sha256.ts";
+import { encodeFields } from "../bytes/length-prefix.ts";
+
+/** Who may use a grant. At least `subject` or `sessionId` is not empty: a client id alone names nobody. */
+export interface Principal {
+  /** Who vouches for the subject: the `iss` of the access token. */
+  readonly issuer: string;
+  /** The user or service account: the `sub` of the access token. */
+  readonly subject: string;
+  /** The OAuth client through which it acts. */
+  readonly clientId: string;
+  /** `Mcp-Session-Id`, in the era of sessions only; a grant for it is bound to that session too. */
+  readonly sessionId?: string;
+}
+
+/**
+ * A principal as the opaque tag that records and logs carry (64 hex digits): equal for equal
+ * principals on every process and under every key, and nothing in it can be read.
+ */
+export function principalTag(principal: Principal): string {
+  const fields = encodePrincipal(principal, true);
+  if (!fields) throw new TypeError(principalRule);
+  return tag(encodeFields("sluice.v1 principal")!, fields);
+}
+
+/** The opaque tag of a resource handle or URI for records and logs: 64 hex digits. */
+export function resourceTag(handle: string): string {
+  return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(handle));
+}
+
+/** Says what a principal must be, for errors. */
+export const principalRule =
+  "principal: issuer, subject and clientId must be strings, with a subject or a sessionId that is not empty";
+
+/** The principal's fields, unambiguously joined; `undefined` when it is no proper principal. */
+export function encodePrincipal(
+  principal: Principal,
+  withSession: boolean,
+): Uint8Array | undefined {
+  const { issuer, subject, clientId, sessionId = "" } = principal;
+  if (subject === "" && sessionId === "") return undefined;
+  return encodeFields(issuer, subject, clientId, withSession ? sessionId : "");
+}
+
+function tag(...parts: readonly Uint8Array[]): string {
+  const hash = createSha256();
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}

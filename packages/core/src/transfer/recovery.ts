@@ -1,0 +1,137 @@
+import type { SluiceErrorCode } from "../errors/error.ts";
+import type { TransferFailure, TransferProgress } from "./transfer.ts";
+
+/** Why bytes stopped or never came. */
+export type Interruption =
+  /** The connection failed, stalled or ended early. */
+  | { readonly kind: "network" }
+  /** An HTTP status other than 200 and 206, with its `Retry-After` where there was one. */
+  | { readonly kind: "status"; readonly status: number; readonly retryAfterMs?: number }
+  /** The answer belongs to another version than the kept bytes, or to another place in it. */
+  | { readonly kind: "changed" }
+  /** The whole object came where its rest was asked for, in the same version: the server gives no ranges. */
+  | { readonly kind: "rangeless" };
+
+/** What to do about an interruption. */
+export interface Recovery {
+  readonly reason: Interruption;
+  /**
+   * - `retry`: ask again for the bytes from `receivedBytes` on
+   * - `refresh`: renew the access token first, then as `retry`
+   * - `reauthorize`: call `resources/stream` again, then as `retry`
+   * - `restart`: discard what was kept and ask for the whole object
+   */
+  readonly action: "retry" | "refresh" | "reauthorize" | "restart";
+  /** Milliseconds to wait first. */
+  readonly delayMs: number;
+}
+
+/** Spent budgets. All but `restarts` begin anew with every 64 KiB of progress. */
+export interface Tries {
+  readonly refreshes: number;
+  readonly reissues: number;
+  readonly attempts: number;
+  /** Never forgiven: an object that changes for ever must not be fetched for ever. */
+  readonly restarts: number;
+  /** `receivedBytes` when the budgets last began anew. */
+  readonly mark: number;
+}
+
+const maxRefreshes = 1;
+const maxReissues = 2;
+const maxAttempts = 5;
+const maxRestarts = 3;
+const maxRetryAfterMs = 60_000;
+// one byte per connection is no progress: a server could keep a client busy for ever
+const progressBytes = 65_536;
+
+/**
+ * Decides what follows an interruption. Pure; `random` from [0, 1) spreads waiting times.
+ * Access is refreshed once, `resources/stream` called again twice, everything else tried five
+ * times with growing pauses, each without progress in between; the object fetched again from 0
+ * three times in all. A `Retry-After` is waited for, and up to the growing pause longer; one over
+ * 60 s is a failure that says so.
+ */
+export function planRecovery(
+  transfer: TransferProgress,
+  reason: Interruption,
+  random: number,
+): { readonly recovery: Recovery; readonly tries: Tries } | { readonly failure: TransferFailure } {
+  const tries = renewTries(transfer);
+  const cure =
+    reason.kind === "status"
+      ? cureOf(reason.status)
+      : reason.kind === "network"
+        ? "retry"
+        : "restart";
+  const code = codeOf(reason);
+  const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
+  const failure = { code, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+
+  function plan(action: Recovery["action"], delayMs: number, spent: Partial<Tries>) {
+    return { recovery: { reason, action, delayMs }, tries: { ...tries, ...spent } };
+  }
+
+  switch (cure) {
+    case "refresh":
+      if (tries.refreshes >= maxRefreshes) return { failure };
+      return plan("refresh", 0, { refreshes: tries.refreshes + 1 });
+    case "reauthorize":
+      if (tries.reissues >= maxReissues) return { failure };
+      return plan("reauthorize", 0, { reissues: tries.reissues + 1 });
+    case "restart":
+      if (tries.restarts >= maxRestarts) return { failure };
+      return plan("restart", 0, { restarts: tries.restarts + 1 });
+    case "retry": {
+      if (tries.attempts >= maxAttempts || (retryAfterMs ?? 0) > maxRetryAfterMs)
+        return { failure };
+      const pauseMs = 500 * 2 ** tries.attempts;
+      // never earlier than the server says, and not all of its clients in the same moment
+      const delayMs =
+        retryAfterMs === undefined
+          ? Math.round(pauseMs * (0.5 + random / 2))
+          : retryAfterMs + Math.round(pauseMs * random);
+      const attempts = tries.attempts + 1;
+      // without a strong tag nobody can tell whether the rest would still fit what is kept
+      if (transfer.receivedBytes > 0 && transfer.etag === undefined)
+        return tries.restarts >= maxRestarts
+          ? { failure }
+          : plan("restart", delayMs, { attempts, restarts: tries.restarts + 1 });
+      return plan(transfer.reusable ? "retry" : "reauthorize", delayMs, { attempts });
+    }
+    default:
+      return { failure };
+  }
+}
+
+function renewTries({ tries, receivedBytes }: TransferProgress): Tries {
+  if (receivedBytes - tries.mark < progressBytes) return tries;
+  return { refreshes: 0, reissues: 0, attempts: 0, restarts: tries.restarts, mark: receivedBytes };
+}
+
+function cureOf(status: number): Recovery["action"] | undefined {
+  if (status === 401) return "refresh";
+  if (status === 404 || status === 410) return "reauthorize";
+  if (status === 412 || status === 416) return "restart";
+  if (status === 408 || status === 425 || status === 429) return "retry";
+  return status >= 500 && status !== 501 && status !== 505 ? "retry" : undefined;
+}
+
+function codeOf(reason: Interruption): SluiceErrorCode {
+  if (reason.kind === "changed") return "precondition_failed";
+  if (reason.kind !== "status") return "interrupted";
+  return codes.get(reason.status) ?? (reason.status >= 500 ? "unavailable" : "protocol");
+}
+
+const codes: ReadonlyMap<number, SluiceErrorCode> = new Map([
+  [401, "unauthenticated"],
+  [403, "permission_denied"],
+  [404, "not_found"],
+  [408, "timeout"],
+  [410, "expired"],
+  [412, "precondition_failed"],
+  [413, "too_large"],
+  [416, "range_not_satisfiable"],
+  [425, "unavailable"],
+  [429, "throttled"],
+]);

@@ -1,0 +1,71 @@
+import { problem } from "../delivery/problem.ts";
+import type { Reply } from "../delivery/reply.ts";
+import { isLoopbackHost } from "../options/sluice-options.ts";
+
+/** Which requests may come in, by the names they were sent to and from. */
+export interface OriginGateOptions {
+  /**
+   * Host names that requests may be addressed to, without ports. Default: the endpoint's, and all
+   * loopback names when that is one. This stops DNS rebinding.
+   */
+  readonly hosts?: readonly string[];
+  /** Exact web origins whose pages may ask, and read the answers (CORS). Default: the endpoint's own. */
+  readonly origins?: readonly string[];
+}
+
+/** What a gate looks at. */
+interface GateRequest {
+  header(name: string): string | undefined;
+}
+
+/** Checks `Host` and `Origin` before anything else is looked at. */
+export interface OriginGate {
+  /** The refusal, if there is one: 421 for a wrong host, 403 for a wrong origin. */
+  refuse(request: GateRequest): Reply | undefined;
+  /** CORS headers for a request that was let through; none when it has no origin. */
+  corsHeaders(request: GateRequest): readonly string[];
+}
+
+const exposed =
+  "Content-Length, Content-Disposition, Content-Range, Accept-Ranges, ETag, Repr-Digest, Link, MCP-Resource-Uri, Mcp-Session-Id, Retry-After, WWW-Authenticate";
+
+/** Makes the gate of an endpoint. Origins that are no exact origins are a `TypeError`. */
+export function createOriginGate(endpointUrl: string, options: OriginGateOptions = {}): OriginGate {
+  const endpoint = new URL(endpointUrl);
+  const loopback = isLoopbackHost(endpoint.hostname);
+  const hosts = new Set(
+    options.hosts?.map((host) => host.toLowerCase()) ??
+      (loopback ? ["localhost", "127.0.0.1", "[::1]", endpoint.hostname] : [endpoint.hostname]),
+  );
+  const origins = new Map<string, readonly string[]>();
+  for (const origin of [endpoint.origin, ...(options.origins ?? [])]) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin)
+      throw new TypeError(
+        `sluice: ${JSON.stringify(origin)} is no origin; write it like "https://app.example.com"`,
+      );
+    origins.set(origin, [
+      "Access-Control-Allow-Origin",
+      origin,
+      "Access-Control-Expose-Headers",
+      exposed,
+    ]);
+  }
+  return {
+    refuse(request) {
+      if (!hosts.has(hostName(request.header("host")))) return problem(421);
+      const origin = request.header("origin");
+      if (origin !== undefined && !origins.has(origin)) return problem(403);
+      return undefined;
+    },
+    corsHeaders(request) {
+      const origin = request.header("origin");
+      return (origin !== undefined && origins.get(origin)) || [];
+    },
+  };
+}
+
+/** The name in a `Host` header without its port, in lower case; empty when it is malformed. */
+function hostName(header: string | undefined): string {
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/i.exec(header ?? "");
+  return match?.[1]?.toLowerCase() ?? "";
+}

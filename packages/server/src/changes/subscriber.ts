@@ -1,0 +1,159 @@
+import { SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
+import { allowedUris } from "../access/allowed-uris.ts";
+import type { ChangeHub, ChangeListener, Changes } from "./change-hub.ts";
+import type { SluiceParts } from "../options/sluice-parts.ts";
+import { storageFault } from "../resources/storage-fault.ts";
+
+/** A change as the protocol tells it. */
+type ChangeNotification =
+  | {
+      readonly method: "notifications/resources/updated";
+      readonly params: { readonly uri: string };
+    }
+  | { readonly method: "notifications/resources/list_changed"; readonly params?: undefined };
+
+/** One client that hears of changes: a session, a connection or a stream. */
+export interface Subscriber {
+  readonly hub: ChangeHub;
+  /** Follows a resource under the URI by which the client knows it. Throws `throttled` above 1,000. */
+  follow(uri: string, info: ObjectInfo): void;
+  unfollow(uri: string): void;
+  /** Hears from now on when the list changes, and with `everything` of every resource. */
+  hearLists(everything?: boolean): void;
+  /** From now on access is asked for this principal. */
+  actFor(principal: Principal | undefined): void;
+  /** The next notification; `undefined` once it is closed. Access is asked just before. */
+  next(): Promise<ChangeNotification | undefined>;
+  close(): void;
+}
+
+/** Resources that one client follows. */
+export const mostUris = 1_000;
+/** Changes that access rules are asked about at once. */
+const askedTogether = 100;
+/** Keys that wait for a client that takes nothing; more are told as a change of the list. */
+const mostPending = 10_000;
+
+/**
+ * Makes a subscriber that is not told anything yet. What happens while nobody takes its
+ * notifications is coalesced: each resource once, the list once.
+ */
+export function createSubscriber(parts: SluiceParts, principal: Principal | undefined): Subscriber {
+  const hub = parts.hubOf(parts.storageOf(principal));
+  const keyOf = new Map<string, string>();
+  const queue: ChangeNotification[] = [];
+  let updated = new Set<string>();
+  let listed: Set<string> | "unknown" = new Set();
+  let isClosed = false;
+  let wake: (() => void) | undefined;
+
+  const listener = {
+    hearsAll: false as boolean,
+    hearsList: false as boolean,
+    onChanges(changes: Changes) {
+      for (const key of changes.updated) updated.add(key);
+      if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
+      else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);
+      if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
+      if (updated.size > mostPending) updated = new Set();
+      wake?.();
+    },
+  } satisfies ChangeListener;
+
+  const isQuiet = (): boolean => updated.size === 0 && listed !== "unknown" && listed.size === 0;
+
+  /** URIs that changed, by the names that the client gave them. */
+  async function allowedUpdates(keys: ReadonlySet<string>): Promise<string[]> {
+    const canonical = (key: string): string => parts.mapper.toUri(key);
+    const uris = [...keys].map(canonical);
+    const allowed = new Set(await allowedUris(parts, principal, { uris, action: "subscribe" }));
+    if (listener.hearsAll) return [...allowed];
+    return [...keyOf]
+      .filter(([, key]) => keys.has(key) && allowed.has(canonical(key)))
+      .map(([uri]) => uri);
+  }
+
+  /** Says that the list changed only to those who may see some of what changed in it. */
+  async function isListNews(keys: ReadonlySet<string> | "unknown"): Promise<boolean> {
+    if (keys === "unknown") return true;
+    const all = [...keys].map((key) => parts.mapper.toUri(key));
+    for (let at = 0; at < all.length; at += askedTogether) {
+      const uris = all.slice(at, at + askedTogether);
+      if ((await allowedUris(parts, principal, { uris, action: "list" })).length > 0) return true;
+    }
+    return false;
+  }
+
+  async function fill(): Promise<void> {
+    // no more at a time: what waits for a slow client would be decided long before it is told
+    const keys = new Set([...updated].slice(0, askedTogether));
+    for (const key of keys) updated.delete(key);
+    const list = listed;
+    listed = new Set();
+    for (const uri of await allowedUpdates(keys))
+      queue.push({ method: "notifications/resources/updated", params: { uri } });
+    if (listener.hearsList && (await isListNews(list)))
+      queue.push({ method: "notifications/resources/list_changed" });
+  }
+
+  return {
+    hub,
+    follow(uri, info) {
+      if (isClosed)
+        throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
+      if (keyOf.has(uri)) return;
+      if (keyOf.size >= mostUris)
+        throw new SluiceError("throttled", `sluice: subscribe: more than ${mostUris} resources`);
+      hub.follow(listener, info);
+      keyOf.set(uri, info.key);
+    },
+    unfollow(uri) {
+      const key = keyOf.get(uri);
+      if (key === undefined) return;
+      keyOf.delete(uri);
+      if (![...keyOf.values()].includes(key)) hub.unfollow(listener, key);
+    },
+    hearLists(everything = false) {
+      listener.hearsList = true;
+      listener.hearsAll ||= everything;
+      hub.join(listener);
+    },
+    actFor(now) {
+      principal = now;
+    },
+    async next() {
+      for (;;) {
+        if (isClosed) return undefined;
+        if (queue.length > 0) return queue.shift();
+        if (isQuiet()) await new Promise<void>((resolve) => (wake = resolve));
+        else await fill().catch(parts.onError);
+      }
+    },
+    close() {
+      isClosed = true;
+      hub.leave(listener);
+      keyOf.clear();
+      wake?.();
+    },
+  };
+}
+
+/** What a client wants to subscribe to. */
+interface SubscriptionRequest {
+  readonly uri: string;
+  readonly principal: Principal | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** The object behind a URI that may be subscribed to; what is hidden is answered as what is missing. */
+export async function subscribable(
+  parts: SluiceParts,
+  { uri, principal, signal }: SubscriptionRequest,
+): Promise<ObjectInfo> {
+  const key = parts.mapper.toKey(uri);
+  const reach = await parts.reach({ principal, key, action: "subscribe" });
+  return reach
+    .describe(key, signal ? { signal } : {})
+    .catch((error: unknown) => Promise.reject(storageFault(error)));
+}

@@ -1,0 +1,99 @@
+import {
+  contentCodings,
+  formatContentDisposition,
+  formatContentRange,
+  formatEntityTag,
+  formatReprDigest,
+  formatResourceUri,
+  isActiveType,
+  parseMediaType,
+  type ByteRange,
+} from "@sluice/core";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
+import { resourceName } from "../resources/resource-type.ts";
+
+/**
+ * Headers that keep a browser or a shared cache from doing harm with somebody's bytes. RFC 9111
+ * §3.5 makes `must-revalidate`, `public` and `s-maxage` permit shared caching: none of them, ever.
+ */
+export const shieldHeaders: readonly string[] = [
+  "Cache-Control",
+  "private, no-store, no-transform",
+  "X-Content-Type-Options",
+  "nosniff",
+  "Content-Security-Policy",
+  "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+  "Referrer-Policy",
+  "no-referrer",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+  "Vary",
+  "Origin",
+];
+
+/** What the bytes of one answer are. */
+export interface ByteFacts {
+  /** As the client asked for it, or the canonical one. */
+  readonly uri: string;
+  readonly info: ObjectInfo;
+  /** Media type of the content, safe to send. */
+  readonly mimeType: string;
+  /** Absent for the whole object. */
+  readonly range?: Required<ByteRange> | undefined;
+  /** Whether a further range request can work. */
+  readonly rangeable: boolean;
+  /** Send types that a browser may run as they are; otherwise as `application/octet-stream`. */
+  readonly exactType: boolean;
+}
+
+/** Headers of an answer with bytes, or of the HEAD in its place. */
+export function byteHeaders({
+  uri,
+  info,
+  mimeType,
+  range,
+  rangeable,
+  exactType,
+}: ByteFacts): string[] {
+  const { etag, size } = info;
+  const sha256 = info.digests?.sha256;
+  const headers = [
+    "Content-Type",
+    exactType || !isActive(mimeType) ? mimeType : "application/octet-stream",
+    "Content-Disposition",
+    formatContentDisposition(resourceName(info.key)),
+    RESOURCE_URI_HEADER,
+    formatResourceUri(uri),
+    "Accept-Ranges",
+    rangeable && size !== undefined ? "bytes" : "none",
+  ];
+  const length = range ? range.end - range.start : size;
+  if (length !== undefined) headers.push("Content-Length", String(length));
+  if (etag !== undefined) headers.push("ETag", formatEntityTag(etag));
+  const changed = formatLastModified(info.lastModified, Date.now());
+  if (changed !== undefined) headers.push("Last-Modified", changed);
+  if (sha256 !== undefined) headers.push("Repr-Digest", formatReprDigest(sha256));
+  const codings = contentCodings(info.contentEncoding).join(", ");
+  if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);
+  if (range) headers.push("Content-Range", formatContentRange(range, size));
+  headers.push(...shieldHeaders);
+  return headers;
+}
+
+/** Headers of a 304: RFC 9110 §15.4.5 leaves out what describes bytes, and some clients refuse it. */
+export function unchangedHeaders({ etag }: ObjectInfo): string[] {
+  return [...(etag === undefined ? [] : ["ETag", formatEntityTag(etag)]), ...shieldHeaders];
+}
+
+/** RFC 9110 §8.8.2.1: never later than the answer itself. A time before 1970 is one that storage does not know. */
+function formatLastModified(time: Date | undefined, now: number): string | undefined {
+  const ms = Math.min(time?.getTime() ?? Number.NaN, now);
+  return ms > 0 ? new Date(ms).toUTCString() : undefined;
+}
+
+function isActive(type: string): boolean {
+  return isActiveType(parseMediaType(type)?.essence ?? "");
+}

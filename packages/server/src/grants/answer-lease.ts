@@ -1,0 +1,86 @@
+import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
+import { createByteAccount, type ByteLease } from "../limits/byte-account.ts";
+import type { CallWork } from "../sdk/call.ts";
+import { notesOf } from "../delivery/request-notes.ts";
+import { ensureLimit, shareOf, type Share } from "../limits/share.ts";
+import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
+import type { AnswerLimits } from "../limits/stream-limits.ts";
+
+/** Bytes of the answers of one server. */
+export interface AnswerAccount {
+  open(principal: string | undefined, address: string | undefined): ByteLease;
+}
+
+/** Makes the account of one server. Limits that are no whole number from 1 are a `RangeError`. */
+export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
+  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
+  const account = createByteAccount(perProcess);
+  return {
+    open(principal, address) {
+      const share: Share | undefined = shareOf({ perPrincipal, perAddress }, principal, address);
+      return account.open(share);
+    },
+  };
+}
+
+const mib = 2 ** 20;
+
+/**
+ * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
+ * the transport says when that is; else, and when it will not be sent, until `make` is done.
+ */
+export async function withAnswerLease<Answer>(
+  parts: Pick<SluiceParts, "slots" | "answers">,
+  { ctx, principal, address }: Pick<CallWork, "principal" | "address"> & { ctx: ServerContext },
+  make: (lease: ByteLease) => Promise<Answer>,
+): Promise<Answer> {
+  const tag = tagOf(principal);
+  const leave = parts.slots.take(tag, address);
+  const lease = parts.answers.open(tag, address);
+  const { signal, id } = ctx.mcpReq;
+  const release = (): void => {
+    signal.removeEventListener("abort", onAbort);
+    lease.release();
+    leave();
+  };
+  // the SDK sends no answer to a request that was cancelled; but it may be done with one whose bytes are on their way
+  const onAbort = (): void => {
+    const { reason } = signal as { reason: unknown };
+    if (!(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed) release();
+  };
+  try {
+    const answer = await make(lease);
+    const { answers } = notesOf(ctx.http?.req);
+    if (!answers || signal.aborted) release();
+    else {
+      signal.addEventListener("abort", onAbort, { once: true });
+      answers.keep(id, release);
+    }
+    return answer;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */
+export function expectedBytes(size: number): number {
+  return copies * (Math.ceil(size / 3) * 4 + metadataBytes);
+}
+
+/** The same when it was read; a control character in text takes six. */
+export function answerBytes({ bytes, text }: { bytes: Uint8Array; text?: string }): number {
+  if (text === undefined) return expectedBytes(bytes.byteLength);
+  let escapes = 0;
+  for (const byte of bytes) {
+    if (byte < 0x20) escapes += 5;
+    else if (byte === 0x22 || byte === 0x5c) escapes += 1;
+  }
+  return copies * (bytes.byteLength + escapes + metadataBytes);
+}
+
+/** Content as a string, JSON with it, and its bytes for the network: seen in the heap of Node 20 until the answer is sent. */
+const copies = 3;
+
+const metadataBytes = 1_024;

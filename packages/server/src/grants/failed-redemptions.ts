@@ -1,0 +1,99 @@
+import { SluiceError } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/storage";
+import { addressShare } from "../access/address-share.ts";
+import { consumeAt, type RateLimiter } from "../limits/rate-limits.ts";
+
+/** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
+export interface FailedRedemptions {
+  /**
+   * Counts one. Resolves with `throttled`, to be told to the client, when there were too many: 100 to 200 ms later, or when
+   * `signal` aborts. Never rejects.
+   */
+  count(address: string | undefined, signal?: AbortSignal): Promise<SluiceError | undefined>;
+  /**
+   * What to tell a client for an error: `throttled` in place of what is answered 404 when there was too much of that from its
+   * address, else the error itself. Never rejects.
+   */
+  judge(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** Makes the count of one server: with false, none. What is no limiter is a `TypeError`. */
+export function createFailedRedemptions(
+  limiter: RateLimiter | false = createMemoryLimiter(),
+  onError: (error: unknown) => void,
+): FailedRedemptions {
+  if (limiter !== false && typeof limiter.consume !== "function")
+    throw new TypeError("sluice: a limiter of failed redemptions must have consume(key, points)");
+  let isAway = false;
+
+  const count: FailedRedemptions["count"] = async (address, signal) => {
+    const share = addressShare(address);
+    if (limiter === false || share === undefined) return undefined;
+    try {
+      await consumeAt(limiter, share, 1);
+      isAway = false;
+    } catch (limit) {
+      if (SluiceError.is(limit) && limit.code === "throttled") {
+        // not all at once: what comes together would come together again
+        await sleep(systemClock, refusedMs * (1 + Math.random()), signal).catch(() => {});
+        return limit;
+      }
+      // said once: a request each would be what the limit is against
+      if (!isAway) onError(limit);
+      isAway = true;
+    }
+    return undefined;
+  };
+
+  return {
+    count,
+    judge: async (error, address, signal) =>
+      (isNotFound(error) && (await count(address, signal))) || error,
+  };
+}
+
+/** All that download URLs answer 404 to: none of it must be told from the rest by what comes beyond the limit. */
+const notFound: ReadonlySet<string> = new Set([
+  "not_found",
+  "permission_denied",
+  "unsupported",
+  "invalid_argument",
+]);
+
+function isNotFound(error: unknown): boolean {
+  return SluiceError.is(error) && notFound.has(error.code);
+}
+
+/** What a connection waits at least for an answer beyond the limit: meanwhile others are served, and it asks for nothing else. */
+const refusedMs = 100;
+const windowMs = 60_000;
+const mostFailures = 20;
+const mostAddresses = 10_000;
+
+/** Twenty a minute for each address, in bounded memory: what comes from further addresses in that minute shares one count. */
+export function createMemoryLimiter(): RateLimiter {
+  const counts = new Map<string, number>();
+  let endsAt = 0;
+  return {
+    async consume(key, points) {
+      const now = Date.now();
+      if (now >= endsAt) {
+        counts.clear();
+        endsAt = now + windowMs;
+      }
+      const counted = counts.has(key) || counts.size < mostAddresses ? key : "others";
+      const count = (counts.get(counted) ?? 0) + points;
+      counts.set(counted, count);
+      if (count > mostFailures) throw new Exceeded(endsAt - now);
+    },
+  };
+}
+
+/** As limiters of rate-limiter-flexible say it. */
+class Exceeded extends Error {
+  readonly msBeforeNext: number;
+  constructor(msBeforeNext: number) {
+    super("too many failed redemptions");
+    this.msBeforeNext = msBeforeNext;
+  }
+}

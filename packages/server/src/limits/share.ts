@@ -1,0 +1,31 @@
+import { addressShare } from "../access/address-share.ts";
+
+/** Limits of a share. */
+export interface ShareLimits {
+  readonly perPrincipal: number;
+  /** For callers without a principal; absent: they have no share, and count for the process only. */
+  readonly perAddress?: number | undefined;
+}
+
+/** From what a caller takes. */
+export interface Share {
+  readonly name: string;
+  readonly limit: number;
+}
+
+/** The share of a principal's tag, else of an address where addresses have one. */
+export function shareOf(
+  { perPrincipal, perAddress }: ShareLimits,
+  principal: string | undefined,
+  address: string | undefined,
+): Share | undefined {
+  if (principal !== undefined) return { name: `principal ${principal}`, limit: perPrincipal };
+  if (perAddress === undefined || address === undefined) return undefined;
+  return { name: `address ${addressShare(address)}`, limit: perAddress };
+}
+
+/** Checks a limit; what is no whole number from 1 is a `RangeError`. */
+export function ensureLimit(limit: number | undefined, maker: string): void {
+  if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
+    throw new RangeError(`${maker}: ${limit} is no limit; pass a whole number from 1`);
+}

@@ -1,0 +1,74 @@
+import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
+import { discardSource, formatEntityTag } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import type { CallWork } from "../sdk/call.ts";
+import { isCoded } from "./content-coding.ts";
+import type { Reach } from "../access/reach.ts";
+import type { Transfer } from "../delivery/reply.ts";
+import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
+import { storageFault } from "./storage-fault.ts";
+import { createTransfer } from "../delivery/transfer.ts";
+
+/** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
+export interface BinaryReads {
+  /** Most bytes that go beside the answer to this request; `undefined` when none may. */
+  maxBytes(ctx: ServerContext): number | undefined;
+  /**
+   * Takes charge of the bytes, whatever happens, and gives the members of the content that refer to
+   * them. Throws when it cannot.
+   */
+  deliver(
+    ctx: ServerContext,
+    bytes: { readonly transfer: Transfer; readonly size: number; readonly checksum?: string },
+  ): { readonly blob: string; readonly _meta: Readonly<Record<string, unknown>> };
+}
+
+/** A whole resource that is read. */
+interface BinaryRead {
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  readonly key: string;
+  readonly reach: Reach;
+  readonly reads: BinaryReads;
+}
+
+/**
+ * Answers `resources/read` with bytes beside it; the transfer ends the audit record. `undefined` for
+ * what is to be answered inside the JSON: the size is unknown or over the limit, the object is stored
+ * with a content coding, or the client did not ask.
+ */
+export async function readBinary(
+  parts: SluiceParts,
+  { ctx, uri, key, reach, reads }: BinaryRead,
+  { principal, address, entry }: CallWork,
+): Promise<ReadResourceResult | undefined> {
+  const maxBytes = reads.maxBytes(ctx);
+  if (maxBytes === undefined) return undefined;
+  const opened = await reach
+    .open(key)
+    .catch((error: unknown) => Promise.reject(storageFault(error)));
+  const { size, etag, digests } = opened.info;
+  try {
+    if (size === undefined || size > maxBytes || isCoded(opened.info)) {
+      await discardSource(opened);
+      return undefined;
+    }
+    const mimeType = await reach.typeOf(opened.info);
+    await entry.admit();
+    const release = parts.slots.take(tagOf(principal), address);
+    const checksum = digests?.sha256;
+    const given = reads.deliver(ctx, {
+      transfer: createTransfer(parts, { opened, entry, release }),
+      size,
+      ...(checksum !== undefined && { checksum }),
+    });
+    const _meta = {
+      ...given._meta,
+      ...(etag !== undefined && { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
+    };
+    return { contents: [{ uri, mimeType, ...given, _meta }] };
+  } catch (error) {
+    await discardSource(opened, error);
+    throw error;
+  }
+}

@@ -1,0 +1,328 @@
+import { discardSource, formatEntityTag, SluiceError } from "@sluice/core";
+import type { CallOptions, ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
+import { advised } from "../sdk/advice.ts";
+import { decodeContent, isCoded } from "./content-coding.ts";
+import { takeHead } from "./content-head.ts";
+import type { Reach } from "../access/reach.ts";
+import {
+  countLines,
+  cutText,
+  decodeText,
+  findBytes,
+  findLines,
+  joined,
+  toByteRange,
+  type AskedRange,
+} from "./read-range.ts";
+import {
+  beginsAsText,
+  hasBinaryBytes,
+  headBytes,
+  isTextual,
+  knownType,
+  resourceType,
+  storedAsText,
+} from "./resource-type.ts";
+import { storageFault } from "./storage-fault.ts";
+
+/** Which part of which version a caller wants to read. */
+export interface PartRequest {
+  readonly key: string;
+  /** Absent: all of it, which is refused when it is larger than `maxBytes`. */
+  readonly range?: AskedRange;
+  /** Entity tag of the version that it must be. */
+  readonly etag?: string;
+  /** Most bytes to give; of a longer range the beginning. */
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+  /** Hears how many bytes were read to find lines, and are not given. */
+  readonly onPassed?: (bytes: number) => void;
+  /** Hears how many bytes will be collected at most, before the first is read; what it throws ends the reading. */
+  readonly onSize?: (bytes: number) => void;
+}
+
+/** Content that fits into JSON. */
+export interface Part {
+  readonly info: ObjectInfo;
+  readonly mimeType: string;
+  readonly bytes: Uint8Array;
+  /** The same, where it is text. */
+  readonly text?: string;
+  /** Of a range: what it is, in words of the request, and what comes after it. */
+  readonly range?: { readonly bytes: string; readonly lines?: string; readonly next?: string };
+}
+
+/** Reads a resource or a part of it, from one version, without the content codings that it is stored with. */
+export async function readPart(reach: Reach, request: PartRequest): Promise<Part> {
+  const { range } = request;
+  if (!range) return readWhole(await open(reach, request), request);
+  return range.unit === "bytes"
+    ? readBytes(reach, request, range)
+    : readLines(await open(reach, request), request, range);
+}
+
+/** What `_meta` of content says: its version, and for a part where it is. */
+export interface PartMeta {
+  /** As in the `ETag` header. */
+  readonly etag?: string;
+  /** Of the whole resource. */
+  readonly size?: number;
+  readonly range?: string;
+  readonly lines?: string;
+  readonly next?: string;
+}
+
+/** `_meta` of content. */
+export function partMeta({ info, range }: Part): PartMeta {
+  const { etag } = info;
+  const size = isCoded(info) ? undefined : info.size;
+  return {
+    ...(etag !== undefined && { etag: formatEntityTag(etag) }),
+    ...(range && { ...(size !== undefined && { size }), range: range.bytes }),
+    ...(range?.lines !== undefined && { lines: range.lines }),
+    ...(range?.next !== undefined && { next: range.next }),
+  };
+}
+
+async function open(
+  reach: Reach,
+  { key, range, etag, signal }: PartRequest,
+  options: OpenOptions = {},
+): Promise<OpenedObject> {
+  const call = signal ? { signal } : {};
+  try {
+    if (etag !== undefined) {
+      const ifMatch = await versionOf(reach, { key, etag, call });
+      return await reach.open(key, { ...options, ...call, ifMatch });
+    }
+    const opened = await reach.open(key, { ...options, ...call });
+    if (range === undefined || opened.info.etag !== undefined) return opened;
+    // storage may name the version a moment later: without it nothing tells that the next part is of another
+    await discardSource(opened);
+    const { etag: named } = await reach.describe(key, call);
+    const ifMatch = named === undefined ? {} : { ifMatch: named };
+    return await reach.open(key, { ...options, ...call, ...ifMatch });
+  } catch (error) {
+    throw readFault(error);
+  }
+}
+
+/** What a reader may learn of a fault of storage, with advice. */
+function readFault(error: unknown): unknown {
+  if (SluiceError.is(error) && error.code === "precondition_failed")
+    return advised("invalid_argument", "The resource has changed: read it from the start", error);
+  if (SluiceError.is(error) && error.code === "range_not_satisfiable")
+    return advised(
+      "invalid_argument",
+      error.size === undefined
+        ? "The range begins behind the end of the resource"
+        : `The resource has ${error.size} bytes`,
+      error,
+    );
+  return storageFault(error);
+}
+
+/** The etag of storage behind the entity tag that a client has; a tag does not tell it alone. */
+async function versionOf(
+  reach: Reach,
+  { key, etag, call }: { key: string; etag: string; call: CallOptions },
+): Promise<string> {
+  const info = await reach.describe(key, call);
+  if (info.etag !== undefined && formatEntityTag(info.etag) === etag) return info.etag;
+  throw new SluiceError("precondition_failed", "sluice: read: another version is there");
+}
+
+async function readWhole(opened: OpenedObject, request: PartRequest): Promise<Part> {
+  const { info } = opened;
+  const bytes = await collect(opened, request);
+  const isText = beginsAsText(info, bytes.subarray(0, headBytes));
+  const text = isText ? decodeText(bytes) : undefined;
+  return { info, mimeType: resourceType(info, isText), bytes, ...(text !== undefined && { text }) };
+}
+
+async function readBytes(reach: Reach, request: PartRequest, range: AskedRange): Promise<Part> {
+  const { wanted, range: asked } = toByteRange(range, request.maxBytes);
+  const { start, end } = asked;
+  const opened = await open(reach, request, { range: asked }).catch((error: unknown) =>
+    beyondStored(reach, request, error),
+  );
+  const { info } = opened;
+  if (isCoded(info)) {
+    // what was opened is a range of the coded bytes
+    if (opened.range) await discardSource(opened);
+    return readDecodedBytes(opened.range ? await open(reach, request) : opened, request, range);
+  }
+  const all = await collect(opened, { ...request, maxBytes: end - start });
+  const isText = await isTextRange(reach, request, { info, start, all });
+  return byteRangeOf(info, all, { start, wanted, isText });
+}
+
+/** Whether a range is text: by the first bytes of the resource, and by its own where the type is one of text. */
+async function isTextRange(
+  reach: Reach,
+  { signal }: PartRequest,
+  { info, start, all }: { info: ObjectInfo; start: number; all: Uint8Array },
+): Promise<boolean> {
+  if (start === 0 && (all.length >= headBytes || all.length === info.size))
+    return beginsAsText(info, all.subarray(0, headBytes));
+  if (isTextual(knownType(info) ?? "")) return storedAsText(info) ?? !hasBinaryBytes(all);
+  try {
+    return await reach.isText(info, signal ? { signal } : {});
+  } catch (error) {
+    throw readFault(error);
+  }
+}
+
+/** A range behind the stored bytes may be one of the decoded bytes; the start of an empty object is no fault. */
+async function beyondStored(
+  reach: Reach,
+  request: PartRequest,
+  error: unknown,
+): Promise<OpenedObject> {
+  const { cause } = error as { cause?: unknown };
+  if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
+  const opened = await open(reach, request);
+  const { info } = opened;
+  if (isCoded(info) || (info.size === 0 && request.range?.first === 0)) return opened;
+  await discardSource(opened);
+  throw error;
+}
+
+async function readDecodedBytes(
+  opened: OpenedObject,
+  request: PartRequest,
+  range: AskedRange,
+): Promise<Part> {
+  const { info } = opened;
+  const { wanted, range: asked } = toByteRange(range, request.maxBytes);
+  const { start, end } = asked;
+  await announce(opened, request, end - start);
+  const { head, all } = await takeHead(await decoded(opened));
+  // one byte more tells whether there is more
+  const bytes = await findBytes(all, { start, end: end + 1 }, request.onPassed);
+  return byteRangeOf(info, bytes, { start, wanted, isText: beginsAsText(info, head) });
+}
+
+/** The wanted bytes of those that were read, as text without broken characters where they are text. */
+function byteRangeOf(
+  info: ObjectInfo,
+  all: Uint8Array,
+  { start, wanted, isText }: { start: number; wanted: number; isText: boolean },
+): Part {
+  const cut = isText ? cutText(all, { start, wanted }) : undefined;
+  const at = cut ?? { start, end: start + Math.min(wanted, all.length) };
+  const bytes = all.subarray(at.start - start, at.end - start);
+  return {
+    info,
+    mimeType: resourceType(info, isText),
+    bytes,
+    ...(cut && { text: cut.text }),
+    range: {
+      bytes: formatBytes(at.start, at.end),
+      ...(isMore(info, at.end, all.length > at.end - start) && { next: `bytes ${at.end}-` }),
+    },
+  };
+}
+
+async function readLines(
+  opened: OpenedObject,
+  request: PartRequest,
+  range: AskedRange,
+): Promise<Part> {
+  const { info } = opened;
+  const { maxBytes, onPassed } = request;
+  await announce(opened, request, maxBytes);
+  const { head, all, end: stop } = await takeHead(await decoded(opened));
+  if (!beginsAsText(info, head)) {
+    await stop();
+    throw noLines();
+  }
+  const found = await findLines(all, range, maxBytes, onPassed);
+  const isCut = found.bytes.length > maxBytes;
+  // begins at a line, so nothing is cut at its start
+  const cut = cutText(found.bytes, { start: 0, wanted: isCut ? maxBytes : found.bytes.length });
+  if (!cut) throw noLines();
+  const bytes = found.bytes.subarray(0, cut.end);
+  const end = found.start + cut.end;
+  const lines = countLines(bytes);
+  const last = range.first + lines - 1;
+  const next = isCut ? `bytes ${end}-` : `lines ${last + 1}-`;
+  return {
+    info,
+    mimeType: resourceType(info, true),
+    bytes,
+    text: cut.text,
+    range: {
+      bytes: formatBytes(found.start, end),
+      lines: lines === 0 ? "lines none" : `lines ${range.first}-${last}`,
+      ...(isMore(info, end, isCut || found.isMore) && { next }),
+    },
+  };
+}
+
+/** What is read of an object, decoded; an object that cannot be is let go. */
+async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
+  try {
+    return decodeContent(opened.body, opened.info.contentEncoding);
+  } catch (error) {
+    await discardSource(opened, error);
+    throw error;
+  }
+}
+
+/** Says how many bytes will be collected; an object that may not be is let go. */
+async function announce(
+  opened: OpenedObject,
+  { onSize }: PartRequest,
+  bytes: number,
+): Promise<void> {
+  try {
+    onSize?.(bytes);
+  } catch (error) {
+    await discardSource(opened, error);
+    throw error;
+  }
+}
+
+function noLines(): SluiceError {
+  return advised("invalid_argument", "Lines are for text in UTF-8: ask for bytes");
+}
+
+/** Where the size is not known, there may always be more. */
+function isMore(info: ObjectInfo, end: number, hasMore: boolean): boolean {
+  return hasMore || (!isCoded(info) && (info.size === undefined || end < info.size));
+}
+
+function formatBytes(start: number, end: number): string {
+  return end > start ? `bytes ${start}-${end - 1}` : "bytes none";
+}
+
+async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint8Array> {
+  const { info, range } = opened;
+  const { maxBytes } = request;
+  const stored = range ? range.end - range.start : info.size;
+  const promised = isCoded(info) ? undefined : stored;
+  try {
+    ensureSmall(promised ?? 0, maxBytes);
+  } catch (error) {
+    await discardSource(opened, error);
+    throw error;
+  }
+  await announce(opened, request, promised ?? maxBytes);
+  const chunks: Uint8Array[] = [];
+  let received = 0;
+  // leaving the loop by an error cancels the body
+  for await (const chunk of await decoded(opened)) {
+    received += chunk.byteLength;
+    ensureSmall(received, maxBytes);
+    chunks.push(chunk);
+  }
+  return joined(chunks, received);
+}
+
+function ensureSmall(bytes: number, maxBytes: number): void {
+  if (bytes > maxBytes)
+    throw new SluiceError("too_large", `sluice: read: larger than ${maxBytes} bytes; stream it`, {
+      size: bytes,
+    });
+}

@@ -1,0 +1,129 @@
+import { SluiceError, type Principal } from "@sluice/core";
+import type { ListPage, ObjectInfo } from "@sluice/storage";
+import type { SluiceParts } from "../options/sluice-parts.ts";
+import { storageFault } from "./storage-fault.ts";
+
+/** Which page somebody asks for. */
+export interface PageRequest {
+  readonly principal: Principal | undefined;
+  /** Of an earlier page. It names objects: seal it before it goes out. */
+  readonly cursor: string | undefined;
+  /** Most objects on it. */
+  readonly limit: number;
+  readonly signal: AbortSignal;
+}
+
+/** What may be shown of storage, and how many objects were kept back on the way. */
+export interface VisiblePage extends ListPage {
+  readonly withheld: number;
+}
+
+/** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
+const mostObjects = 10_000;
+
+/**
+ * A page as a storage would give it that has only what the principal may list: it is filled up for
+ * what is hidden, and says that there is more only when there is something to show. Without access
+ * rules it costs one call to storage. With them it looks one object ahead and the cursor keeps that one's
+ * name: looking at the same place again would cost some storages the whole way there.
+ */
+export async function visiblePage(
+  parts: Pick<SluiceParts, "storageOf" | "mapper" | "access">,
+  { principal, cursor, limit, signal }: PageRequest,
+): Promise<VisiblePage> {
+  const { access, mapper } = parts;
+  const storage = parts.storageOf(principal);
+  let { from, ahead } = readPosition(cursor);
+  let isOver = cursor !== undefined && from === undefined;
+  let looked = 0;
+  let withheld = 0;
+
+  async function isVisible(objects: readonly ObjectInfo[]): Promise<boolean[]> {
+    const uris = objects.map(({ key }) => mapper.toUri(key));
+    const decisions = await access.decideAll(principal, uris, "list");
+    return decisions.map((decision) => decision === "allow");
+  }
+
+  async function look(most: number): Promise<ListPage> {
+    const page = await storage
+      .list({ limit: most, signal, ...(from !== undefined && { cursor: from }) })
+      .catch((error: unknown) => Promise.reject(storageFault(error)));
+    looked += Math.max(page.objects.length, 1);
+    return page;
+  }
+
+  function goOn(page: ListPage): void {
+    from = page.cursor;
+    isOver = from === undefined;
+  }
+
+  if (!access.hasRules) {
+    const page = await look(limit);
+    goOn(page);
+    const { objects } = page;
+    const { untyped } = page;
+    const rest = isOver ? {} : { cursor: formatPosition({ from }) };
+    return { objects, withheld, ...(untyped && { untyped }), ...rest };
+  }
+  const objects: ObjectInfo[] = [];
+  if (ahead !== undefined) {
+    const info = await storage.describe(ahead, { signal }).catch(ignoreAbsent);
+    const [isShown] = info ? await isVisible([info]) : [];
+    if (info && isShown) objects.push(info);
+    else if (info) withheld += 1;
+  }
+  let hiddenInARow = 0;
+  let untyped: true | undefined;
+  while (!isOver && objects.length <= limit && looked < mostObjects) {
+    const wanted = limit + 1 - objects.length;
+    let page = await look(Math.max(wanted, Math.floor(hiddenInARow / 8)));
+    let visible = await isVisible(page.objects);
+    // the cursor cannot stand amid a page; seldom, for the look is short beside what was hidden before
+    for (let end; (end = positionOf(visible, wanted)) < page.objects.length;) {
+      page = await look(end);
+      visible = await isVisible(page.objects);
+    }
+    goOn(page);
+    untyped ??= page.untyped;
+    const shown = page.objects.filter((_, at) => visible[at]);
+    withheld += page.objects.length - shown.length;
+    hiddenInARow = shown.length > 0 ? 0 : hiddenInARow + page.objects.length;
+    objects.push(...shown);
+  }
+  ahead = objects.splice(limit)[0]?.key;
+  const hasMore = ahead !== undefined || !isOver;
+  const rest = hasMore ? { cursor: formatPosition({ from, ahead }) } : {};
+  return { objects, withheld, ...(untyped && { untyped }), ...rest };
+}
+
+/** Behind the n-th that is visible; the end when there are fewer. */
+function positionOf(visible: readonly boolean[], n: number): number {
+  let left = n;
+  const at = visible.findIndex((isVisible) => isVisible && --left === 0);
+  return at < 0 ? visible.length : at + 1;
+}
+
+/** Where the next page goes on: with one object that was looked at already, then in storage. */
+interface Position {
+  /** Cursor of storage; `undefined` at its end, or before its start. */
+  from?: string | undefined;
+  ahead?: string | undefined;
+}
+
+function formatPosition({ from = "", ahead = "" }: Position): string {
+  return JSON.stringify([from, ahead]);
+}
+
+function readPosition(cursor: string | undefined): Position {
+  if (cursor === undefined) return {};
+  const [from, ahead] = JSON.parse(cursor) as [string, string];
+  return { from: from || undefined, ahead: ahead || undefined };
+}
+
+/** What was there a page ago and is not now is no fault. */
+function ignoreAbsent(error: unknown): undefined {
+  if (SluiceError.is(error) && absences.has(error.code)) return undefined;
+  throw storageFault(error);
+}
+
+const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied", "unsupported"]);

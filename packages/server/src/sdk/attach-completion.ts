@@ -1,0 +1,111 @@
+import type { CompleteResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { Principal } from "@sluice/core";
+import { allowedUris } from "../access/allowed-uris.ts";
+import { answerCall } from "./call.ts";
+import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
+import type { SluiceParts } from "../options/sluice-parts.ts";
+import { storageFault } from "../resources/storage-fault.ts";
+
+/** Most suggestions in an answer (MCP, completion). */
+const mostValues = 100;
+/** Objects looked at for one answer. */
+const mostObjects = 1_000;
+/** A legal key has at most so many UTF-8 bytes. */
+const longestKey = 1_024;
+
+/** Completes the variable of our template from storage; every other completion stays the author's. */
+export function attachCompletion(parts: SluiceParts, mcp: McpServer): void {
+  const { server } = mcp;
+  const completeOthers = handlerOf(server, "completion/complete");
+  server.setRequestHandler("completion/complete", (request, ctx) =>
+    guarded(parts, { mcp, ctx }, async (): Promise<CompleteResult> => {
+      const { ref, argument } = request.params;
+      if (
+        ref.type !== "ref/resource" ||
+        ref.uri !== parts.mapper.template ||
+        argument.name !== "key"
+      )
+        return (await askHandler(
+          completeOthers,
+          "completion/complete",
+          request.params,
+          ctx,
+        )) as CompleteResult;
+      const { value } = argument;
+      const call = { mcp, ctx, action: "completion", kind: "request" } as const;
+      return answerCall(parts, call, async ({ principal, entry }) => {
+        const completion = await completeKey(parts, { value, principal, ctx });
+        entry.facts.shown = completion.values.length;
+        return { result: { completion } };
+      });
+    }),
+  );
+}
+
+interface KeyStart {
+  readonly value: string;
+  readonly principal: Principal | undefined;
+  readonly ctx: ServerContext;
+}
+
+/**
+ * What may follow, one step at a time as in a shell: names of files, and of folders with a `/` at the
+ * end. Only the first 1,000 objects are looked at.
+ */
+async function completeKey(
+  parts: SluiceParts,
+  { value, principal, ctx }: KeyStart,
+): Promise<CompleteResult["completion"]> {
+  const start = decoded(value);
+  if (new TextEncoder().encode(start).length > longestKey) return { values: [], hasMore: false };
+  const storage = parts.storageOf(principal);
+  const values = new Set<string>();
+  let cursor: string | undefined;
+  let left = mostObjects;
+  do {
+    const page = await storage
+      .list({
+        prefix: start,
+        limit: left,
+        signal: ctx.mcpReq.signal,
+        ...(cursor !== undefined && { cursor }),
+      })
+      .catch((error: unknown) => Promise.reject(storageFault(error)));
+    left -= Math.max(page.objects.length, 1);
+    const uris = page.objects.map(({ key }) => parts.mapper.toUri(key));
+    for (const uri of await allowedUris(parts, principal, { uris, action: "list" })) {
+      const step = nextStep(parts.mapper.toKey(uri), start.length);
+      if (values.size < mostValues) values.add(variableOf(parts, step));
+      else if (!values.has(variableOf(parts, step))) return { values: [...values], hasMore: true };
+    }
+    ({ cursor } = page);
+  } while (cursor !== undefined && left > 0);
+  // with access rules nobody knows whether the rest has anything for this principal
+  const isOpen = cursor !== undefined && parts.access.hasRules;
+  return { values: [...values], ...(!isOpen && { hasMore: cursor !== undefined }) };
+}
+
+/** A key up to the end of the segment that `from` is in. */
+function nextStep(key: string, from: number): string {
+  const slash = key.indexOf("/", from);
+  return slash < 0 ? key : key.slice(0, slash + 1);
+}
+
+/**
+ * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion
+ * encodes what it must. `?`, `#` and what looks like an encoding it leaves alone (RFC 6570 §3.2.3).
+ */
+function variableOf({ mapper }: SluiceParts, key: string): string {
+  if (!/[?#]|%[0-9a-f]{2}/i.test(key)) return key;
+  const isFolder = key.endsWith("/");
+  const uri = mapper.toUri(isFolder ? key.slice(0, -1) : key);
+  return uri.slice(mapper.baseUri.length) + (isFolder ? "/" : "");
+}
+
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}

@@ -1,0 +1,108 @@
+import { close, constants, lstat, open } from "node:fs";
+import { promisify } from "node:util";
+import { SluiceError } from "@sluice/core";
+import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { formatCursor, parseCursor } from "./cursor.ts";
+import { toSluiceError } from "../root/fs-error.ts";
+import { toObjectInfo } from "./object-info.ts";
+import type { Root } from "../root/root.ts";
+import { createWalk, type FoundFile, type Walk } from "./walk.ts";
+
+const pageLimit = 1000;
+/** How many files are looked at together; more would only wait in the thread pool. */
+const together = 32;
+const mostIdleWalks = 16;
+const idleMs = 30_000;
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const closeAsync = promisify(close);
+const lstatAsync = promisify(lstat);
+const openAsync = promisify(open);
+
+/** Lists a root page by page. */
+export interface Lister {
+  list(options: ListOptions): Promise<ListPage>;
+  close(): Promise<void>;
+}
+
+/**
+ * Between two pages the walk stays open, so that the next page goes on where the last one ended:
+ * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
+ */
+export function createLister(root: Root, racyMs: number): Lister {
+  /** By the cursor that continues it, longest idle first. */
+  const idle = new Map<string, { readonly walk: Walk; readonly timer: NodeJS.Timeout }>();
+  let closed = false;
+
+  const take = (cursor: string): Walk | undefined => {
+    const entry = idle.get(cursor);
+    idle.delete(cursor);
+    clearTimeout(entry?.timer);
+    return entry?.walk;
+  };
+  const drop = async (cursor: string): Promise<void> => {
+    await take(cursor)?.close();
+  };
+  const keep = async (cursor: string, walk: Walk): Promise<void> => {
+    if (closed) return walk.close();
+    const timer = setTimeout(() => void drop(cursor).catch(() => {}), idleMs).unref();
+    idle.set(cursor, { walk, timer });
+    const [oldest] = idle.keys();
+    if (idle.size > mostIdleWalks && oldest !== undefined) await drop(oldest);
+  };
+
+  return {
+    async list({ prefix = "", cursor, limit = pageLimit, signal }) {
+      signal?.throwIfAborted();
+      if (!Number.isSafeInteger(limit) || limit < 1)
+        throw new SluiceError("invalid_argument", `fs: list: limit ${limit} is not at least 1`);
+      const from = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
+      const kept = cursor === undefined ? undefined : take(cursor);
+      const walk = kept ?? createWalk(root, prefix, from?.position);
+      // two walks at the same place have different cursors
+      const name = (kept && from?.walk) ?? crypto.randomUUID();
+      try {
+        const most = Math.min(limit, pageLimit);
+        const found: Promise<ObjectInfo | undefined>[] = [];
+        while (found.length < most) {
+          const file = await walk.next(signal);
+          if (file === undefined) break;
+          const info = toListed(file, racyMs);
+          walk.hold(info);
+          if (found.push(info) % together === 0) await Promise.all(found.slice(-together));
+        }
+        const objects = (await Promise.all(found)).filter((info) => info !== undefined);
+        if (found.length < most) {
+          await walk.close();
+          return { objects };
+        }
+        const next = formatCursor(root, prefix, { walk: name, position: walk.position() });
+        await keep(next, walk);
+        return { objects, cursor: next };
+      } catch (error) {
+        await walk.close();
+        signal?.throwIfAborted();
+        throw toSluiceError(error, "fs: list");
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all([...idle.keys()].map(drop));
+    },
+  };
+}
+
+/** The metadata of a file that is still there and can be opened, else `undefined`. */
+async function toListed({ key, path }: FoundFile, racyMs: number): Promise<ObjectInfo | undefined> {
+  try {
+    const stats = await lstatAsync(path, { bigint: true });
+    if (!stats.isFile()) return undefined;
+    // not for everybody to read, so perhaps not for us: opening it tells
+    if ((stats.mode & 0o444n) !== 0o444n)
+      await closeAsync(await openAsync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+    return toObjectInfo(key, stats, racyMs);
+  } catch {
+    // removed meanwhile, a name that is not UTF-8, not readable, too large
+    return undefined;
+  }
+}

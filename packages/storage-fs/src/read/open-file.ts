@@ -1,0 +1,110 @@
+import {
+  type BigIntStats,
+  close,
+  closeSync,
+  constants,
+  fstatSync,
+  lstat,
+  open,
+  openSync,
+  read,
+  realpath,
+} from "node:fs";
+import { promisify } from "node:util";
+import { SluiceError } from "@sluice/core";
+import { quoteKey } from "@sluice/storage";
+import { toSluiceError } from "../root/fs-error.ts";
+import { isHidden } from "../root/names.ts";
+import { nameOfDescriptor, type Root, toKey, toPath } from "../root/root.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
+// what a platform lacks is undefined and counts as 0 here;
+// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until somebody writes to it
+const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+const openAsync = promisify(open);
+const closeAsync = promisify(close);
+const readAsync = promisify(read);
+const lstatAsync = promisify(lstat);
+const realpathAsync = promisify(realpath.native);
+
+/** An open regular file that was proven to lie inside the root. */
+export interface OpenFile {
+  readonly fd: number;
+  /** Where the file really lies: another key than was asked for when links or case led to it. */
+  readonly key: string;
+  readonly stats: BigIntStats;
+}
+
+/**
+ * Opens first and then asks the descriptor what it is and where it lies: whatever somebody
+ * swaps meanwhile, the answer is about the bytes that will be read.
+ */
+export async function openFile(
+  root: Root,
+  key: string,
+  who: string,
+  signal: AbortSignal | undefined,
+): Promise<OpenFile> {
+  signal?.throwIfAborted();
+  const path = toPath(root, key, who);
+  let fd: number | undefined;
+  try {
+    // a way through the thread pool costs more than everything else here together
+    fd = root.warmPaths.has(path) ? openSync(path, flags) : await openAsync(path, flags);
+    // the attributes are fresh from opening, so that this does not wait, also on a network
+    const stats = fstatSync(fd, { bigint: true });
+    const found = root.namesDescriptors
+      ? keyByDescriptor(root, key, path, fd)
+      : await keyByIdentity(root, path, stats);
+    if (found === undefined)
+      throw new SluiceError("permission_denied", `${who} ${quoteKey(key)}: outside the root`);
+    if (found !== key && isHidden(found, root.dotfiles))
+      throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+    if (!stats.isFile() || (stats.size === 0n && (await hasBytes(fd))))
+      throw new SluiceError("unsupported", `${who} ${quoteKey(key)}: not a regular file`);
+    signal?.throwIfAborted();
+    if (stats.dev === root.localDevice) root.warmPaths.add(path);
+    return { fd, key: found, stats };
+    // #region abort
+  } catch (error) {
+    if (fd !== undefined) await closeAsync(fd);
+    if (signal?.aborted && error === signal.reason) throw error;
+    throw toSluiceError(error, `${who} ${quoteKey(key)}`);
+  }
+  // #endregion
+}
+
+/** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */
+export function closeFile(root: Root, { fd, stats }: OpenFile): Promise<void> {
+  if (stats.dev !== root.localDevice) return closeAsync(fd);
+  closeSync(fd);
+  return Promise.resolve();
+}
+
+function keyByDescriptor(root: Root, key: string, path: string, fd: number): string | undefined {
+  const name = nameOfDescriptor(fd);
+  if (name === path) return key;
+  // replaced or removed since it was opened: still the file that had this name
+  const gone = name.endsWith(" (deleted)") && !key.endsWith(" (deleted)");
+  return toKey(root, gone ? name.slice(0, -" (deleted)".length) : name);
+}
+
+/**
+ * Without names of descriptors: the file that a path inside the root names must be the one that
+ * is open. Between the two looks at the path somebody who may write to the root can swap links.
+ */
+async function keyByIdentity(
+  root: Root,
+  path: string,
+  stats: BigIntStats,
+): Promise<string | undefined> {
+  const real = await realpathAsync(path);
+  const named = await lstatAsync(real, { bigint: true });
+  return named.dev === stats.dev && named.ino === stats.ino ? toKey(root, real) : undefined;
+}
+
+/** Files of /proc say size 0 and have content: their size cannot be promised. */
+async function hasBytes(fd: number): Promise<boolean> {
+  return (await readAsync(fd, Buffer.alloc(1), 0, 1, 0)).bytesRead > 0;
+}

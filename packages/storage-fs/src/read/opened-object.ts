@@ -1,0 +1,131 @@
+import { type BigIntStats, fstat, fstatSync, read } from "node:fs";
+import { promisify } from "node:util";
+import { type FileRegion, SluiceError } from "@sluice/core";
+import { createBody, type OpenedObject, quoteKey } from "@sluice/storage";
+import { toSluiceError } from "../root/fs-error.ts";
+import type { FileInfo } from "./object-info.ts";
+import { closeFile, type OpenFile } from "./open-file.ts";
+import { pathOf, type Root } from "../root/root.ts";
+
+const chunkBytes = 256 * 1024;
+const readAsync = promisify(read);
+const fstatAsync = promisify(fstat);
+
+/** What {@link createOpenedObject} needs to know beside the file. */
+export interface OpenedObjectOptions {
+  readonly info: FileInfo;
+  readonly range: { readonly start: number; readonly end: number } | undefined;
+  /** Growth after opening is no change. */
+  readonly mayGrow: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Gives an open file its two faces. They share one descriptor, which is closed exactly once.
+ * Whoever asks `file` for the descriptor takes it over: an abort or a cancel of `body` does not
+ * close it any more, because under a read it would become the number of another file.
+ */
+export function createOpenedObject(
+  root: Root,
+  opened: OpenFile,
+  { info, range, mayGrow, signal }: OpenedObjectOptions,
+): OpenedObject {
+  const { fd, stats } = opened;
+  const { start, end } = range ?? { start: 0, end: info.size };
+  const who = `fs: read ${quoteKey(info.key)}`;
+  let reading: Promise<unknown> | undefined;
+  let closed: Promise<void> | undefined;
+  let body: ReadableStream<Uint8Array> | undefined;
+  let taken = false;
+
+  const ensureOpen = (): void => {
+    if (closed !== undefined) throw new TypeError(`${who}: the file was closed`);
+  };
+
+  const file: FileRegion = {
+    get fd() {
+      ensureOpen();
+      taken = true;
+      return fd;
+    },
+    start,
+    end,
+    path: pathOf(root, opened.key),
+    async verify() {
+      ensureOpen();
+      const now =
+        stats.dev === root.localDevice
+          ? fstatSync(fd, { bigint: true })
+          : await fstatAsync(fd, { bigint: true }).catch((error: unknown) => {
+              throw toSluiceError(error, who);
+            });
+      if (!isSame(stats, now) && !(mayGrow && now.size >= stats.size))
+        throw new SluiceError("precondition_failed", `${who}: the file changed meanwhile`);
+    },
+    close() {
+      // a number that is closed while a read waits may already name another file when it starts
+      closed ??= reading?.then(() => closeFile(root, opened)) ?? closeFile(root, opened);
+      return closed;
+    },
+  };
+
+  const readChunk = async (position: number): Promise<Uint8Array> => {
+    const chunk = new Uint8Array(
+      Buffer.allocUnsafeSlow(Math.min(chunkBytes, end - position)).buffer,
+    );
+    for (let filled = 0; filled < chunk.byteLength;) {
+      const { bytesRead } = await readAsync(
+        fd,
+        chunk,
+        filled,
+        chunk.byteLength - filled,
+        position + filled,
+      ).catch((error: unknown) => {
+        throw new SluiceError("interrupted", `${who}: stopped at byte ${position + filled}`, {
+          cause: error,
+        });
+      });
+      if (bytesRead === 0)
+        throw new SluiceError("precondition_failed", `${who}: the file was truncated meanwhile`);
+      filled += bytesRead;
+    }
+    return chunk;
+  };
+
+  // #region body
+  const createFileBody = (): ReadableStream<Uint8Array> => {
+    let position = start;
+    return createBody({
+      async next() {
+        ensureOpen();
+        if (position === end && start < end) return undefined;
+        const chunk = readChunk(position);
+        reading = chunk.catch(() => {});
+        const bytes = await chunk;
+        position += bytes.byteLength;
+        if (position === end) await file.verify();
+        return position === start ? undefined : bytes;
+      },
+      async release() {
+        if (!taken) await file.close();
+      },
+      signal,
+    });
+  };
+  // #endregion
+
+  return {
+    info,
+    ...(range && { range }),
+    file,
+    // made when it is asked for: the other face needs none
+    get body() {
+      return (body ??= createFileBody());
+    },
+  };
+}
+
+/** Size and modification time only: replacing a file by rename moves the change time of the old one. */
+function isSame(before: BigIntStats, now: BigIntStats): boolean {
+  return before.size === now.size && before.mtimeNs === now.mtimeNs;
+}

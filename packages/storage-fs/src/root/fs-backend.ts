@@ -1,0 +1,172 @@
+import { setTimeout } from "node:timers/promises";
+import { SluiceError } from "@sluice/core";
+import {
+  createBody,
+  type OpenedObject,
+  quoteKey,
+  resolveRange,
+  type StorageBackend,
+} from "@sluice/storage";
+import { createLister } from "../read/list.ts";
+import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
+import { closeFile, openFile, type OpenFile } from "../read/open-file.ts";
+import { createOpenedObject } from "../read/opened-object.ts";
+import { removeFile } from "../write/remove-file.ts";
+import { createRoot, type Root } from "./root.ts";
+import { createSmallFiles, type KeptFile } from "../read/small-files.ts";
+import { createWatcher } from "../watch/watch.ts";
+import { createFsWriter, createTurns } from "../write/writer.ts";
+
+/** Settings of {@link createFsBackend}. */
+export interface FsBackendOptions {
+  /** The folder to serve. It is resolved once, when the backend is created. */
+  readonly root: string;
+  /** Show and open names that start with a dot. False unless told. */
+  readonly dotfiles?: boolean;
+  /**
+   * Keys of files that are only ever appended to, such as logs: their growth after opening is no
+   * change, and the bytes that were there are delivered. No key unless told.
+   */
+  readonly appendOnly?: (key: string) => boolean;
+  /**
+   * Milliseconds for which a changed file has no etag in lists, `open` and `commit`, because its file
+   * system could give the next change the same time. `describe` waits until they are over, at most
+   * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
+   */
+  readonly racyMs?: number;
+  /** Give the backend a `write` and a `remove`. False unless told. */
+  readonly writable?: boolean;
+}
+
+/**
+ * Creates a backend over a folder of this machine. Nothing outside the folder can be reached:
+ * a file is opened first, and then its descriptor is asked where it lies.
+ *
+ * Throws `not_found`, `permission_denied` or `unsupported` when the folder cannot be served.
+ */
+export function createFsBackend(options: FsBackendOptions): StorageBackend {
+  if (typeof (options as Partial<FsBackendOptions> | undefined)?.root !== "string")
+    throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');
+  const { dotfiles = false, appendOnly = () => false, racyMs = 100, writable = false } = options;
+  const root = createRoot(options.root, dotfiles);
+  const lister = createLister(root, racyMs);
+  const smallFiles = createSmallFiles(root);
+  const watcher = createWatcher(root);
+  const takeTurns = createTurns();
+
+  const backend = {
+    name: "fs",
+
+    // #region describe
+    async describe(key, { signal } = {}) {
+      let file = await lookAt(root, key, signal);
+      const waitMs = racyFor(file.stats, racyMs);
+      // what asks for a version gets one: the next change will have another time
+      if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
+        await sleep(waitMs, signal);
+        file = await lookAt(root, key, signal);
+      }
+      return toObjectInfo(file.key, file.stats, racyMs);
+    },
+    // #endregion
+
+    // #region open
+    async open(key, { range, ifMatch, signal } = {}) {
+      const who = "fs: open";
+      signal?.throwIfAborted();
+      const whole = range === undefined;
+      const kept = whole ? smallFiles.find(key) : undefined;
+      if (kept) return openKept(kept, { who, ifMatch, signal });
+      const file = await openFile(root, key, who, signal);
+      try {
+        const info = toObjectInfo(file.key, file.stats, racyMs);
+        ensureMatch(info, ifMatch, who);
+        const resolved = range && resolveRange(range, info.size, `${who} ${quoteKey(key)}`);
+        const fresh = whole && info.key === key ? await smallFiles.keep(file, info) : undefined;
+        if (fresh) {
+          await closeFile(root, file);
+          return openKept(fresh, { who, ifMatch, signal });
+        }
+        const mayGrow = appendOnly(info.key);
+        return createOpenedObject(root, file, { info, range: resolved, mayGrow, signal });
+      } catch (error) {
+        await closeFile(root, file);
+        throw error;
+      }
+    },
+    // #endregion
+
+    list: (listOptions = {}) => lister.list(listOptions),
+
+    watch: (watchOptions) => watcher.watch(watchOptions),
+
+    async close() {
+      watcher.close();
+      await lister.close();
+    },
+    // #region optional
+  } satisfies StorageBackend;
+  if (!writable) return backend;
+  return {
+    ...backend,
+    write: (key, writeOptions = {}) =>
+      createFsWriter(root, key, writeOptions, { racyMs, takeTurns }),
+    remove: (key, { signal } = {}) => removeFile(root, key, { takeTurns, signal }),
+  };
+  // #endregion
+}
+
+/** Longest wait of one `describe`: two ticks of FAT. */
+const mostRacyWaitMs = 4_000;
+
+async function lookAt(root: Root, key: string, signal: AbortSignal | undefined): Promise<OpenFile> {
+  const file = await openFile(root, key, "fs: describe", signal);
+  await closeFile(root, file);
+  return file;
+}
+
+async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await setTimeout(ms, undefined, signal ? { signal } : {}).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw error;
+  });
+}
+
+interface KeptOptions {
+  readonly who: string;
+  readonly ifMatch: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+function openKept({ info, bytes }: KeptFile, { who, ifMatch, signal }: KeptOptions): OpenedObject {
+  ensureMatch(info, ifMatch, who);
+  let body: ReadableStream<Uint8Array> | undefined;
+  return {
+    info,
+    bytes,
+    get body() {
+      return (body ??= bodyOf(bytes, signal));
+    },
+  };
+}
+
+function bodyOf(bytes: Uint8Array, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  // whoever reads a body owns its chunks
+  let rest: Uint8Array | undefined = new Uint8Array(bytes);
+  return createBody({
+    async next() {
+      const chunk = rest;
+      rest = undefined;
+      return chunk;
+    },
+    signal,
+  });
+}
+
+function ensureMatch(info: FileInfo, ifMatch: string | undefined, who: string): void {
+  if (ifMatch !== undefined && ifMatch !== info.etag)
+    throw new SluiceError(
+      "precondition_failed",
+      `${who} ${quoteKey(info.key)}: the file has changed`,
+    );
+}

@@ -1,0 +1,118 @@
+import {
+  closeSync,
+  constants,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
+import { sep } from "node:path";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { SluiceError } from "@sluice/core";
+import { systemCode, toSluiceError } from "./fs-error.ts";
+import { isHidden, isWindowsTrap } from "./names.ts";
+import { createWarmPaths, type WarmPaths } from "../read/warm-paths.ts";
+
+/** The folder that is served. Nothing outside it can be reached through it. */
+export interface Root {
+  /** Canonical path of the folder, resolved once. */
+  readonly path: string;
+  /** {@link path} with a separator at its end: what the path of everything inside starts with. */
+  readonly inside: string;
+  /** Names that start with a dot can be seen and opened. */
+  readonly dotfiles: boolean;
+  /** A descriptor can be asked where it leads (`/proc/self/fd`), so that what was opened is proven without a race. */
+  readonly namesDescriptors: boolean;
+  /** Device number when it is a disk of this machine: there `fstat` and `close` never wait. */
+  readonly localDevice: bigint | undefined;
+  /** Paths on that disk which can be opened without waiting for it. */
+  readonly warmPaths: WarmPaths;
+}
+
+/** File systems on this machine's own disks and memory (`man 2 statfs`): ext, XFS, Btrfs, tmpfs, overlayfs, ZFS, F2FS. */
+const localFileSystems: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010,
+]);
+
+/** Resolves the folder. Throws a `SluiceError` when it is missing, unreadable or no folder. */
+export function createRoot(folder: string, dotfiles: boolean): Root {
+  const who = `fs: root ${JSON.stringify(folder)}`;
+  try {
+    const path = realpathSync.native(folder);
+    const stats = statSync(path, { bigint: true });
+    if (!stats.isDirectory()) throw new SluiceError("unsupported", `${who}: not a folder`);
+    const onLinux = process.platform === "linux";
+    return {
+      path,
+      inside: path.endsWith(sep) ? path : path + sep,
+      dotfiles,
+      namesDescriptors: onLinux && descriptorsHaveNames(path),
+      localDevice: onLinux && localFileSystems.has(statfsSync(path).type) ? stats.dev : undefined,
+      warmPaths: createWarmPaths(),
+    };
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, who);
+    const what = `${who}: it is not there (ENOENT); make the folder, or name another`;
+    throw new SluiceError("not_found", what, { cause: error });
+  }
+}
+
+/** Where an open descriptor leads (Linux); ends in " (deleted)" once that name is gone. */
+export function nameOfDescriptor(fd: number): string {
+  return readlinkSync(`/proc/self/fd/${fd}`);
+}
+
+/** False where /proc is not mounted, or shows other names than this process sees. */
+function descriptorsHaveNames(path: string): boolean {
+  const fd = openSync(path, constants.O_RDONLY);
+  try {
+    return nameOfDescriptor(fd) === path;
+  } catch {
+    return false;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** True when a file of that key can be listed and opened at all. */
+export function isServable(root: Root, key: string): boolean {
+  return (
+    checkKey(key) === undefined &&
+    !isHidden(key, root.dotfiles) &&
+    !(process.platform === "win32" && isWindowsTrap(key))
+  );
+}
+
+/** The path of a key. Throws `invalid_argument` for an illegal one and `not_found` for a hidden one. */
+export function toPath(root: Root, key: string, who: string): string {
+  ensureKey(key, who);
+  if (process.platform === "win32" && isWindowsTrap(key))
+    throw new SluiceError(
+      "invalid_argument",
+      `${who} ${quoteKey(key)}: Windows gives this name another meaning`,
+    );
+  if (isHidden(key, root.dotfiles))
+    throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+  return pathOf(root, key);
+}
+
+/** The path of a key that is known to be a good one. */
+export function pathOf(root: Root, key: string): string {
+  return root.inside + (sep === "/" ? key : key.replaceAll("/", sep));
+}
+
+/** The key of a canonical path, or `undefined` when it lies outside the root. */
+export function toKey(root: Root, path: string): string | undefined {
+  // with the separator, or /data would let /data-secret in
+  if (!path.startsWith(root.inside)) return undefined;
+  const rest = path.slice(root.inside.length);
+  return sep === "/" ? rest : rest.replaceAll(sep, "/");
+}
+
+/** The path of a directory, given as "" for the root or as "a/b/". */
+export function toDirectoryPath(root: Root, key: string): string {
+  if (key === "") return root.path;
+  const path = root.inside + key.slice(0, -1);
+  return sep === "/" ? path : path.replaceAll("/", sep);
+}

@@ -1,0 +1,57 @@
+import { lstat, unlink } from "node:fs/promises";
+import { SluiceError } from "@sluice/core";
+import { quoteKey, settleRemoval } from "@sluice/storage";
+import { removeEmptyFolders } from "./empty-folders.ts";
+import { toSluiceError } from "../root/fs-error.ts";
+import { type Root, toPath } from "../root/root.ts";
+import { openTargetDirectory } from "./target-directory.ts";
+import type { TakeTurns } from "./writer.ts";
+
+/** What {@link removeFile} heeds. */
+export interface RemoveOptions {
+  readonly takeTurns: TakeTurns;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Removes the file of a key inside its opened directory, and folders that are empty then. A link
+ * at the end is removed itself, and links on the way are refused. What is not there, or hidden, is
+ * removed already. It resolves once the directory is flushed to disk.
+ */
+export async function removeFile(
+  root: Root,
+  key: string,
+  { takeTurns, signal }: RemoveOptions,
+): Promise<void> {
+  const who = `fs: remove ${quoteKey(key)}`;
+  const removal = async (): Promise<void> => {
+    try {
+      signal?.throwIfAborted();
+      await removeInside(root, key, who);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw toSluiceError(error, who);
+    }
+  };
+  signal?.throwIfAborted();
+  await settleRemoval(takeTurns(key, removal));
+}
+
+// #region inside
+async function removeInside(root: Root, key: string, who: string): Promise<void> {
+  toPath(root, key, "fs: remove");
+  const directory = await openTargetDirectory(root, key, "remove");
+  try {
+    const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
+    const stats = await lstat(target);
+    // what somebody puts there meanwhile is at most a link: unlink never removes a directory
+    if (!stats.isFile() && !stats.isSymbolicLink())
+      throw new SluiceError("unsupported", `${who}: not a regular file`);
+    await unlink(target);
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+  await removeEmptyFolders(root, key);
+}
+// #endregion

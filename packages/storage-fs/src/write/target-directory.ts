@@ -1,0 +1,110 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { systemCode } from "../root/fs-error.ts";
+import { nameOfDescriptor, type Root } from "../root/root.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;
+const flags = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
+
+/** The directory that an object is written to. */
+export interface TargetDirectory {
+  /** What the paths of its files start with; on Linux it stays with the directory, wherever that is moved. */
+  readonly inside: string;
+  /** Makes names that were added or replaced survive a power cut. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What is to be done in the directory; to write it is made when it is missing, for this user alone to write what is private. */
+export type TargetPurpose = "write" | "write private" | "remove";
+
+/**
+ * Opens the directory of a key. Links on the way are refused, and on Linux each step starts at the
+ * descriptor of the one before, so that nothing is made or removed outside. Rejects with the
+ * system's ENOENT when it is missing and nothing is to be written.
+ */
+export async function openTargetDirectory(
+  root: Root,
+  key: string,
+  purpose: TargetPurpose,
+): Promise<TargetDirectory> {
+  const names = key.split("/").slice(0, -1);
+  if (!root.namesDescriptors) return openByPath(root.path, names, purpose);
+
+  let handle = await open(root.path, flags);
+  try {
+    for (const name of names) {
+      const step = await openStep(`/proc/self/fd/${handle.fd}/${name}`, purpose);
+      await handle.close();
+      handle = step;
+    }
+    const path = join(root.path, ...names);
+    const name = nameOfDescriptor(handle.fd);
+    if (name === `${path} (deleted)`) throw Object.assign(new Error(name), { code: "ENOENT" });
+    if (name !== path) throw moved(purpose);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return {
+    inside: `/proc/self/fd/${handle.fd}/`,
+    sync: () => handle.sync(),
+    close: () => handle.close(),
+  };
+}
+
+async function openStep(path: string, purpose: TargetPurpose): Promise<FileHandle> {
+  try {
+    return await open(path, flags);
+  } catch (error) {
+    const code = systemCode(error);
+    // a link says ENOTDIR as a file does, but what lies behind it can still be read
+    if (code === "ENOTDIR" && (await lstat(path)).isSymbolicLink()) throw moved(purpose);
+    if (code !== "ENOENT" || purpose === "remove") throw error;
+  }
+  await make(path, purpose);
+  return open(path, flags);
+}
+
+async function make(path: string, purpose: TargetPurpose): Promise<void> {
+  await mkdir(path, purpose === "write private" ? 0o700 : 0o777).catch((error: unknown) => {
+    if (systemCode(error) !== "EEXIST") throw error;
+  });
+}
+
+async function openByPath(
+  rootPath: string,
+  names: readonly string[],
+  purpose: TargetPurpose,
+): Promise<TargetDirectory> {
+  let path = rootPath;
+  for (const name of names) {
+    path = join(path, name);
+    if (purpose !== "remove") await make(path, purpose);
+    if ((await realpath(path)) !== path) throw moved(purpose);
+  }
+  return {
+    inside: join(path, "/"),
+    async sync() {
+      // Windows opens no directories; there the journal of the file system has to do
+      if (process.platform === "win32") return;
+      const handle = await open(path, flags);
+      try {
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+function moved(purpose: TargetPurpose): SluiceError {
+  const operation = purpose === "remove" ? "remove" : "write";
+  return new SluiceError(
+    "permission_denied",
+    `fs: ${operation}: a link leads to another directory`,
+  );
+}

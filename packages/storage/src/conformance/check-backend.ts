@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Fixture } from "./fixture.ts";
+import { Absent, missing, type Rule } from "./rule.ts";
+import { rules } from "./rules/rules.ts";
+
+/** Makes a fresh fixture; called once for every rule, so that no rule sees what another left. */
+export type CreateFixture = () => Fixture | Promise<Fixture>;
+
+/** What became of one rule. */
+export type Finding = { readonly rule: Rule } & (
+  | { readonly outcome: "kept" }
+  /** `error` says how. */
+  | { readonly outcome: "broken"; readonly error: unknown }
+  /** It could not be checked here; `reason` says what is not there. */
+  | { readonly outcome: "absent"; readonly reason: string }
+);
+
+/** Settings of {@link checkBackend}. */
+export interface CheckOptions {
+  /** Only rules with these ids, or whose id begins with one of these and a dash: `list` is all of listing. */
+  readonly only?: readonly string[];
+  /** Longest time one rule may take. 10 s unless told. */
+  readonly deadlineMs?: number;
+  /** Ends the check between two rules with `signal.reason`. */
+  readonly signal?: AbortSignal;
+}
+
+/** Holds a backend against the rules of the contract and gives one finding each, in their order. */
+export async function checkBackend(
+  createFixture: CreateFixture,
+  options: CheckOptions = {},
+): Promise<Finding[]> {
+  const { only, signal } = options;
+  const unknown = only?.filter((name) => !rules.some(({ id }) => isNamed(id, name))) ?? [];
+  if (unknown.length > 0)
+    throw new TypeError(`checkBackend: no rule is named ${unknown.join(", ")}`);
+  const findings: Finding[] = [];
+  for (const rule of rules) {
+    if (only && !only.some((name) => isNamed(rule.id, name))) continue;
+    signal?.throwIfAborted();
+    findings.push(await checkRule(rule, createFixture, options));
+  }
+  return findings;
+}
+
+/**
+ * Checks one rule with a fixture of its own. A rule is also broken by a rejection that nobody
+ * handled, by handles that are still open afterwards, and by its deadline.
+ */
+export async function checkRule(
+  rule: Rule,
+  createFixture: CreateFixture,
+  { deadlineMs = 10_000 }: Pick<CheckOptions, "deadlineMs"> = {},
+): Promise<Finding> {
+  const unhandled: unknown[] = [];
+  const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
+  process.on("unhandledRejection", onUnhandled);
+  try {
+    const fixture = await createFixture();
+    try {
+      const reasons = rule.needs.map((need) => missing(need, fixture));
+      const reason = reasons.find((text) => text !== undefined);
+      if (reason !== undefined) return { rule, outcome: "absent", reason };
+      await withoutLeaks(fixture, () => beforeDeadline(rule.check(fixture), deadlineMs));
+      await wait(0);
+      assert.ok(unhandled.length === 0, `a rejection went unhandled: ${String(unhandled[0])}`);
+      return { rule, outcome: "kept" };
+    } finally {
+      await fixture.dispose?.();
+    }
+  } catch (error) {
+    if (error instanceof Absent) return { rule, outcome: "absent", reason: error.message };
+    return { rule, outcome: "broken", error };
+  } finally {
+    process.off("unhandledRejection", onUnhandled);
+  }
+}
+
+function isNamed(id: string, name: string): boolean {
+  return id === name || id.startsWith(`${name}-`);
+}
+
+async function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () =>
+        reject(new assert.AssertionError({ message: `it was not done within ${deadlineMs} ms` })),
+      deadlineMs,
+    );
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promise<void> {
+  const before = await fixture.countHandles?.();
+  await check();
+  if (before === undefined || fixture.countHandles === undefined) return;
+  let now = await fixture.countHandles();
+  // streams and descriptors close a moment after the promise that let go of them
+  for (let tries = 0; now > before && tries < 50; tries++) {
+    await wait(10);
+    now = await fixture.countHandles();
+  }
+  assert.ok(now <= before, `${now - before} handles are still open after the rule`);
+}

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
+import type { SluiceErrorCode } from "@sluice/core";
+import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
+
+/** What "at once" may take on a busy machine. */
+const promptMs = 5000;
+
+export const oneMiB: number = 1024 * 1024;
+
+/** Bytes that look random and are the same for the same seed, so that a shift of one shows. */
+export function pattern(size: number, seed = 1): Uint8Array {
+  const words = new Uint32Array(Math.ceil(size / 4));
+  let state = seed * 2654435761 + 1;
+  for (let i = 0; i < words.length; i++) {
+    state = Math.imul(state, 1664525) + 1013904223;
+    // the low bits of this generator repeat soon
+    words[i] = state ^ (state >>> 16);
+  }
+  return new Uint8Array(words.buffer, 0, size);
+}
+
+export function text(value: string): Uint8Array {
+  return new TextEncoder().encode(value);
+}
+
+export async function readBody(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** What a reader has in the end: all the bytes, or `undefined` when the body failed as it may. */
+export async function readOn(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  first: Uint8Array,
+): Promise<Uint8Array | undefined> {
+  const chunks = [first];
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read())
+      chunks.push(read.value);
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks);
+}
+
+export async function readKey(
+  backend: StorageBackend,
+  key: string,
+  options?: OpenOptions,
+): Promise<Uint8Array> {
+  return readBody((await backend.open(key, options)).body);
+}
+
+/** Fails with a short message: a difference of megabytes helps nobody. */
+export function assertBytes(actual: Uint8Array, expected: Uint8Array, what = "the bytes"): void {
+  if (Buffer.compare(actual, expected) === 0) return;
+  const at = actual.findIndex((byte, index) => byte !== expected[index]);
+  assert.fail(
+    `${what}: ${actual.byteLength} of ${expected.byteLength} bytes, ` +
+      (at < 0 ? "all equal as far as they go" : `different from byte ${at} on`),
+  );
+}
+
+/** What the work rejects with; fails when it resolves. */
+export async function rejection(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  return assert.fail("it resolved where it has to reject");
+}
+
+/** The work must reject with one of these codes. Whether it is a proper error is a rule of its own. */
+export async function expectCode(
+  work: () => Promise<unknown>,
+  ...codes: readonly SluiceErrorCode[]
+): Promise<Record<string, unknown>> {
+  const error = (await rejection(work)) as Record<string, unknown>;
+  const code = error["code"] as SluiceErrorCode;
+  if (!codes.includes(code))
+    assert.fail(`it rejected with ${code ?? error["message"]} where ${codes.join(" or ")} is due`);
+  return error;
+}
+
+/** The work must reject with this very object. */
+export async function expectReason(work: () => Promise<unknown>, reason: unknown): Promise<void> {
+  const error = await rejection(work);
+  if (error !== reason)
+    assert.fail(`it rejected with ${String(error)}, not with the signal's reason`);
+}
+
+/** The value, unless it does not come at once. */
+export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
+  const timer = new AbortController();
+  const late = wait(promptMs, undefined, { signal: timer.signal }).then(
+    () => assert.fail(`${what}: nothing came within ${promptMs} ms`),
+    () => new Promise<never>(() => {}),
+  );
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    timer.abort();
+  }
+}
+
+/** Every object of a walk through all pages. */
+export async function listAll(
+  backend: StorageBackend,
+  options: ListOptions = {},
+): Promise<ObjectInfo[]> {
+  const objects: ObjectInfo[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < 10_000; page++) {
+    const { objects: more, cursor: next } = await backend.list(
+      cursor === undefined ? options : { ...options, cursor },
+    );
+    objects.push(...more);
+    if (next === undefined) return objects;
+    cursor = next;
+  }
+  return assert.fail("the walk through the pages does not end");
+}
+
+export async function listKeys(backend: StorageBackend, options?: ListOptions): Promise<string[]> {
+  return (await listAll(backend, options)).map(({ key }) => key).toSorted();
+}

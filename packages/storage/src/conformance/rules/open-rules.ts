@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { assertBytes, expectCode, oneMiB, pattern, readBody, readKey, text } from "../expect.ts";
+import { type Rule, rule } from "../rule.ts";
+
+/** Chunk sizes at which implementations like to be off by one. */
+const sizes = [1, 64 * 1024 - 1, 64 * 1024 + 1, 256 * 1024, 256 * 1024 + 1, oneMiB + 1];
+
+/** Whole objects. */
+export const openRules: readonly Rule[] = [
+  rule({
+    id: "open-bytes",
+    sentence: "open gives the bytes that were stored, and no range",
+    async check({ backend, put }) {
+      await put("bytes.bin", pattern(10_000));
+      const { body, range } = await backend.open("bytes.bin");
+      assertBytes(await readBody(body), pattern(10_000));
+      assert.equal(range, undefined, "a whole object has no range");
+    },
+  }),
+  rule({
+    id: "open-empty",
+    sentence: "an empty object gives no chunk and a clean end",
+    async check({ backend, put }) {
+      await put("empty.bin", new Uint8Array());
+      const reader = (await backend.open("empty.bin")).body.getReader();
+      const { done } = await reader.read();
+      assert.equal(done, true, "a chunk came");
+    },
+  }),
+  rule({
+    id: "open-size",
+    sentence: "the size that open tells is the number of bytes that come",
+    needs: ["size"],
+    async check({ backend, put }) {
+      await put("size.bin", pattern(54_321));
+      const { info, body } = await backend.open("size.bin");
+      assert.equal(info.size, (await readBody(body)).byteLength);
+    },
+  }),
+  rule({
+    id: "open-info",
+    sentence: "open tells the same about an object as describe",
+    async check({ backend, put }) {
+      await put("info.bin", pattern(1000));
+      const described = await backend.describe("info.bin");
+      const { info, body } = await backend.open("info.bin");
+      await body.cancel();
+      assert.equal(info.key, described.key);
+      assert.equal(info.etag, described.etag);
+      assert.equal(info.contentType, described.contentType);
+    },
+  }),
+  rule({
+    id: "open-parallel",
+    sentence: "two bodies of one object are read independently of each other",
+    async check({ backend, put }) {
+      const content = pattern(700_000);
+      await put("parallel.bin", content);
+      const readers = [];
+      for (const { body } of [
+        await backend.open("parallel.bin"),
+        await backend.open("parallel.bin"),
+      ])
+        readers.push({ reader: body.getReader(), chunks: [] as Uint8Array[], ended: false });
+      while (readers.some(({ ended }) => !ended))
+        for (const state of readers) {
+          const { done, value } = await state.reader.read();
+          if (done) state.ended = true;
+          else state.chunks.push(value);
+        }
+      for (const { chunks } of readers) assertBytes(Buffer.concat(chunks), content);
+    },
+  }),
+  rule({
+    id: "open-chunks",
+    sentence: "no object length meets a chunk boundary badly",
+    async check({ backend, put }) {
+      for (const size of sizes) {
+        await put("chunks.bin", pattern(size, size));
+        assertBytes(await readKey(backend, "chunks.bin"), pattern(size, size), `${size} bytes`);
+      }
+    },
+  }),
+  rule({
+    id: "open-binary",
+    sentence: "every byte value survives, also line ends, NUL and byte order marks",
+    async check({ backend, put }) {
+      const all = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+      const marks = new Uint8Array([
+        0xef, 0xbb, 0xbf, 0x0d, 0x0a, 0x0a, 0x0d, 0, 0, 0xff, 0xfe, 0x1a,
+      ]);
+      const content = Buffer.concat([marks, all, marks]);
+      await put("binary.txt", content);
+      assertBytes(await readKey(backend, "binary.txt"), content);
+    },
+  }),
+  rule({
+    id: "open-types",
+    sentence: "JSON, text and images are not transformed",
+    needs: ["fixture.putTyped"],
+    async check({ backend, putTyped }) {
+      const contents: Record<string, string> = {
+        "application/json": '{ "b":1,\r\n "a" : [ ] }',
+        "text/plain": "\ufeffline\r\nline\n\ttab  ",
+        "text/html": "<P>not  closed",
+        "image/svg+xml": "<svg/>\n\n",
+      };
+      for (const [contentType, content] of Object.entries(contents)) {
+        await putTyped("typed", text(content), { contentType });
+        assertBytes(await readKey(backend, "typed"), text(content), contentType);
+      }
+    },
+  }),
+  rule({
+    id: "open-encoded",
+    sentence: "stored gzip is delivered as stored and named in contentEncoding",
+    needs: ["fixture.putTyped", "coding"],
+    async check({ backend, putTyped }) {
+      const packed = gzipSync("packed ".repeat(1000));
+      await putTyped("packed.txt", packed, { contentType: "text/plain", contentEncoding: "gzip" });
+      const { info, body } = await backend.open("packed.txt");
+      assertBytes(await readBody(body), packed);
+      assert.equal(info.contentEncoding, "gzip");
+    },
+  }),
+  rule({
+    id: "open-missing",
+    sentence: "open of what is not there rejects with not_found, before there is a body",
+    async check({ backend }) {
+      await expectCode(() => backend.open("missing.txt"), "not_found");
+      await expectCode(() => backend.open("no/folder/missing.txt"), "not_found");
+    },
+  }),
+  rule({
+    id: "open-folder",
+    sentence: "what exists and has no bytes is unsupported",
+    needs: ["fixture.putFolder"],
+    async check({ backend, putFolder }) {
+      const key = await putFolder();
+      await expectCode(() => backend.open(key), "unsupported");
+      await expectCode(() => backend.describe(key), "unsupported");
+    },
+  }),
+  rule({
+    id: "open-back-pressure",
+    sentence: "a body that nobody reads on buffers a few chunks, whatever the size of the object",
+    needs: ["fixture.putLarge"],
+    async check({ backend, putLarge, countBytes }) {
+      await putLarge("pressure.bin", 1024 * oneMiB, text("tail"));
+      const held = (): number => countBytes?.() ?? process.memoryUsage().arrayBuffers;
+      const before = held();
+      const { body } = await backend.open("pressure.bin");
+      const reader = body.getReader();
+      await reader.read();
+      await wait(100);
+      const grown = held() - before;
+      await reader.cancel();
+      assert.ok(grown <= 8 * oneMiB, `${grown} bytes were taken for one chunk`);
+    },
+  }),
+];

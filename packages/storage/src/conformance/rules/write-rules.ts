@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import type { WriteOptions } from "../../contract/backend.ts";
+import {
+  assertBytes,
+  expectCode,
+  listKeys,
+  oneMiB,
+  pattern,
+  readKey,
+  rejection,
+  text,
+} from "../expect.ts";
+import { type Equipped, type Rule, rule } from "../rule.ts";
+
+type Writing = Equipped<"backend.write">;
+
+/** Writes the chunks and commits. */
+async function writeAll(
+  { backend }: Writing,
+  key: string,
+  chunks: readonly Uint8Array[],
+  options?: WriteOptions,
+): Promise<ReturnType<typeof backend.describe>> {
+  const writer = await backend.write(key, options);
+  for (const chunk of chunks) await writer.write(chunk.slice());
+  return writer.commit();
+}
+
+async function expectInvisible({ backend }: Writing, key: string): Promise<void> {
+  await expectCode(() => backend.describe(key), "not_found");
+  await expectCode(() => backend.open(key), "not_found");
+  assert.deepEqual(await listKeys(backend), [], "it is listed");
+}
+
+async function expectNothingLeft({ countLeftovers }: Writing): Promise<void> {
+  assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
+}
+
+/** Writing. */
+export const writeRules: readonly Rule[] = [
+  rule({
+    id: "write-invisible",
+    sentence: "nothing is visible before commit",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const writer = await fixture.backend.write("invisible/new.bin");
+      await writer.write(pattern(300_000));
+      await expectInvisible(fixture, "invisible/new.bin");
+      await writer.abort();
+    },
+  }),
+  rule({
+    id: "write-visible",
+    sentence: "after commit the object is there and is what commit says",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const info = await writeAll(fixture, "visible/new.bin", [pattern(1000)]);
+      const { key, size, etag } = await fixture.backend.describe("visible/new.bin");
+      assert.deepEqual({ key: info.key, size: info.size }, { key, size });
+      // a store may hold a validator back for the first moments of a version
+      if (info.etag !== undefined && etag !== undefined) assert.equal(info.etag, etag);
+      assertBytes(await readKey(fixture.backend, "visible/new.bin"), pattern(1000));
+      assert.deepEqual(await listKeys(fixture.backend), ["visible/new.bin"]);
+    },
+  }),
+  rule({
+    id: "write-empty",
+    sentence: "zero bytes are an object",
+    needs: ["backend.write"],
+    async check(fixture) {
+      await writeAll(fixture, "empty.bin", []);
+      assert.equal((await readKey(fixture.backend, "empty.bin")).byteLength, 0);
+      await writeAll(fixture, "empty-chunk.bin", [new Uint8Array()], { size: 0 });
+      assert.equal((await readKey(fixture.backend, "empty-chunk.bin")).byteLength, 0);
+    },
+  }),
+  rule({
+    id: "write-chunks",
+    sentence: "one byte, uneven chunks and several parts arrive in order",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const part = fixture.traits?.partBytes ?? oneMiB;
+      const content = pattern(2 * part + 12_345);
+      for (const [name, cuts] of Object.entries({
+        byte: [1],
+        one: [content.byteLength],
+        uneven: [1, 2, 70_000, 70_001, part - 1, part + 1, part + 12_345],
+      })) {
+        const ends = [0, ...cuts];
+        const chunks = cuts.map((end, n) => content.subarray(ends[n], end));
+        await writeAll(fixture, `${name}.bin`, chunks);
+        const expected = content.subarray(0, cuts.at(-1));
+        assertBytes(await readKey(fixture.backend, `${name}.bin`), expected, name);
+      }
+    },
+  }),
+  rule({
+    id: "write-abort",
+    sentence: "abort leaves no object and nothing unfinished, and may be repeated",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const writer = await fixture.backend.write("aborted.bin");
+      await writer.write(pattern(300_000));
+      await writer.abort(new Error("the caller's reason"));
+      await writer.abort();
+      await expectInvisible(fixture, "aborted.bin");
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-abort-late",
+    sentence: "abort after commit changes nothing",
+    needs: ["backend.write"],
+    async check({ backend }) {
+      const writer = await backend.write("late.bin");
+      await writer.write(pattern(1000));
+      await writer.commit();
+      await writer.abort();
+      assertBytes(await readKey(backend, "late.bin"), pattern(1000));
+    },
+  }),
+  rule({
+    id: "write-dispose",
+    sentence: "a writer that is disposed of without commit is aborted",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const writer = await fixture.backend.write("disposed.bin");
+      await writer.write(pattern(1000));
+      await writer[Symbol.asyncDispose]();
+      await expectInvisible(fixture, "disposed.bin");
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-finished",
+    sentence: "write and commit after commit are a TypeError",
+    needs: ["backend.write"],
+    async check({ backend }) {
+      const writer = await backend.write("finished.bin");
+      await writer.write(text("finished"));
+      await writer.commit();
+      assert.ok((await rejection(() => writer.commit())) instanceof TypeError, "commit twice");
+      const late = await rejection(() => writer.write(text("more")));
+      assert.ok(late instanceof TypeError, "write after commit");
+    },
+  }),
+  rule({
+    id: "write-type",
+    sentence: "a content type that is given is kept where types are kept",
+    needs: ["backend.write", "fixture.putTyped"],
+    async check(fixture) {
+      const contentType = "application/x-special";
+      await writeAll(fixture, "typed.bin", [pattern(10)], { contentType });
+      assert.equal((await fixture.backend.describe("typed.bin")).contentType, contentType);
+    },
+  }),
+  rule({
+    id: "write-if-absent",
+    sentence: "ifAbsent creates, and is precondition_failed where an object is",
+    needs: ["backend.write"],
+    async check(fixture) {
+      await writeAll(fixture, "absent.bin", [text("first")], { ifAbsent: true });
+      await expectCode(
+        () => writeAll(fixture, "absent.bin", [text("second")], { ifAbsent: true }),
+        "precondition_failed",
+      );
+      assertBytes(await readKey(fixture.backend, "absent.bin"), text("first"));
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-if-match",
+    sentence: "ifMatch replaces that version alone; a stale one leaves the object as it is",
+    needs: ["backend.write", "etag"],
+    async check(fixture) {
+      const { backend, put } = fixture;
+      await put("match.bin", text("first"));
+      const { etag = "" } = await backend.describe("match.bin");
+      await writeAll(fixture, "match.bin", [text("second")], { ifMatch: etag });
+      await expectCode(
+        () => writeAll(fixture, "match.bin", [text("third")], { ifMatch: etag }),
+        "precondition_failed",
+      );
+      assertBytes(await readKey(backend, "match.bin"), text("second"));
+      await expectCode(
+        () => writeAll(fixture, "nothing.bin", [text("x")], { ifMatch: etag }),
+        "precondition_failed",
+      );
+    },
+  }),
+  rule({
+    id: "write-size",
+    sentence: "another number of bytes than declared is invalid_argument, and nothing is visible",
+    needs: ["backend.write"],
+    async check(fixture) {
+      for (const size of [999, 1001])
+        await expectCode(
+          () => writeAll(fixture, "size.bin", [pattern(1000)], { size }),
+          "invalid_argument",
+        );
+      await expectInvisible(fixture, "size.bin");
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-race",
+    sentence: "of two writers with ifAbsent exactly one wins",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const { backend } = fixture;
+      const contents = [pattern(1000, 1), pattern(1000, 2)];
+      const writers = await Promise.all(
+        contents.map(() => backend.write("race.bin", { ifAbsent: true })),
+      );
+      await Promise.all(writers.map((writer, n) => writer.write(contents[n]?.slice() ?? text(""))));
+      const ends = await Promise.allSettled(writers.map((writer) => writer.commit()));
+      const winners = ends.flatMap(({ status }, n) =>
+        status === "fulfilled" ? [contents[n]] : [],
+      );
+      assert.equal(winners.length, 1, `${winners.length} writers won`);
+      for (const end of ends)
+        if (end.status === "rejected")
+          assert.equal((end.reason as { code?: unknown }).code, "precondition_failed");
+      assertBytes(await readKey(backend, "race.bin"), winners[0] ?? text(""));
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-aborted",
+    sentence: "an aborted signal ends a write with its reason and leaves nothing",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const caller = new AbortController();
+      const reason = new Error("the caller's reason");
+      const { backend } = fixture;
+      const writer = await backend.write("signal.bin", { signal: caller.signal });
+      await writer.write(pattern(1000));
+      caller.abort(reason);
+      const failure = await rejection(async () => {
+        await writer.write(pattern(1000));
+        await writer.commit();
+      });
+      assert.equal(failure, reason, "it did not reject with the signal's reason");
+      await writer.abort();
+      await expectInvisible(fixture, "signal.bin");
+      await expectNothingLeft(fixture);
+    },
+  }),
+  rule({
+    id: "write-again",
+    sentence: "after an abandoned write the next one of the same key succeeds",
+    needs: ["backend.write"],
+    async check(fixture) {
+      const writer = await fixture.backend.write("again.bin", { size: 10 });
+      await writer.write(pattern(5));
+      await rejection(() => writer.commit());
+      await writer.abort();
+      await writeAll(fixture, "again.bin", [pattern(10)], { size: 10 });
+      assertBytes(await readKey(fixture.backend, "again.bin"), pattern(10));
+    },
+  }),
+];

@@ -1,0 +1,263 @@
+import { createSha256, SluiceError } from "@sluice/core";
+import type {
+  ListOptions,
+  ListPage,
+  ObjectInfo,
+  ObjectWriter,
+  OpenedObject,
+  OpenOptions,
+  StorageBackend,
+  WriteOptions,
+} from "../contract/backend.ts";
+import { createBody } from "../contract/body.ts";
+import { createChangeFeed } from "../plugin/change-feed.ts";
+import { formatCursor, parseCursor } from "../plugin/cursor.ts";
+import { ensureKey, quoteKey } from "../contract/key.ts";
+import { resolveRange } from "../contract/range.ts";
+import { wrongSize } from "../contract/wrong-size.ts";
+
+const chunkBytes = 256 * 1024;
+const pageLimit = 1000;
+
+/** Content that is computed when it is read, so that its size costs no memory. */
+export interface GeneratedContent {
+  /** Bytes of the whole object. */
+  readonly size: number;
+  /** The bytes `[start, end)`; always the same ones for the same offsets. */
+  read(start: number, end: number): Uint8Array;
+}
+
+/** What {@link MemoryBackend.put} stores: bytes (copied), text (as UTF-8), or a generator of bytes. */
+export type MemoryContent = Uint8Array | string | GeneratedContent;
+
+/** What is kept beside the content. */
+export type MemoryMeta = Pick<ObjectInfo, "contentType" | "contentEncoding" | "digests">;
+
+/** A {@link StorageBackend} over a map, with the operation that fills it from code. */
+export interface MemoryBackend extends StorageBackend {
+  watch: NonNullable<StorageBackend["watch"]>;
+  write: NonNullable<StorageBackend["write"]>;
+  /** Takes effect before it returns. */
+  remove: NonNullable<StorageBackend["remove"]>;
+  close: NonNullable<StorageBackend["close"]>;
+  /** Stores an object at once, replacing an earlier one. An illegal key throws `invalid_argument`. */
+  put(key: string, content: MemoryContent, meta?: MemoryMeta): ObjectInfo;
+}
+
+interface Stored {
+  readonly info: ObjectInfo & { readonly size: number; readonly etag: string };
+  readonly content: GeneratedContent;
+}
+
+/**
+ * Creates a backend that keeps its objects in memory: for tests, and for small content that a
+ * server makes itself. It lists in the order of code units, 1000 objects a page; open bodies
+ * keep the version they were opened with.
+ */
+export function createMemoryBackend(
+  objects: Readonly<Record<string, MemoryContent>> = {},
+): MemoryBackend {
+  const store = new Map<string, Stored>();
+  const feed = createChangeFeed("memory");
+  // sets this instance's etags apart from those of an earlier one
+  const instance = crypto.randomUUID().slice(0, 8);
+  let revisions = 0;
+  let sortedKeys: string[] | undefined;
+
+  const put = (key: string, content: MemoryContent, meta: MemoryMeta = {}): ObjectInfo => {
+    ensureKey(key, "memory: put");
+    const known = toKnown(content);
+    const info = {
+      ...(known.sha256 !== undefined && { digests: { sha256: known.sha256 } }),
+      ...meta,
+      key,
+      size: known.content.size,
+      etag: `${instance}-${++revisions}`,
+      lastModified: new Date(),
+    };
+    if (!store.has(key)) sortedKeys = undefined;
+    store.set(key, { info, content: known.content });
+    feed.publish(key, "changed");
+    return info;
+  };
+  const find = (operation: string, key: string, signal?: AbortSignal): Stored => {
+    signal?.throwIfAborted();
+    ensureKey(key, `memory: ${operation}`);
+    const stored = store.get(key);
+    if (stored === undefined)
+      throw new SluiceError("not_found", `memory: ${operation} ${quoteKey(key)}: no such object`);
+    return stored;
+  };
+
+  for (const [key, content] of Object.entries(objects)) put(key, content);
+
+  return {
+    name: "memory",
+    put,
+    async describe(key, { signal } = {}) {
+      return find("describe", key, signal).info;
+    },
+
+    async open(key, options = {}) {
+      const { info, content } = find("open", key, options.signal);
+      return openContent(info, content, options);
+    },
+
+    async list(options = {}) {
+      options.signal?.throwIfAborted();
+      sortedKeys ??= [...store.keys()].toSorted();
+      return pageOf(sortedKeys, (key) => store.get(key)?.info, options);
+    },
+
+    watch: (options) => feed.watch(options),
+
+    async write(key, options = {}) {
+      options.signal?.throwIfAborted();
+      ensureKey(key, "memory: write");
+      const ensureCurrent = (): void => ensurePrecondition(key, store.get(key)?.info, options);
+      ensureCurrent();
+      return createMemoryWriter(key, options, (bytes) => {
+        ensureCurrent();
+        const { contentType } = options;
+        return put(key, bytes, contentType === undefined ? {} : { contentType });
+      });
+    },
+
+    async remove(key, { signal } = {}) {
+      signal?.throwIfAborted();
+      ensureKey(key, "memory: remove");
+      if (!store.delete(key)) return;
+      sortedKeys = undefined;
+      feed.publish(key, "removed");
+    },
+
+    async close() {
+      feed.close();
+    },
+  };
+}
+
+function toKnown(content: MemoryContent): { content: GeneratedContent; sha256?: string } {
+  if (typeof content === "string") content = new TextEncoder().encode(content);
+  if (!(content instanceof Uint8Array)) return { content };
+  // copies in and copies out: neither side can change the other's bytes
+  const bytes = content.slice();
+  const hash = createSha256();
+  hash.update(bytes);
+  return {
+    content: { size: bytes.byteLength, read: (start, end) => bytes.slice(start, end) },
+    sha256: hash.digest(),
+  };
+}
+
+function openContent(
+  info: Stored["info"],
+  content: GeneratedContent,
+  { range, ifMatch, signal }: OpenOptions,
+): OpenedObject {
+  if (ifMatch !== undefined && ifMatch !== info.etag)
+    throw new SluiceError(
+      "precondition_failed",
+      `memory: open ${quoteKey(info.key)}: the object has changed`,
+    );
+  const resolved = range && resolveRange(range, info.size, `memory: open ${quoteKey(info.key)}`);
+  let position = resolved?.start ?? 0;
+  const end = resolved?.end ?? info.size;
+  const body = createBody({
+    async next() {
+      if (position >= end) return undefined;
+      const start = position;
+      position = Math.min(end, start + chunkBytes);
+      return content.read(start, position);
+    },
+    signal,
+  });
+  return resolved === undefined ? { info, body } : { info, range: resolved, body };
+}
+
+function pageOf(
+  sortedKeys: readonly string[],
+  infoOf: (key: string) => ObjectInfo | undefined,
+  { prefix = "", cursor, limit = pageLimit }: ListOptions,
+): ListPage {
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new SluiceError("invalid_argument", `memory: list: limit ${limit} is not at least 1`);
+  const after = cursor === undefined ? undefined : parseCursor(cursor, "memory: list");
+  const objects: ObjectInfo[] = [];
+  for (const key of sortedKeys) {
+    if (!key.startsWith(prefix) || (after !== undefined && key <= after)) continue;
+    const last = objects.at(-1);
+    if (last !== undefined && objects.length >= Math.min(limit, pageLimit))
+      return { objects, cursor: formatCursor(last.key) };
+    const info = infoOf(key);
+    if (info !== undefined) objects.push(info);
+  }
+  return { objects };
+}
+
+function ensurePrecondition(
+  key: string,
+  current: ObjectInfo | undefined,
+  { ifMatch, ifAbsent }: WriteOptions,
+): void {
+  const finding =
+    ifAbsent && current !== undefined
+      ? "there is an object already"
+      : ifMatch !== undefined && ifMatch !== current?.etag
+        ? "the object has changed"
+        : undefined;
+  if (finding !== undefined)
+    throw new SluiceError("precondition_failed", `memory: write ${quoteKey(key)}: ${finding}`);
+}
+
+function createMemoryWriter(
+  key: string,
+  { size, signal }: WriteOptions,
+  publish: (bytes: Uint8Array) => ObjectInfo,
+): ObjectWriter {
+  let chunks: Uint8Array[] = [];
+  let written = 0;
+  let open = true;
+
+  const ensureOpen = (operation: string): void => {
+    if (!open) throw new TypeError(`memory: ${operation} ${quoteKey(key)}: the writer is finished`);
+  };
+  const discard = (): void => {
+    open = false;
+    chunks = [];
+  };
+
+  return {
+    async write(chunk) {
+      ensureOpen("write");
+      signal?.throwIfAborted();
+      chunks.push(chunk);
+      written += chunk.byteLength;
+    },
+    async commit() {
+      ensureOpen("commit");
+      const bytes = concat(chunks, written);
+      discard();
+      signal?.throwIfAborted();
+      if (size !== undefined && size !== written)
+        throw wrongSize(`memory: commit ${quoteKey(key)}`, written, size);
+      return publish(bytes);
+    },
+    async abort() {
+      discard();
+    },
+    async [Symbol.asyncDispose]() {
+      discard();
+    },
+  };
+}
+
+function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let position = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, position);
+    position += chunk.byteLength;
+  }
+  return bytes;
+}

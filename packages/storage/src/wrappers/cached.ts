@@ -1,0 +1,181 @@
+import { SluiceError } from "@sluice/core";
+import { LRUCache } from "lru-cache";
+import type {
+  CallOptions,
+  ObjectInfo,
+  OpenedObject,
+  OpenOptions,
+  StorageBackend,
+} from "../contract/backend.ts";
+import { createBody } from "../contract/body.ts";
+import { type Clock, systemClock } from "../contract/clock.ts";
+import { quoteKey } from "../contract/key.ts";
+import { withBody } from "../contract/opened.ts";
+import { ensureRange, resolveRange } from "../contract/range.ts";
+import { createSharedLoads } from "./shared-loads.ts";
+import { wrap } from "./wrap.ts";
+import { verified } from "./verified.ts";
+
+/** Settings of {@link cached}. */
+export interface CachedOptions {
+  /** Most bytes that are kept, with 1 KiB for what is known of each object. Default: 64 MiB. */
+  readonly maxBytes?: number;
+  /** Largest object that is kept, in bytes. Default: 256 KiB. */
+  readonly maxObjectBytes?: number;
+  /**
+   * Milliseconds in which storage is not asked whether an object is still the version that is kept, so that readers may see
+   * one that is as old. Default: 0, `describe` is asked each time.
+   */
+  readonly maxAgeMs?: number;
+  /** Where ages take their time from; the platform's clock unless told. */
+  readonly clock?: Clock;
+}
+
+/** A whole object in memory. */
+interface Kept {
+  readonly info: ObjectInfo;
+  readonly bytes: Uint8Array;
+  /** When storage last said that this is the version. */
+  readonly checkedAt: number;
+}
+
+/**
+ * Keeps small objects in memory, those that were read longest ago give way. What is kept is given only as the very version
+ * that storage names; what has no etag, no size or too many bytes is read as without it. An object is read once
+ * for all callers that ask at the same time, and compared with its digest where storage knows one. Ranges come out of
+ * what is kept. Give it to `createSluice` as `storage`: access is decided before storage is asked, so what
+ * is kept is as private as storage. Throws a `RangeError` for settings that cannot work.
+ */
+export function cached(backend: StorageBackend, options: CachedOptions = {}): StorageBackend {
+  const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
+  const { clock = systemClock } = options;
+  ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
+  const kept = new LRUCache<string, Kept>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
+  });
+  const loads = createSharedLoads(verified(backend), clock);
+
+  /** What is kept and need not be asked for. */
+  function fresh(key: string): Kept | undefined {
+    const found = kept.get(key);
+    return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
+  }
+
+  async function ask(
+    describe: StorageBackend["describe"],
+    key: string,
+    call: CallOptions | undefined,
+  ): Promise<{ readonly info: ObjectInfo; readonly checkedAt: number }> {
+    const checkedAt = clock.now();
+    const info = await describe(key, call);
+    const found = kept.peek(key);
+    if (found && found.info.etag === info.etag)
+      kept.set(key, { ...found, info: structuredClone(info), checkedAt });
+    else kept.delete(key);
+    return { info, checkedAt };
+  }
+
+  return wrap(backend, {
+    describe: (describe) => async (key, call) => {
+      call?.signal?.throwIfAborted();
+      const found = fresh(key);
+      return found ? structuredClone(found.info) : (await ask(describe, key, call)).info;
+    },
+    open:
+      (open) =>
+      async (key, openOptions = {}) => {
+        const { signal, ifMatch, range } = openOptions;
+        signal?.throwIfAborted();
+        const who = `${backend.name}: open ${quoteKey(key)}`;
+        if (range) ensureRange(range, who);
+        let found = fresh(key);
+        if (!found) {
+          const { info, checkedAt } = await ask(
+            backend.describe.bind(backend),
+            key,
+            signal && { signal },
+          );
+          ensureVersion(info, ifMatch, who);
+          const { etag, size } = info;
+          if (etag === undefined || size === undefined || size > maxObjectBytes)
+            return open(key, openOptions);
+          found = kept.get(key);
+          if (!found) {
+            const bytes = await loads.read(key, { etag, size }, signal);
+            // it was replaced meanwhile: a caller that asked for no version gets the new one
+            if (!bytes) return open(key, openOptions);
+            found = { info: structuredClone(info), bytes, checkedAt };
+            kept.set(key, found);
+          }
+        }
+        ensureVersion(found.info, ifMatch, who);
+        return openKept(found, openOptions, who);
+      },
+    write: (write) => async (key, writeOptions) => {
+      const writer = await write(key, writeOptions);
+      return {
+        write: (chunk) => writer.write(chunk),
+        async commit() {
+          try {
+            return await writer.commit();
+          } finally {
+            kept.delete(key);
+          }
+        },
+        abort: (reason) => writer.abort(reason),
+        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+      };
+    },
+    remove: (remove) => async (key, call) => {
+      try {
+        await remove(key, call);
+      } finally {
+        kept.delete(key);
+      }
+    },
+    close: (close) => async () => {
+      kept.clear();
+      await close();
+    },
+  });
+}
+
+/** What is known of an object beside its bytes, roughly. */
+const entryBytes = 1_024;
+
+function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: number): void {
+  for (const bytes of [maxBytes, maxObjectBytes])
+    if (!Number.isSafeInteger(bytes) || bytes < 1)
+      throw new RangeError(`cached: ${bytes} is no number of bytes; pass an integer from 1`);
+  if (maxObjectBytes + entryBytes > maxBytes)
+    throw new RangeError("cached: maxObjectBytes and 1 KiB must fit into maxBytes");
+  if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");
+}
+
+function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, who: string): void {
+  if (ifMatch === undefined || ifMatch === etag) return;
+  throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+}
+
+/** A copy, so that no reader can change what others get. */
+function openKept(
+  { info: known, bytes: all }: Kept,
+  { range, signal }: OpenOptions,
+  who: string,
+): OpenedObject {
+  const resolved = range && resolveRange(range, all.byteLength, who);
+  const bytes = all.slice(resolved?.start, resolved?.end);
+  const info = structuredClone(known);
+  let left: Uint8Array | undefined = bytes;
+  return withBody({ info, bytes, ...(resolved && { range: resolved }) }, () =>
+    createBody({
+      async next() {
+        const chunk = left;
+        left = undefined;
+        return chunk;
+      },
+      signal,
+    }),
+  );
+}

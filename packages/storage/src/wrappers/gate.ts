@@ -1,0 +1,63 @@
+import { SluiceError } from "@sluice/core";
+import type { StorageBackend } from "../contract/backend.ts";
+import { type Clock, sleep, systemClock } from "../contract/clock.ts";
+import { wrap } from "./wrap.ts";
+
+const defaultPauseMs = 1000;
+
+/** Settings of {@link gate}. */
+export interface GateOptions {
+  /** Longest time a call waits for a throttling service; then `throttled`. 20 s unless told. */
+  readonly maxWaitMs?: number;
+  /** Where waits take their time from; the platform's clock unless told. */
+  readonly clock?: Clock;
+}
+
+/**
+ * One pause for the whole backend: services count refused calls too, so after a `throttled`
+ * error every call waits until its `retryAfterMs` (or one second) has passed, not the refused
+ * one alone. A call that would have to wait too long rejects with `throttled` and the time that
+ * is left; an abort ends the wait.
+ */
+export function gate(backend: StorageBackend, options: GateOptions = {}): StorageBackend {
+  const { maxWaitMs = 20_000, clock = systemClock } = options;
+  let opensAt = -Infinity;
+
+  const pass = async <T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
+    const latest = clock.now() + maxWaitMs;
+    for (let now = clock.now(); now < opensAt; now = clock.now()) {
+      if (opensAt > latest)
+        throw new SluiceError("throttled", `${backend.name}: the service asked for a pause`, {
+          retryAfterMs: opensAt - now,
+        });
+      await sleep(clock, opensAt - now, signal);
+    }
+    return heed(call);
+  };
+  const heed = async <T>(call: () => Promise<T>): Promise<T> => {
+    try {
+      return await call();
+    } catch (error) {
+      if (SluiceError.is(error) && error.code === "throttled")
+        opensAt = Math.max(opensAt, clock.now() + (error.retryAfterMs ?? defaultPauseMs));
+      throw error;
+    }
+  };
+
+  return wrap(backend, {
+    describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
+    open: (open) => (key, call) => pass(() => open(key, call), call?.signal),
+    list: (list) => (call) => pass(() => list(call), call?.signal),
+    presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
+    remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),
+    write: (write) => async (key, call) => {
+      const writer = await pass(() => write(key, call), call?.signal);
+      return {
+        write: (chunk) => heed(() => writer.write(chunk)),
+        commit: () => heed(() => writer.commit()),
+        abort: (reason) => writer.abort(reason),
+        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+      };
+    },
+  });
+}

@@ -1,0 +1,221 @@
+import { SluiceError } from "@sluice/core";
+import type {
+  ChangeBatch,
+  ListOptions,
+  OpenedObject,
+  OpenOptions,
+  StorageBackend,
+  WriteOptions,
+} from "../contract/backend.ts";
+import { createBody } from "../contract/body.ts";
+import { type Clock, systemClock } from "../contract/clock.ts";
+import { type Deadline, within } from "./deadline.ts";
+import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
+import { discard, withBody } from "../contract/opened.ts";
+import { ensureRange } from "../contract/range.ts";
+import { wrap } from "./wrap.ts";
+
+const maxCursorLength = 8192;
+
+/** Settings of {@link guard}. */
+export interface GuardOptions {
+  /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. 30 s unless told. */
+  readonly stallTimeoutMs?: number;
+  /** Where waits take their time from; the platform's clock unless told. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Checks what goes into a backend and what comes out. Illegal keys, ranges, limits and cursors
+ * are `invalid_argument` before the backend sees them. An answer that does not fit the question
+ * is `corrupt`, or `precondition_failed` when it is another version. A body is counted: too
+ * short is `interrupted`, too long is `corrupt`, and its last chunk waits until that is known.
+ * Whoever does not answer in time is given up with `timeout`; an abort ends every wait at once.
+ *
+ * A `file` or `bytes` face is checked for its length and passed on.
+ */
+export function guard(backend: StorageBackend, options: GuardOptions = {}): StorageBackend {
+  const { name } = backend;
+  const { stallTimeoutMs = 30_000, clock = systemClock } = options;
+  const deadline = (who: string, signal?: AbortSignal): Deadline => ({
+    clock,
+    timeoutMs: stallTimeoutMs,
+    expired: () => new SluiceError("timeout", `${who}: nothing came for ${stallTimeoutMs} ms`),
+    signal,
+  });
+
+  return wrap(backend, {
+    describe: (describe) => async (key, callOptions) => {
+      const who = begin(name, "describe", key, callOptions?.signal);
+      return within(describe(key, callOptions), deadline(who, callOptions?.signal));
+    },
+
+    open:
+      (open) =>
+      async (key, openOptions = {}) => {
+        const { signal, range } = openOptions;
+        const who = begin(name, "open", key, signal);
+        if (range !== undefined) ensureRange(range, who);
+        const wait = deadline(who, signal);
+        const opened = await within(open(key, openOptions), wait, (late) => void discard(late));
+        try {
+          ensureAnswer(opened, openOptions, who);
+        } catch (error) {
+          await discard(opened, error);
+          throw error;
+        }
+        return withBody(opened, () => countedBody(opened, wait, who));
+      },
+
+    list:
+      (list) =>
+      async (listOptions = {}) => {
+        listOptions.signal?.throwIfAborted();
+        const who = `${name}: list`;
+        ensureListOptions(listOptions, who);
+        const page = await within(list(listOptions), deadline(who, listOptions.signal));
+        if (page.objects.length > (listOptions.limit ?? Infinity))
+          throw new SluiceError("corrupt", `${who}: more objects came than were asked for`);
+        if (page.cursor !== undefined && page.cursor === listOptions.cursor)
+          throw new SluiceError("corrupt", `${who}: the walk does not move on`);
+        // what has no legal key cannot be named, so it cannot be read either
+        return { ...page, objects: page.objects.filter(({ key }) => checkKey(key) === undefined) };
+      },
+
+    presign: (presign) => async (key, presignOptions) => {
+      const who = begin(name, "presign", key, presignOptions.signal);
+      ensureCount(presignOptions.expiresInMs, 1, `${who}: expiresInMs`);
+      return within(presign(key, presignOptions), deadline(who, presignOptions.signal));
+    },
+
+    watch: (watch) => (watchOptions) => {
+      ensureListOptions(watchOptions, `${name}: watch`);
+      return nameable(watch(watchOptions));
+    },
+
+    write:
+      (write) =>
+      async (key, writeOptions = {}) => {
+        const who = begin(name, "write", key, writeOptions.signal);
+        ensureWriteOptions(writeOptions, who);
+        return within(write(key, writeOptions), deadline(who, writeOptions.signal), (late) => {
+          late.abort().catch(() => {});
+        });
+      },
+
+    remove: (remove) => async (key, callOptions) => {
+      const who = begin(name, "remove", key, callOptions?.signal);
+      return within(remove(key, callOptions), deadline(who, callOptions?.signal));
+    },
+  });
+}
+
+/** Changes of objects that can be named: one that cannot must not keep back the others. */
+async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<ChangeBatch> {
+  for await (const batch of batches) {
+    const { changed, removed } = batch;
+    yield {
+      ...batch,
+      ...(changed && { changed: changed.filter(isLegal) }),
+      ...(removed && { removed: removed.filter(isLegal) }),
+    };
+  }
+}
+
+function isLegal(key: string): boolean {
+  return checkKey(key) === undefined;
+}
+
+/** First checks of every call about one key; gives how its messages start. */
+function begin(name: string, operation: string, key: string, signal?: AbortSignal): string {
+  signal?.throwIfAborted();
+  ensureKey(key, `${name}: ${operation}`);
+  return `${name}: ${operation} ${quoteKey(key)}`;
+}
+
+/** Throws unless what was opened is what was asked for. */
+function ensureAnswer(opened: OpenedObject, { range, ifMatch }: OpenOptions, who: string): void {
+  const { info, file, bytes } = opened;
+  if (ifMatch !== undefined && info.etag !== undefined && info.etag !== ifMatch)
+    throw new SluiceError("precondition_failed", `${who}: another version came`);
+  if (range === undefined ? opened.range !== undefined : !isWithin(opened, range))
+    throw new SluiceError("corrupt", `${who}: another range came than was asked for`);
+  const size = expectedBytes(opened);
+  if (file !== undefined && size !== undefined && file.end - file.start !== size)
+    throw new SluiceError("corrupt", `${who}: the file is not as long as was promised`);
+  if (bytes !== undefined && size !== undefined && bytes.byteLength !== size)
+    throw new SluiceError("corrupt", `${who}: the bytes are not as many as were promised`);
+}
+
+/** True when the delivered range is the asked one, shortened at most to the end of the object. */
+function isWithin(
+  { info, range: got }: OpenedObject,
+  asked: NonNullable<OpenOptions["range"]>,
+): boolean {
+  if (got === undefined || got.start !== asked.start || got.end < got.start) return false;
+  const end = Math.min(asked.end ?? Infinity, info.size ?? got.end);
+  return got.end === end;
+}
+
+/** How many bytes the body must have, when that is known. */
+function expectedBytes({ info, range }: OpenedObject): number | undefined {
+  return range === undefined ? info.size : range.end - range.start;
+}
+
+function countedBody(
+  opened: OpenedObject,
+  wait: Deadline,
+  who: string,
+): ReadableStream<Uint8Array> {
+  const expected = expectedBytes(opened);
+  const reader = opened.body.getReader();
+  let received = 0;
+  let last: Uint8Array | undefined;
+  let ended = false;
+  return createBody({
+    async next() {
+      while (!ended) {
+        const { done, value } = await within(reader.read(), wait);
+        if (done) {
+          if (expected !== undefined && received < expected)
+            throw new SluiceError(
+              "interrupted",
+              `${who}: it ended at ${received} of ${expected} bytes`,
+            );
+          ended = true;
+          return last;
+        }
+        received += value.byteLength;
+        if (expected === undefined || received < expected) return value;
+        if (received > expected)
+          throw new SluiceError("corrupt", `${who}: more than the promised ${expected} bytes came`);
+        // the promised length is there; hand it on once the source says that it is all
+        if (value.byteLength > 0) last = value;
+      }
+      return undefined;
+    },
+    release: (reason) => reader.cancel(reason),
+  });
+}
+
+function ensureListOptions({ prefix, cursor, limit }: ListOptions, who: string): void {
+  if (prefix !== undefined && typeof prefix !== "string")
+    throw new SluiceError("invalid_argument", `${who}: the prefix is not a string`);
+  if (
+    cursor !== undefined &&
+    (typeof cursor !== "string" || cursor === "" || cursor.length > maxCursorLength)
+  )
+    throw new SluiceError("invalid_argument", `${who}: the cursor is not one of this store`);
+  if (limit !== undefined) ensureCount(limit, 1, `${who}: limit`);
+}
+
+function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, who: string): void {
+  if (size !== undefined) ensureCount(size, 0, `${who}: size`);
+  if (ifAbsent && ifMatch !== undefined)
+    throw new SluiceError("invalid_argument", `${who}: ifMatch and ifAbsent exclude each other`);
+}
+
+function ensureCount(value: number, least: number, what: string): void {
+  if (!Number.isSafeInteger(value) || value < least)
+    throw new SluiceError("invalid_argument", `${what} must be a whole number from ${least}`);
+}

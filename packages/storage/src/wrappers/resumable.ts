@@ -1,0 +1,102 @@
+import { SluiceError } from "@sluice/core";
+import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
+import { createBody } from "../contract/body.ts";
+import { quoteKey } from "../contract/key.ts";
+import { discard, withBody } from "../contract/opened.ts";
+import { wrap } from "./wrap.ts";
+
+/** So much must have come before another round of resumes may begin. */
+const progressBytes = 1024 * 1024;
+
+/** Settings of {@link resumable}. */
+export interface ResumableOptions {
+  /** Resumes in a row that brought less than 1 MiB together before the body fails. 3 unless told. */
+  readonly resumes?: number;
+}
+
+/**
+ * Continues a body that broke with a `retryable` error: the object is opened again with
+ * `ifMatch` and a range that starts where the bytes stopped. It needs an etag and never splices
+ * two versions: an object that changed meanwhile ends the body with `precondition_failed`.
+ * A `file` or `bytes` face is passed on, since what is local does not break.
+ */
+export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
+  const { resumes = 3 } = options;
+  return wrap(backend, {
+    open:
+      (open) =>
+      async (key, openOptions = {}) => {
+        const opened = await open(key, openOptions);
+        const { etag } = opened.info;
+        if (etag === undefined) return opened;
+        const who = `${backend.name}: open ${quoteKey(key)}`;
+        const terms = { who, etag, resumes, signal: openOptions.signal };
+        return withBody(opened, () => resumedBody(opened, terms, (again) => open(key, again)));
+      },
+  });
+}
+
+interface Terms {
+  /** How messages start. */
+  readonly who: string;
+  readonly etag: string;
+  readonly resumes: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+function resumedBody(
+  opened: OpenedObject,
+  { who, etag, resumes, signal }: Terms,
+  open: (options: OpenOptions) => Promise<OpenedObject>,
+): ReadableStream<Uint8Array> {
+  const cancelled = new AbortController();
+  const end = opened.range?.end ?? opened.info.size;
+  let position = opened.range?.start ?? 0;
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined = opened.body.getReader();
+  let left = resumes;
+  let progressAt = position + progressBytes;
+
+  const reopen = async (cause: unknown): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+    const again = await open({
+      range: end === undefined ? { start: position } : { start: position, end },
+      ifMatch: etag,
+      signal: signal ? AbortSignal.any([signal, cancelled.signal]) : cancelled.signal,
+    });
+    const { info, range } = again;
+    const fits =
+      info.etag === etag && range?.start === position && (end ?? range.end) === range.end;
+    if (!fits || cancelled.signal.aborted) {
+      await discard(again);
+      throw new SluiceError("precondition_failed", `${who}: another version came`, { cause });
+    }
+    return again.body.getReader();
+  };
+
+  return createBody({
+    async next() {
+      while (reader !== undefined) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) return undefined;
+          position += value.byteLength;
+          if (position >= progressAt) {
+            progressAt = position + progressBytes;
+            left = resumes;
+          }
+          return value;
+        } catch (error) {
+          reader = undefined;
+          const isResumable = SluiceError.is(error) && error.retryable && !signal?.aborted;
+          if (!isResumable || left === 0 || position === end) throw error;
+          left -= 1;
+          reader = await reopen(error);
+        }
+      }
+      return undefined;
+    },
+    release(reason) {
+      cancelled.abort(reason);
+      return reader?.cancel(reason);
+    },
+  });
+}

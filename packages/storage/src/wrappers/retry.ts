@@ -1,0 +1,60 @@
+import { SluiceError } from "@sluice/core";
+import type { StorageBackend } from "../contract/backend.ts";
+import { type Clock, sleep, systemClock } from "../contract/clock.ts";
+import { wrap } from "./wrap.ts";
+
+const firstDelayMs = 100;
+const longestDelayMs = 5000;
+/** What a success gives back to the budget: a service that works allows one retry in ten calls. */
+const refund = 0.1;
+
+/** Settings of {@link retry}. */
+export interface RetryOptions {
+  /** Tries of one call in all. 4 unless told. */
+  readonly attempts?: number;
+  /** Retries that all calls together may make before successes earn new ones. 20 unless told. */
+  readonly retryBudget?: number;
+  /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. 20 s unless told. */
+  readonly maxWaitMs?: number;
+  /** A number in [0, 1), for the jitter; `Math.random` unless told. */
+  readonly random?: () => number;
+  /** Where waits take their time from; the platform's clock unless told. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Repeats `describe`, `open`, `list` and `remove` when they fail with a `retryable` error: nothing
+ * was delivered yet, so nothing can be delivered twice, and what is removed already is no error. Delays double from 100 ms to 5 s with full
+ * jitter, on top of the service's `retryAfterMs`. A budget that all calls share keeps a broken
+ * service from being asked several times as often as a working one.
+ */
+export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
+  const { attempts = 4, retryBudget = 20, maxWaitMs = 20_000 } = options;
+  const { random = Math.random, clock = systemClock } = options;
+  let budget = retryBudget;
+
+  const persist = async <T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await call();
+        budget = Math.min(retryBudget, budget + refund);
+        return result;
+      } catch (error) {
+        signal?.throwIfAborted();
+        const { retryable, retryAfterMs = 0 } = SluiceError.is(error) ? error : {};
+        if (!retryable || attempt >= attempts || budget < 1 || retryAfterMs > maxWaitMs)
+          throw error;
+        budget -= 1;
+        const longest = Math.min(longestDelayMs, firstDelayMs * 2 ** (attempt - 1));
+        await sleep(clock, retryAfterMs + random() * longest, signal);
+      }
+    }
+  };
+
+  return wrap(backend, {
+    describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
+    open: (open) => (key, call) => persist(() => open(key, call), call?.signal),
+    list: (list) => (call) => persist(() => list(call), call?.signal),
+    remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
+  });
+}

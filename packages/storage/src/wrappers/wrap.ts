@@ -1,0 +1,40 @@
+import type { StorageBackend } from "../contract/backend.ts";
+
+/** The operations of a backend: everything but its name. */
+type Operation = Exclude<keyof StorageBackend, "name">;
+
+/**
+ * What to put in place of some operations. Each entry gets the operation of the inner backend,
+ * bound to it, and gives the new one; it is not asked when the inner backend lacks the operation.
+ */
+export type Overrides = {
+  readonly [O in Operation]?: (
+    inner: NonNullable<StorageBackend[O]>,
+  ) => NonNullable<StorageBackend[O]>;
+};
+
+/** Every operation once; the type makes a forgotten one a compile error. */
+const operations: Record<Operation, true> = {
+  describe: true,
+  open: true,
+  list: true,
+  presign: true,
+  watch: true,
+  write: true,
+  remove: true,
+  close: true,
+};
+
+/**
+ * A backend that behaves like `backend` except for the overridden operations. Absent operations
+ * stay absent, which object spread and class prototypes do not guarantee; members outside the
+ * contract are not carried over.
+ */
+export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
+  const wrapped: Record<string, unknown> = { name: backend.name };
+  for (const operation of Object.keys(operations) as Operation[]) {
+    const inner = backend[operation]?.bind(backend) as never;
+    if (inner !== undefined) wrapped[operation] = overrides[operation]?.(inner) ?? inner;
+  }
+  return wrapped as unknown as StorageBackend;
+}

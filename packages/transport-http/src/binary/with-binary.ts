@@ -1,0 +1,179 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
+import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
+import { noteRequest, notesOf, problem } from "@sluice/server";
+import { endpointRoute } from "../endpoint/door.ts";
+import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
+import { answerWithBytes } from "./multipart-answer.ts";
+import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
+import { createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { sessionOwnerOf } from "../sessions/session-requests.ts";
+import { createSessionCapabilities } from "../sessions/session-capabilities.ts";
+import { toResponse } from "../endpoint/web-response.ts";
+import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
+
+/** Options of {@link withBinary}. */
+export interface WithBinaryOptions {
+  /** Largest transfer in bytes, either way. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers beside one message. Default 16. */
+  readonly maxStreams?: number;
+  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
+  readonly windowBytes?: number;
+  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  readonly idleMs?: number;
+  /**
+   * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
+   * else 256 KiB. Raise it for tools with large arguments.
+   */
+  readonly maxRequestBodySize?: number;
+  /**
+   * Most bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
+   */
+  readonly maxBase64Bytes?: number;
+}
+
+interface Exchange {
+  readonly request: Request;
+  readonly call: RpcCall;
+  readonly mcpOptions: McpHandlerRequestOptions | undefined;
+  /** The parts behind the call, where it came as multipart. */
+  readonly parts?: MultipartRequest;
+}
+
+/**
+ * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
+ * declare it on the request or, in the legacy era, on its session. Handlers find them with `openBinary` and
+ * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
+ */
+export function withBinary<Handler extends McpFetchHandler>(
+  handler: Handler,
+  options: WithBinaryOptions = {},
+): Handler {
+  const {
+    maxBinarySize = 2 ** 30,
+    maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
+    maxBase64Bytes = 2 ** 23,
+    ...limits
+  } = options;
+  const sessions = createSessionCapabilities(pickDeclaration);
+
+  async function exchange({ request, call, mcpOptions, parts }: Exchange): Promise<Response> {
+    const peer = createBinaryPeer({
+      ...limits,
+      role: "server",
+      mode: "multipart",
+      maxBinarySize,
+      declared: sessions.of(request.headers.get("mcp-session-id")),
+    });
+    const done = (): void => {
+      parts?.stop();
+      peer.close(new SluiceError("interrupted", "http: the exchange is over"));
+    };
+    try {
+      const received = receivedBy(peer, call);
+      if (!received) {
+        done();
+        return Response.json(malformedReference(call), { status: 400 });
+      }
+      if (!peer.terms && !opensExchange(call)) {
+        done();
+        // bytes from somebody who never said that there would be any
+        return parts ? toResponse(problem(415)) : await handler.fetch(request, mcpOptions);
+      }
+      parts?.receive(peer, received.refs);
+      const { message } = received;
+      const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: message });
+      if (call.method === "initialize")
+        sessions.remember(call, inner.headers.get("mcp-session-id"), sessionOwnerOf(request));
+      return await answerWithBytes(inner, { call, peer, maxBase64Bytes, done });
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  /** A request of several parts, with a plain one in its place for the SDK. */
+  async function receive(
+    request: Request,
+    boundary: string,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    let parts: MultipartRequest;
+    try {
+      parts = await readMultipartRequest(request.body!, boundary, maxRequestBodySize);
+    } catch (error) {
+      const refused = refusalOf(error);
+      if (refused === undefined) throw error;
+      return toResponse(problem(refused));
+    }
+    const { url, method, signal } = request;
+    const { call } = parts;
+    const headers = new Headers(request.headers);
+    headers.set("content-type", "application/json");
+    headers.delete("content-length");
+    const plain = new Request(url, { method, headers, signal, body: JSON.stringify(call) });
+    noteRequest(plain, notesOf(request));
+    return exchange({ request: plain, call, mcpOptions, parts });
+  }
+
+  async function serve(
+    request: Request,
+    given: McpHandlerRequestOptions | undefined,
+    { kind } = endpointRoute,
+  ): Promise<Response> {
+    if (kind !== "mcp") return handler.fetch(request, given);
+    const boundary =
+      request.method === "POST" ? boundaryOf(request.headers.get("content-type")) : undefined;
+    if (boundary !== undefined && request.body) return receive(request, boundary, given);
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const call = request.method === "POST" ? mcpOptions?.parsedBody : undefined;
+    if (isCall(call)) return exchange({ request, call, mcpOptions });
+    const response = await handler.fetch(request, mcpOptions);
+    const sessionId = request.headers.get("mcp-session-id");
+    if (request.method === "DELETE" && sessionId !== null && response.ok)
+      sessions.forget(sessionId);
+    return response;
+  }
+
+  const { door } = handler;
+  const routed = door ? createRoutedHandler(door, serve) : { fetch: serve };
+  return { ...handler, ...routed, maxRequestBodySize };
+}
+
+/** What a legacy client declares once for its session. */
+function pickDeclaration({
+  binaryTransfer,
+  extensions,
+}: Readonly<Record<string, unknown>>): object | undefined {
+  const ours = (extensions as Record<string, unknown> | undefined)?.[BINARY_EXTENSION_ID];
+  if (ours !== undefined) return { extensions: { [BINARY_EXTENSION_ID]: ours } };
+  return binaryTransfer === undefined ? undefined : { binaryTransfer };
+}
+
+/** A call as handlers get it; `undefined` for one whose references nobody can read. */
+function receivedBy(peer: BinaryPeer, call: RpcCall): Received<RpcCall> | undefined {
+  try {
+    return peer.received(call);
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "protocol") return undefined;
+    throw error;
+  }
+}
+
+function malformedReference({ id }: RpcCall): object {
+  const message = "Invalid params: a reference to bytes is malformed";
+  return { jsonrpc: "2.0", id, error: { code: -32_602, message, data: { reason: "invalid" } } };
+}
+
+/** The status for a request that could not be read; `undefined` for a fault that is not the sender's. */
+function refusalOf(error: unknown): 400 | 408 | 413 | undefined {
+  if (!SluiceError.is(error)) return undefined;
+  if (error.code === "too_large") return 413;
+  if (error.code === "timeout") return 408;
+  return error.code === "protocol" || error.code === "interrupted" ? 400 : undefined;
+}

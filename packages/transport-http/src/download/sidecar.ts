@@ -1,0 +1,20 @@
+import { createOriginGate, problem, type OriginGateOptions, type Sluice } from "@sluice/server";
+import { createDownloadRoutes } from "./download-route.ts";
+import { ensureSluice } from "../endpoint/ensure-arguments.ts";
+import { readBase } from "../endpoint/request-target.ts";
+import { createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { toResponse } from "../endpoint/web-response.ts";
+import type { SluiceHandler } from "../endpoint/sluice-handler.ts";
+
+/**
+ * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
+ * way, as over WebSocket. The `endpoint` of the Sluice is then the public URL of this handler.
+ * It may run in another process than the server, with the same keys and state store.
+ */
+export function createSidecar(sluice: Sluice, options: OriginGateOptions = {}): SluiceHandler {
+  ensureSluice("createSidecar", sluice);
+  const base = readBase(new URL(sluice.endpoint.url).pathname);
+  const gate = createOriginGate(sluice.endpoint.url, options);
+  const routes = createDownloadRoutes(sluice, base);
+  return createRoutedHandler({ base, gate, routes }, async () => toResponse(problem(404)));
+}

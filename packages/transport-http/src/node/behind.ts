@@ -1,0 +1,86 @@
+import type { ServerResponse } from "node:http";
+import { SHARED_REQUEST_HEADER } from "@sluice/server";
+import { captureAnswer } from "./captured-answer.ts";
+import type { Door } from "../endpoint/door.ts";
+import { setContinuation } from "./continuation.ts";
+import type { NodeRequest } from "./node-handler.ts";
+import { readTarget } from "../endpoint/request-target.ts";
+
+/** What is wrong when a front handler is called without `next`. */
+export const nothingBehind =
+  "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint";
+
+/**
+ * True for a target that names neither a route of the door, nor the endpoint or a path below it in any spelling that a router
+ * may understand: frameworks take requests below a path for those of the path.
+ */
+export function isElsewhere(target: string, { base, routes }: Door): boolean {
+  const path = readTarget(target);
+  if (path !== undefined && routes(path)) return false;
+  if (!target.startsWith("/")) return URL.canParse(target) && !isWithin(new URL(target), base);
+  // `//host/path` is a path to one router, and names a host to another
+  return [origin + target, target].every(
+    (spelled) => URL.canParse(spelled, origin) && !isWithin(new URL(spelled, origin), base),
+  );
+}
+
+const origin = "http://localhost";
+
+function isWithin({ pathname }: URL, base: string): boolean {
+  const plain = decoded(pathname).toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
+  const own = base.toLowerCase();
+  return plain === own || (own !== "" && plain.startsWith(`${own}/`));
+}
+
+/** Lets a request go on to the handlers behind when its `fetch` comes to that, and takes their answer. */
+export function letThrough(
+  request: Request,
+  { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
+): void {
+  const isKnown = req.auth !== undefined;
+  setContinuation(request, async ({ headers }, options) => {
+    // adapters of the SDKs make their own request, of these headers
+    for (const name of [SHARED_REQUEST_HEADER, "accept"]) setHeader(req, name, headers.get(name));
+    shared.add(req);
+    if (options?.parsedBody !== undefined && req.body === undefined)
+      giveBody(req, options.parsedBody);
+    const { response } = captureAnswer(res);
+    next();
+    const answer = await response;
+    if (!isKnown && req.auth)
+      throw new TypeError(
+        "createFrontHandler: access tokens are verified behind it, so that it cannot tell whose a session is: give the middleware to toNodeHandler as `authenticate`",
+      );
+    return answer;
+  });
+}
+
+const shared = new WeakSet<NodeRequest>();
+
+/** Takes the header that leads to a request off what a client sent: it could lead to the request of another client. */
+export function dropRequestId(req: NodeRequest): void {
+  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !shared.has(req))
+    setHeader(req, SHARED_REQUEST_HEADER, null);
+}
+
+function setHeader({ headers, rawHeaders }: NodeRequest, name: string, value: string | null): void {
+  for (let at = rawHeaders.length - 2; at >= 0; at -= 2)
+    if (rawHeaders[at]!.toLowerCase() === name) rawHeaders.splice(at, 2);
+  delete headers[name];
+  if (value === null) return;
+  rawHeaders.push(name, value);
+  headers[name] = value;
+}
+
+/** A body that was read here: as a parser leaves it, and in the form that adapters of the SDKs take instead of the stream. */
+function giveBody(req: NodeRequest, body: unknown): void {
+  Object.assign(req, { body, _body: true, rawBody: Buffer.from(JSON.stringify(body)) });
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,90 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SluiceError } from "@sluice/core";
+import { awaitsContinue, liftBodyDeadline, releaseContinue } from "./body-deadline.ts";
+import type { RequestBody } from "../endpoint/plain-route.ts";
+
+/** The body of a request of `node:http`, straight from its parser; absent when it has none. */
+export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody | undefined {
+  const { "content-length": length, "transfer-encoding": coding } = req.headers;
+  if (coding === undefined && (length === undefined || Number(length) === 0)) return undefined;
+  return {
+    read: (take, signal) =>
+      new Promise<void>((resolve, reject) => {
+        let taking: Promise<void> | undefined;
+        const settle = (): void => {
+          req.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose);
+          signal.removeEventListener("abort", onAbort);
+        };
+        const fail = (error: unknown): void => {
+          settle();
+          req.pause();
+          reject(error);
+        };
+        const onData = (chunk: Uint8Array): void => {
+          try {
+            const wait = take(chunk);
+            if (!wait) return;
+            req.pause();
+            taking = wait;
+            wait.then(() => void (signal.aborted || req.resume()), fail);
+          } catch (error) {
+            fail(error);
+          }
+        };
+        const onEnd = (): void => {
+          settle();
+          // the last chunk may still be on its way
+          resolve(taking);
+        };
+        const onClose = (): void =>
+          fail(new SluiceError("interrupted", "http: the connection closed within a body"));
+        const onAbort = (): void => fail(signal.reason);
+        if (signal.aborted) return onAbort();
+        // an empty body would be taken for what was sent
+        if (req.readableEnded)
+          return reject(
+            new Error("http: middleware read the body; mount the handler in front of body parsers"),
+          );
+        if (req.destroyed) return onClose();
+        signal.addEventListener("abort", onAbort, { once: true });
+        req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
+        // whoever reads a body has deadlines of its own
+        liftBodyDeadline(req);
+        if (releaseContinue(req)) res.writeContinue();
+        req.resume();
+      }),
+  };
+}
+
+/**
+ * Waits until the rest of a refused body has come, as far as that is little and quick: closing a
+ * connection that has unread bytes resets it, and the sender may never see why.
+ */
+export async function drainBody(req: IncomingMessage): Promise<void> {
+  if (req.complete || req.destroyed || awaitsContinue(req)) return;
+  let left = maxDrainBytes;
+  await new Promise<void>((resolve) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      req.off("data", onData).off("end", stop).off("error", stop).off("close", stop);
+      req.pause();
+      resolve();
+    };
+    const onData = (chunk: Uint8Array): void => {
+      left -= chunk.byteLength;
+      if (left < 0) stop();
+    };
+    const timer = setTimeout(stop, maxDrainMs);
+    req.on("data", onData).on("end", stop).on("error", stop).on("close", stop);
+    req.resume();
+  });
+}
+
+/** Waits as `drainBody` does behind an answer that is sent, and ends the connection where that was not all. */
+export async function endBody(req: IncomingMessage): Promise<void> {
+  await drainBody(req);
+  if (!req.complete) req.destroy();
+}
+
+const maxDrainBytes = 1024 * 1024;
+const maxDrainMs = 2_000;

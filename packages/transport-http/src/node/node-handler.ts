@@ -1,0 +1,281 @@
+import { setMaxListeners } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import { parseJson } from "@sluice/core";
+import {
+  addressShare,
+  noteRequest,
+  problem,
+  refuseFields,
+  shareRequest,
+  type Reply,
+} from "@sluice/server";
+import { createClientAddress } from "@sluice/server/node";
+import { ensureHandler } from "../endpoint/ensure-arguments.ts";
+import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
+import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
+import { dropRequestId, isElsewhere, letThrough, nothingBehind } from "./behind.ts";
+import { releaseContinue } from "./body-deadline.ts";
+import { wireOf } from "./captured-answer.ts";
+import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/door.ts";
+import { drainBody, nodeBody } from "./node-body.ts";
+import { createOffload, type OffloadOptions } from "../download/offload.ts";
+import type { OutflowOptions } from "../download/outflow.ts";
+import type { PlainRequest } from "../endpoint/plain-route.ts";
+import { createAddressPlaces } from "./requests-per-address.ts";
+import { readTarget } from "../endpoint/request-target.ts";
+import { inTurn } from "./request-turn.ts";
+import { passOn, withCors } from "../endpoint/routed-handler.ts";
+import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
+import { sendReply, type SendOptions } from "../download/send-reply.ts";
+import { sendResponse } from "../download/send-response.ts";
+import { toStreamingRequest } from "./streaming-request.ts";
+import { replyOf } from "../endpoint/web-response.ts";
+import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
+
+/** What middleware in front may have put on a request. */
+export type NodeRequest = IncomingMessage & {
+  /** Access token it verified. */
+  auth?: AuthInfo;
+  /** Body it parsed. */
+  body?: unknown;
+  /** URL before a mount path was taken off. */
+  originalUrl?: string;
+};
+
+/** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
+export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
+
+/** Options of {@link toNodeHandler}. */
+export interface NodeHandlerOptions extends OutflowOptions {
+  /** Largest JSON of a request, in bytes; more is answered with 413. Default: that of the handler, else 256 KiB. */
+  readonly maxRequestBodySize?: number;
+  /**
+   * Middleware that verifies access tokens, such as `requireBearerAuth` of the SDK under Express: it calls `next`, or answers by
+   * itself. Called with the route for every request that needs a bearer, and for no other: not for URLs that are
+   * their own credential, preflights, and what is refused anyway. Default: none; what stands in front does it.
+   */
+  readonly authenticate?: Authenticate;
+  /** Leave files to the nginx in front. Default: every byte goes through this process. */
+  readonly offload?: OffloadOptions;
+  /**
+   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
+   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket. A request that by-passes
+   * them can make its address up.
+   */
+  readonly proxyHops?: number;
+  /**
+   * Most requests of one address that are answered at once; more are refused with 429. An IPv6 address counts with its /64.
+   * Default: no limit, for behind a proxy all may have one address: set it where `proxyHops` is right.
+   */
+  readonly maxRequestsPerAddress?: number;
+  /** Most bytes of answers that wait for their readers; more are refused with 429 or 503, or end their connection. */
+  readonly unsent?: UnsentLimits;
+  /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/**
+ * Serves a handler over `node:http`. Bytes go straight from the file or stream to the socket, and
+ * a body that breaks destroys the connection, where the SDK's own adapter ends it cleanly. Two `Host` fields and a target
+ * in another than its one spelling are 400, before anything else looks at the request.
+ */
+export function toNodeHandler(
+  handler: McpFetchHandler,
+  options: NodeHandlerOptions = {},
+): NodeHandler {
+  ensureHandler("toNodeHandler", handler);
+  const {
+    maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
+    authenticate,
+    // oxlint-disable-next-line no-console -- the documented default
+    onError = (error) => console.error("sluice:", error),
+    offload: offloadOptions,
+    proxyHops = 0,
+    maxRequestsPerAddress,
+    unsent: unsentLimits,
+    ...outflowOptions
+  } = options;
+  const addressOf = createClientAddress(proxyHops);
+  const takePlace = createAddressPlaces(maxRequestsPerAddress);
+  const openUnsent = createUnsentAccount(unsentLimits);
+  const offload = offloadOptions && createOffload(offloadOptions);
+
+  async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
+    dropRequestId(req);
+    const target = req.originalUrl ?? req.url ?? "/";
+    if (handler.isFront && handler.door) {
+      if (typeof next !== "function") throw new TypeError(nothingBehind);
+      if (isElsewhere(target, handler.door)) return void next();
+    }
+    const address = addressOf(req);
+    if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
+    const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
+    const plain: PlainRequest = {
+      method: req.method ?? "GET",
+      target,
+      header: (name) => headerOf(req, name),
+      address,
+      // what authenticates may still put it there
+      get authInfo() {
+        return req.auth;
+      },
+      signal: connectionSignal(req.socket),
+      body: nodeBody(req, res),
+    };
+    const admission = admissionOf(req, plain);
+    const { refusal } = admission;
+    if (refusal) return answer(req, res, { reply: refusal, sending });
+    const { route, cors } = admission;
+    const isKnown =
+      !authenticate ||
+      route.credential === "url" ||
+      (await authenticateFirst(authenticate, { req, res, route, cors }));
+    if (!isKnown) return;
+    if (route.answer) {
+      const reply = withHeaders(await route.answer(plain), cors);
+      return answer(req, res, { reply, sending });
+    }
+    if (unknownToFetch.has(plain.method)) return answer(req, res, { reply: refuseMethod, sending });
+    if (releaseContinue(req)) res.writeContinue();
+
+    const gone = new AbortController();
+    res.once("close", () => {
+      if (!res.writableFinished) gone.abort();
+    });
+    const { signal } = gone;
+    const parsedBody = parsedBodyOf(req);
+    const like = unmounted(req);
+    const request = isMultipart(req)
+      ? await toStreamingRequest(req, res, { like, signal })
+      : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
+    const { unsent, answers } = openUnsent(res, clientOf(req, address));
+    noteRequest(request, { address, answers, unsent });
+    res.once("close", shareRequest(request));
+    if (handler.door) passOn(request, route);
+    if (handler.isFront) letThrough(request, { req, res, next: next as () => void });
+    const answered = await handler.fetch(request, {
+      ...(req.auth && { authInfo: req.auth }),
+      ...(parsedBody !== undefined && { parsedBody }),
+    });
+    const response = withCors(answered, cors);
+    const reply = replyOf(response);
+    const wire = wireOf(res);
+    return reply
+      ? sendReply(wire, reply, sending)
+      : sendResponse(wire, response, { ...outflowOptions, unsent });
+  }
+
+  /** Whose unsent bytes are counted together. */
+  function clientOf({ auth }: NodeRequest, address: string | undefined): string | undefined {
+    if (auth) return `token ${auth.token}`;
+    const share = maxRequestsPerAddress === undefined ? undefined : addressShare(address);
+    return share && `address ${share}`;
+  }
+
+  /** The only look at what a request is addressed to: on what was sent, not on what URLs make of it. */
+  function admissionOf(req: NodeRequest, plain: PlainRequest): Admission {
+    const refusal = refuseFields(req.rawHeaders);
+    if (refusal) return { refusal };
+    if (handler.door) return admit(handler.door, plain);
+    if (readTarget(plain.target) === undefined) return { refusal: problem(400) };
+    return { route: endpointRoute, cors: [] };
+  }
+
+  return (req, res, next) => {
+    inTurn(res, req.socket, () => {
+      serve(req, res, next).catch((error: unknown) => {
+        const status = statusOf(error);
+        const wire = wireOf(res);
+        if (status === 500 && !res.destroyed) onError(error);
+        if (wire.headersSent) wire.destroy();
+        else if (status === 413)
+          void answer(req, wire, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
+        else void sendReply(wire, problem(status, { headers: ["Connection", "close"] }));
+      });
+    });
+  };
+}
+
+/** Methods that no web request can have. */
+const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+const refuseMethod = problem(405, { headers: ["Allow", "GET, POST, DELETE, OPTIONS"] });
+
+function busy(): Reply {
+  return problem(429, { headers: ["Retry-After", "1"] });
+}
+
+/** A body that nobody read to its end ends with its connection. */
+async function answer(
+  req: NodeRequest,
+  res: ServerResponse,
+  { reply, sending }: { reply: Reply; sending: SendOptions },
+): Promise<void> {
+  if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, sending);
+  const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
+  const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
+  await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
+}
+
+const connections = new WeakMap<Socket, AbortSignal>();
+
+/**
+ * Aborts when the connection closes. One for all requests of a connection: what one of its
+ * own costs is more than the rest of answering a small download.
+ */
+function connectionSignal(socket: Socket): AbortSignal {
+  let signal = connections.get(socket);
+  if (!signal) {
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort());
+    ({ signal } = gone);
+    // as many as there are pipelined requests
+    setMaxListeners(0, signal);
+    connections.set(socket, signal);
+  }
+  return signal;
+}
+
+/** Names come from us, never from the request; lists are joined by Node already. */
+function headerOf(req: IncomingMessage, name: string): string | undefined {
+  const value = req.headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** What the SDK's conversion reads; Express shortens `url` to what follows the mount path. */
+function unmounted(req: NodeRequest): NodeIncomingMessageLike {
+  const { method, headers, url, originalUrl = url } = req;
+  return {
+    ...(method !== undefined && { method }),
+    ...(originalUrl !== undefined && { url: originalUrl }),
+    headers,
+    // a body that is too large must not take the connection with it: its sender is to hear of it
+    [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
+  };
+}
+
+/** A body that middleware read: the stream is at its end, so only this is left of it. */
+function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
+  if (body === undefined || !readableEnded) return undefined;
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) return body;
+  try {
+    return parseJson(Buffer.from(body).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A body with bytes beside its JSON: nobody collects that. */
+function isMultipart({ method, headers }: IncomingMessage): boolean {
+  return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof Error && error.name === "RequestBodyTooLargeError") return 413;
+  // a Host or target that no URL can be made of
+  if (error instanceof TypeError && (error as { code?: unknown }).code === "ERR_INVALID_URL")
+    return 400;
+  return 500;
+}

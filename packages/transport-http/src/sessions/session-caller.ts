@@ -1,0 +1,65 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { notesOf, tagOf, type Sluice } from "@sluice/server";
+import type { SessionEntry, SessionTable } from "./session-table.ts";
+import { headerReader } from "../endpoint/web-request.ts";
+
+/** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
+export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
+
+/** The session is no part of it: a client can send any id. */
+export async function sessionCallerOf(
+  { host }: Sluice,
+  request: Request,
+  authInfo: McpHandlerRequestOptions["authInfo"],
+): Promise<SessionCaller> {
+  try {
+    const identity = await host.identify({
+      authInfo,
+      address: notesOf(request).address,
+      header: headerReader(request),
+    });
+    return { holder: tagOf(identity.principal) ?? "", owner: identity.owner ?? "" };
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };
+    throw error;
+  }
+}
+
+/** True when a caller may use a session: its own, or one that was opened without credentials. */
+export function mayUse({ holder }: Pick<SessionCaller, "holder">, caller: SessionCaller): boolean {
+  return holder === caller.holder || holder === "";
+}
+
+/** The entry of a session for a caller: a client that has signed in takes its session along. Undefined where it may not use it. */
+export function entryFor<Live>(
+  table: SessionTable<Live>,
+  entry: SessionEntry<Live>,
+  caller: SessionCaller,
+): SessionEntry<Live> | undefined {
+  if (!mayUse(entry, caller)) return undefined;
+  return entry.holder === caller.holder ? entry : table.claim(entry, caller);
+}
+
+/** The same for a session that never was, is over, or is another principal's. */
+export function sessionNotFound(): Response {
+  return refuseSession(404, -32_001, "Session not found");
+}
+
+/** The answer where there is no room for another session. */
+export function sessionsFull(): Response {
+  return refuseSession(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
+}
+
+/** Words and codes are those of the SDK's transport. */
+export function refuseSession(
+  status: number,
+  code: number,
+  message: string,
+  headers: Record<string, string> = {},
+): Response {
+  return Response.json(
+    { jsonrpc: "2.0", error: { code, message }, id: null },
+    { status, headers: { "cache-control": "no-store", ...headers } },
+  );
+}

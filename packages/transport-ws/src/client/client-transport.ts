@@ -1,0 +1,323 @@
+import { SluiceError } from "@sluice/core";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
+import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
+import type { BinaryChannel, BinaryOptions } from "../binary/binary-channel.ts";
+import { createClientChannel } from "../binary/client-channel.ts";
+import { closings, type Closing } from "../messages/closing.ts";
+import { createHandshakeMemory } from "../server/handshake-memory.ts";
+import { createPendingRequests } from "../messages/pending-requests.ts";
+import { readMessage } from "../messages/read-message.ts";
+import type { OpenSocket, SocketPort } from "./socket-port.ts";
+
+/** How a client transport behaves over any kind of socket. */
+export interface ClientTransportOptions {
+  /** Milliseconds for a connection to be there, credentials and handshake included. Default 10,000. */
+  readonly connectMs?: number;
+  /**
+   * What to do when the connection breaks: connect again after a random pause, or with `false`
+   * close. Requests that wait for an answer are rejected at once either way
+   * ({@link isConnectionLost}), and never sent again.
+   */
+  readonly reconnect?: ReconnectOptions | false;
+  /** Bytes that may wait to be sent; more is rejected with `throttled`. Default 16 MiB. */
+  readonly maxBufferedBytes?: number;
+  /**
+   * Lets bytes go beside messages as binary frames, with servers that declare that they take them
+   * (Binary Transfer RFC). Default: none.
+   */
+  readonly binary?: BinaryOptions;
+  /** Called when a new connection stands in for a broken one. Legacy subscriptions are to be made again. */
+  readonly onReconnect?: () => void;
+}
+
+/** A connection, and what goes beside its messages. */
+interface Line {
+  readonly socket: SocketPort;
+  readonly binary: BinaryChannel | undefined;
+}
+
+/** MCP over WebSocket for the clients of both SDK versions. */
+export class WebSocketClientTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport["onmessage"]>;
+  /** What the SDK knows a channel by on which a legacy server may stay silent when asked for its era. */
+  readonly stderr: undefined;
+  readonly pid: undefined;
+  readonly #open: OpenSocket;
+  readonly #options: ClientTransportOptions;
+  readonly #pending = createPendingRequests();
+  readonly #handshake = createHandshakeMemory();
+  readonly #ended = new AbortController();
+  #line: Line | undefined;
+  /** The connection that is being made, or was made last. */
+  #next: Promise<Line> | undefined;
+  /** What the server declared last. In the modern era nobody asks again on a new connection. */
+  #serverCapabilities: unknown;
+  #waiting = 0;
+  #tries = 0;
+  #connectedAt = 0;
+
+  constructor(open: OpenSocket, options: ClientTransportOptions) {
+    this.#open = open;
+    this.#options = options;
+  }
+
+  /** IP address of the server, where the platform tells. */
+  get address(): string | undefined {
+    return this.#line?.socket.address;
+  }
+
+  /**
+   * Where bytes can go beside a message to the server, for `binaryContent` of
+   * `@sluice/binary-transfer/client`; `undefined` while it takes none.
+   */
+  get outlet(): Outlet | undefined {
+    const { binary } = this.#line ?? {};
+    return binary && outletTo(binary.peer);
+  }
+
+  /** Connects. Rejects when that fails: the first connection is not tried twice. */
+  async start(): Promise<void> {
+    if (this.#next) throw new TypeError("ws: the transport was started already");
+    this.#next = this.#connect();
+    this.#adopt(await this.#next);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    // nobody overtakes those who wait
+    const line = (this.#waiting === 0 && this.#line) || (await this.#whenConnected());
+    if (!this.#pending.mayAnswer(message)) return;
+    if (line.socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
+      throw new SluiceError(
+        "throttled",
+        "ws: send: the server takes nothing; wait before you send more",
+      );
+    this.#handshake.sent(message);
+    this.#pending.sent(message);
+    say(line, message);
+  }
+
+  async close(): Promise<void> {
+    this.#end(closings.done);
+  }
+
+  /** A message waits for a connection that is being made; it was sent to nobody yet. */
+  async #whenConnected(): Promise<Line> {
+    if (!this.#next) throw new SluiceError("unavailable", "ws: send: the transport is closed");
+    if (this.#waiting >= maxWaiting)
+      throw new SluiceError("throttled", "ws: send: too many messages wait for a connection");
+    this.#waiting += 1;
+    try {
+      return await this.#next;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Takes a new connection into use, unless the end came first. */
+  #adopt(line: Line): void {
+    const { signal } = this.#ended;
+    if (signal.aborted) {
+      line.socket.close(closings.done.code, closings.done.reason);
+      throw signal.reason;
+    }
+    this.#line = line;
+    this.#connectedAt = performance.now();
+  }
+
+  async #connect(): Promise<Line> {
+    const { connectMs = 10_000 } = this.#options;
+    const late = new AbortController();
+    const timer = setTimeout(
+      () => late.abort(new SluiceError("timeout", `ws: no connection within ${connectMs} ms`)),
+      connectMs,
+    );
+    const signal = AbortSignal.any([late.signal, this.#ended.signal]);
+    let opening: Promise<SocketPort> | undefined;
+    try {
+      let socket: SocketPort | undefined;
+      const binary = this.#openBinary(() => socket);
+      let answered: ((message: JSONRPCMessage) => void) | undefined;
+      let broke: ((error: Error) => void) | undefined;
+      const repeat = this.#handshake.repeat();
+      opening = this.#open(
+        {
+          text: (data) => {
+            const message = this.#read(data, binary);
+            if (!message) return;
+            if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
+            else this.#receive(message);
+          },
+          binary: (data) => {
+            if (binary && binary.readFrame(data) !== "refused") return;
+            this.#fail(closings.binary, "sent a binary frame");
+          },
+          closed: (code, reason) => {
+            broke?.(brokenBy(code, reason));
+            binary?.close(brokenBy(code, reason));
+            if (socket && this.#line?.socket === socket) this.#lost(code, reason);
+          },
+        },
+        signal,
+      );
+      socket = await unlessAborted(opening, signal);
+      const line = { socket, binary };
+      if (!repeat) return line;
+      const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
+        answered = resolve;
+        broke = reject;
+        say(line, repeat.request);
+      });
+      const answer = await unlessAborted(answering, signal);
+      if (!repeat.accepts(answer))
+        throw new SluiceError(
+          "protocol",
+          "ws: the server speaks another revision now; connect anew",
+        );
+      say(line, repeat.confirmation);
+      return line;
+    } catch (error) {
+      // it may come in spite of that
+      opening?.then(
+        (opened) => opened.close(closings.done.code, closings.done.reason),
+        () => {},
+      );
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #read(data: string, binary: BinaryChannel | undefined): JSONRPCMessage | undefined {
+    // a connection that was closed may still bring what was under way
+    if (this.#ended.signal.aborted) return undefined;
+    const { message, fault } = readMessage(data);
+    if (fault) this.#fail(fault.closing, "sent what is no JSON-RPC message");
+    if (!message || !binary) return message;
+    if ("result" in message)
+      this.#serverCapabilities = message.result["capabilities"] ?? this.#serverCapabilities;
+    return binary.read(message).message;
+  }
+
+  #openBinary(socket: () => SocketPort | undefined): BinaryChannel | undefined {
+    const { binary, maxBufferedBytes = 2 ** 24 } = this.#options;
+    if (!binary) return undefined;
+    const declared = this.#serverCapabilities;
+    const onError = (error: unknown): void => this.onerror?.(error as Error);
+    return createClientChannel(socket, { ...binary, declared, maxBufferedBytes, onError });
+  }
+
+  #receive(message: JSONRPCMessage): void {
+    this.#tries = 0;
+    this.#handshake.received(message);
+    this.#pending.received(message);
+    this.onmessage?.(message);
+  }
+
+  /** The server broke the protocol: another connection would bring the same. */
+  #fail(closing: Closing, what: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.onerror?.(new SluiceError("protocol", `ws: the server ${what}`));
+    this.#end(closing);
+  }
+
+  #lost(code: number, reason: string): void {
+    this.#line = undefined;
+    const { reconnect = {} } = this.#options;
+    const error = brokenBy(code, reason);
+    if (reconnect === false || finalCodes.has(code)) {
+      this.onerror?.(error);
+      return this.#end(closings.done);
+    }
+    if (performance.now() - this.#connectedAt > (reconnect.maxMs ?? longestPauseMs))
+      this.#tries = 0;
+    this.#next = this.#reconnect(reconnect, error);
+    // who waits for it hears of it, and otherwise nobody has to
+    this.#next.catch(() => {});
+    for (const message of this.#pending.lose()) this.onmessage?.(message);
+  }
+
+  async #reconnect(options: ReconnectOptions, reason: SluiceError): Promise<Line> {
+    let error: unknown = reason;
+    const { signal } = this.#ended;
+    while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
+      const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
+      await pause(backoffMs(this.#tries, options, { retryAfterMs }), signal);
+      this.#tries += 1;
+      try {
+        const line = await this.#connect();
+        this.#adopt(line);
+        this.#options.onReconnect?.();
+        return line;
+      } catch (caught) {
+        signal.throwIfAborted();
+        error = caught;
+      }
+    }
+    this.#next = undefined;
+    this.onerror?.(error as Error);
+    this.#end(closings.done);
+    throw error;
+  }
+
+  /** The end for good. The SDK rejects what is pending. */
+  #end({ code, reason }: Closing): void {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort(new SluiceError("unavailable", "ws: the transport was closed"));
+    const line = this.#line;
+    this.#line = undefined;
+    this.#next = undefined;
+    line?.socket.close(code, reason);
+    this.onclose?.();
+  }
+}
+
+/** Sends a message, and behind it what it refers to. */
+function say({ socket, binary }: Line, message: JSONRPCMessage): void {
+  const { text, follow } = binary?.write(message) ?? { text: JSON.stringify(message) };
+  socket.send(text);
+  void follow?.();
+}
+
+const maxWaiting = 256;
+
+/** The server found fault with what we send: on another connection it would be the same. */
+const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);
+
+/** A fault that may pass, of a server that does not ask for more patience than messages have that wait. */
+function isTemporary(error: unknown): boolean {
+  return SluiceError.is(error) && error.retryable && (error.retryAfterMs ?? 0) <= mostRetryAfterMs;
+}
+
+// as for downloads; and a timer goes off at once beyond 2^31 ms
+const mostRetryAfterMs = 60_000;
+
+function brokenBy(code: number, reason: string): SluiceError {
+  const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
+  return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await unlessAborted(over, signal).finally(() => clearTimeout(timer));
+}
+
+/** Waits for a promise, but no longer than until the signal aborts. */
+async function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const settled = new AbortController();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { signal: settled.signal });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    settled.abort();
+  }
+}

@@ -1,0 +1,94 @@
+import { Pace } from "@sluice/binary-transfer/client";
+import { SluiceError } from "@sluice/core";
+import type { OpenSocket } from "./socket-port.ts";
+import { offeredProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
+
+/** What is needed of the WebSocket that browsers, Deno, Bun, Workers and newer Nodes have built in. */
+interface WebSocketLike {
+  readonly protocol: string;
+  readonly bufferedAmount: number;
+  binaryType: string;
+  readonly readyState: number;
+  send(data: string | Uint8Array): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: string, listener: (event: never) => void): void;
+}
+
+/** Opens a socket of the platform. Why it fails, browsers tell nobody: it is `unavailable` for every cause. */
+export function openWebSocket(url: URL, ticket: () => Promise<string | undefined>): OpenSocket {
+  return async (events, signal) => {
+    signal.throwIfAborted();
+    const { WebSocket } = globalThis as unknown as {
+      WebSocket?: new (url: string, protocols: string[]) => WebSocketLike;
+    };
+    if (!WebSocket)
+      throw new SluiceError(
+        "unsupported",
+        "ws: no WebSocket here; take @sluice/transport-ws/client/node",
+      );
+    const protocols = offeredProtocols(await ticket());
+    signal.throwIfAborted();
+    const socket = new WebSocket(url.href, protocols);
+    socket.binaryType = "arraybuffer";
+    let isOpen = false;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        socket.close();
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      socket.addEventListener("open", () => {
+        signal.removeEventListener("abort", stop);
+        isOpen = true;
+        resolve();
+      });
+      socket.addEventListener("close", ({ code, reason }: { code: number; reason: string }) => {
+        signal.removeEventListener("abort", stop);
+        if (isOpen) events.closed(code, reason);
+        else reject(new SluiceError("unavailable", `ws: ${url.host} could not be reached`));
+      });
+      socket.addEventListener("message", ({ data }: { data: unknown }) => {
+        if (typeof data === "string") events.text(data);
+        else events.binary(new Uint8Array(data as ArrayBuffer));
+      });
+    });
+    if (socket.protocol !== SUBPROTOCOL) {
+      isOpen = false;
+      socket.close();
+      throw new SluiceError("protocol", `ws: ${url.host} does not speak the subprotocol mcp`);
+    }
+    const pace = new Pace(graceMs);
+    return {
+      send: (text) => socket.send(text),
+      async sendBinary(frame) {
+        socket.send(frame);
+        // nobody tells when the buffer has emptied
+        for (let left = socket.bufferedAmount; left > 0;) {
+          if (socket.readyState !== open)
+            throw new SluiceError("interrupted", "ws: send: the connection is gone");
+          const at = performance.now();
+          await new Promise((resolve) => setTimeout(resolve, pollMs));
+          const now = socket.bufferedAmount;
+          // a page in the background looks only now and then: what has left by then is not late
+          if (now > 0) pace.spend(performance.now() - at, Math.max(0, left - now));
+          left = now;
+          if (pace.leftMs < 0) {
+            socket.close(1000);
+            throw new SluiceError("timeout", `ws: send: ${url.host} takes nothing, or too little`);
+          }
+        }
+      },
+      // browsers let a page say no other code than 1000 and those from 3000
+      close: () => socket.close(1000),
+      get bufferedAmount() {
+        return socket.bufferedAmount;
+      },
+    };
+  };
+}
+
+/** `readyState` of an open socket. */
+const open = 1;
+const pollMs = 4;
+/** Milliseconds for which a server may take nothing. */
+const graceMs = 30_000;

@@ -1,0 +1,129 @@
+import type { IncomingMessage } from "node:http";
+import { PeerWatch } from "@sluice/binary-transfer/client";
+import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
+import { WebSocket } from "ws";
+import { FrameSender } from "../messages/frame-sender.ts";
+import type { OpenSocket } from "../client/socket-port.ts";
+import { SUBPROTOCOL } from "../messages/subprotocol.ts";
+
+/** How a socket of Node is opened and kept. */
+export interface NodeSocketOptions {
+  readonly headers: () => Promise<Record<string, string>>;
+  readonly maxMessageBytes: number;
+  readonly pingIntervalMs: number;
+}
+
+/** Opens a socket of `ws`. It follows no redirects, unpacks nothing, and finds out when its server is gone. */
+export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket {
+  const { headers, maxMessageBytes, pingIntervalMs } = options;
+  return async (events, signal) => {
+    signal.throwIfAborted();
+    const fields = await headers();
+    signal.throwIfAborted();
+    const socket = new WebSocket(url, SUBPROTOCOL, {
+      headers: fields,
+      maxPayload: maxMessageBytes,
+      perMessageDeflate: false,
+      followRedirects: false,
+      ...closeTimeout,
+    });
+    // a server may speak at once, before those who wait for the opening are told of it
+    socket.on("message", (data, isBinary) => {
+      if (isBinary) events.binary(data as Buffer);
+      else events.text((data as Buffer).toString());
+    });
+    let address: string | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        reject(signal.reason as Error);
+        socket.terminate();
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      socket.on("upgrade", (response) => {
+        address = response.socket.remoteAddress;
+      });
+      socket.on("unexpected-response", (_request, response) => {
+        reject(refusedBy(url, response));
+        response.destroy();
+        socket.terminate();
+      });
+      // after the opening, "close" with its code is what counts
+      socket.on("error", (cause) => reject(unreachable(url, cause)));
+      socket.on("open", () => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      });
+      socket.on("close", () => signal.removeEventListener("abort", stop));
+    });
+    socket.on("ping", () => {
+      // each is answered, and a server that does not read the answers could have them pile up
+      if (socket.bufferedAmount > maxMessageBytes) socket.terminate();
+    });
+    const heartbeat = keepAlive(socket, pingIntervalMs);
+    // its pings say only that the server is there
+    const watch = new PeerWatch({ onLate: () => socket.terminate() });
+    const sender = new FrameSender(socket, watch);
+    socket.on("close", (code, reason) => {
+      clearInterval(heartbeat);
+      watch.close();
+      events.closed(code, reason.toString());
+    });
+    return {
+      // "close" follows where it fails
+      send: (text) => void sender.send(text).catch(() => {}),
+      sendBinary: (frame) => sender.send(frame),
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+      close: (code, reason) => socket.close(code, reason),
+      get bufferedAmount() {
+        return socket.bufferedAmount;
+      },
+      ...(address !== undefined && { address }),
+    };
+  };
+}
+
+/** How long a server may take to answer a close; the types of ws do not know it yet. */
+const closeTimeout = { closeTimeout: 5_000 };
+
+/** Ends a connection that says nothing between two pings. */
+function keepAlive(socket: WebSocket, intervalMs: number): NodeJS.Timeout {
+  let isSilent = false;
+  const heard = (): void => {
+    isSilent = false;
+  };
+  socket.on("message", heard);
+  socket.on("ping", heard);
+  socket.on("pong", heard);
+  return setInterval(() => {
+    if (isSilent && !socket.isPaused) return socket.terminate();
+    isSilent = true;
+    socket.ping();
+  }, intervalMs).unref();
+}
+
+const codes: Readonly<Record<number, SluiceErrorCode>> = {
+  401: "unauthenticated",
+  403: "permission_denied",
+  404: "not_found",
+  429: "throttled",
+};
+
+function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): SluiceError {
+  const code = codes[statusCode] ?? (statusCode >= 500 ? "unavailable" : "protocol");
+  const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
+  return new SluiceError(code, `ws: ${url.host} refused the connection with ${statusCode}`, {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+function unreachable(url: URL, cause: Error): SluiceError {
+  // ws has no codes for answers that are none of a WebSocket server
+  const isAnswered = !("code" in cause);
+  const isCut = "code" in cause && /^(?:HPE_|ECONNRESET$|EPIPE$)/.test(String(cause.code));
+  const asked = isCut && url.protocol === "ws:" ? ": is it a wss: address?" : "";
+  return isAnswered
+    ? new SluiceError("protocol", `ws: ${url.host} does not speak MCP over WebSocket`, { cause })
+    : (tlsFault("ws", url, cause) ??
+        new SluiceError("unavailable", `ws: ${url.host} could not be reached${asked}`, { cause }));
+}

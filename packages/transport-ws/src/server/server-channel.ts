@@ -1,0 +1,218 @@
+import { PeerWatch } from "@sluice/binary-transfer/client";
+import { SluiceError } from "@sluice/core";
+import type { ByteLease } from "@sluice/server";
+import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
+import type { RawData, WebSocket } from "ws";
+import {
+  createBinaryChannel,
+  type BinaryChannel,
+  type BinaryOptions,
+} from "../binary/binary-channel.ts";
+import { closings, type Closing } from "../messages/closing.ts";
+import { FrameSender } from "../messages/frame-sender.ts";
+import { literalCapabilities } from "../messages/literal-capabilities.ts";
+import { createTokenBucket, type MessageRate, type TokenBucket } from "../messages/message-rate.ts";
+import { readMessage } from "../messages/read-message.ts";
+import { SentAnswers } from "../messages/sent-answers.ts";
+
+/** What one connection may cost. */
+export interface ChannelLimits {
+  /** Bytes that may wait for a slow peer before it is given up. */
+  readonly maxBufferedBytes: number;
+  /** Counts them together with those of other connections; given back when the connection is closed. */
+  readonly unsent?: ByteLease;
+  readonly messageRate: MessageRate;
+  /** Absent: no binary frames. */
+  readonly binary?: BinaryOptions;
+}
+
+/** One connection as the SDK sees it. A class because there are thousands of them. */
+export class ServerChannel implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport["onmessage"]>;
+  /** Called whenever the last unanswered request was answered. */
+  onidle?: () => void;
+  readonly #socket: WebSocket;
+  readonly #maxBufferedBytes: number;
+  readonly #bucket: TokenBucket;
+  readonly #watch: PeerWatch;
+  readonly #sender: FrameSender;
+  readonly #unsent: ByteLease | undefined;
+  /** What answers hold until they are sent. */
+  readonly answers: SentAnswers = new SentAnswers();
+  readonly #unanswered = new Set<RequestId>();
+  #closing: Closing = closings.done;
+  #pause: NodeJS.Timeout | undefined;
+  /** Streams without credit whose readers are behind. */
+  #heldUp = 0;
+  readonly #binary: BinaryChannel | undefined;
+
+  constructor(socket: WebSocket, { maxBufferedBytes, unsent, messageRate, binary }: ChannelLimits) {
+    this.#socket = socket;
+    this.#maxBufferedBytes = maxBufferedBytes;
+    this.#bucket = createTokenBucket(messageRate);
+    // pongs say only that the peer is there
+    this.#watch = new PeerWatch({ onLate: () => socket.terminate() });
+    this.#sender = new FrameSender(socket, this.#watch);
+    this.#unsent = unsent;
+    this.#binary =
+      binary &&
+      createBinaryChannel("server", binary, {
+        sendText: (text) => this.#control(text),
+        sendBinary: (frame) => this.#sender.send(frame),
+        canPause: true,
+        pauseUntil: (room) => void this.#holdUp(room),
+        breakOff: () => this.end(closings.fault),
+        onError: (error) => this.onerror?.(error as Error),
+      });
+  }
+
+  /**
+   * No request is waiting for its answer or the bytes of one. Subscriptions do not count: they last
+   * as long as the connection.
+   */
+  get isIdle(): boolean {
+    return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
+  }
+
+  /** True while nothing is read because the peer was too fast. */
+  get isPaused(): boolean {
+    return this.#pause !== undefined || this.#heldUp > 0;
+  }
+
+  async start(): Promise<void> {
+    this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    // each is answered, and who does not read the answers could have them pile up
+    this.#socket.on("ping", () => this.#spend());
+    this.#socket.on("pong", () => this.#spend());
+    this.#socket.on("close", () => {
+      clearTimeout(this.#pause);
+      this.#watch.close();
+      this.#unanswered.clear();
+      this.answers.close();
+      this.#unsent?.release();
+      this.#binary?.close(new SluiceError("interrupted", "ws: the connection is gone"));
+      this.onclose?.();
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const sent = "method" in message ? undefined : this.answers.sending(message.id!);
+    try {
+      if (this.#socket.bufferedAmount > this.#maxBufferedBytes) throw this.#giveUp();
+      const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
+      const written = this.#write(text);
+      if (follow) void this.#goOn(follow());
+      await written;
+    } finally {
+      sent?.();
+    }
+    if (!("method" in message)) this.#settle(message.id!);
+  }
+
+  #giveUp(cause?: unknown): SluiceError {
+    this.end(closings.slow);
+    const message = "ws: send: the peer takes nothing; it was given up";
+    return new SluiceError("interrupted", message, { cause });
+  }
+
+  /** Bytes behind an answer keep a connection from being idle, and nobody from going on. */
+  async #goOn(followed: Promise<number>): Promise<void> {
+    const streams = await followed;
+    if (streams > 0 && this.isIdle) this.onidle?.();
+  }
+
+  /** Ends the connection for a reason. The first reason counts. */
+  end(closing: Closing): void {
+    this.#closing = closing;
+    this.#resume();
+    this.#socket.close(closing.code, closing.reason);
+  }
+
+  /** What the SDK calls when it is done with the connection. */
+  async close(): Promise<void> {
+    this.end(this.#closing);
+  }
+
+  /** A word of the binary channel. A peer that does not read could have them pile up. */
+  #control(text: string): void {
+    if (this.#socket.bufferedAmount > this.#maxBufferedBytes) this.end(closings.slow);
+    else this.#write(text).catch(() => {});
+  }
+
+  async #write(text: string): Promise<void> {
+    const { length } = text;
+    try {
+      this.#unsent?.add(length);
+    } catch (error) {
+      throw this.#giveUp(error);
+    }
+    try {
+      await this.#sender.send(text);
+    } finally {
+      this.#unsent?.sub(length);
+    }
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    // what came in behind the message that ended the connection
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (isBinary) return this.#receiveFrame(data as Buffer);
+    const { message, fault } = readMessage((data as Buffer).toString());
+    if (fault) {
+      const error = { code: fault.code, message: fault.message };
+      this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error })).catch(() => {});
+      return this.end(fault.closing);
+    }
+    const read = this.#binary?.read(message) ?? { message, isPaid: false };
+    if (!read.isPaid) this.#spend();
+    if (!read.message) return;
+    this.#note(read.message);
+    this.onmessage?.(literalCapabilities(read.message));
+  }
+
+  #receiveFrame(frame: Uint8Array): void {
+    const taken = this.#binary?.readFrame(frame) ?? "refused";
+    if (taken === "refused") this.end(closings.binary);
+    else if (taken !== "taken") this.#spend();
+  }
+
+  #note(message: JSONRPCMessage): void {
+    if (!("method" in message)) return;
+    if (message.method === "notifications/cancelled")
+      // the SDK answers no request that was cancelled
+      this.#settle(message.params?.["requestId"] as RequestId);
+    else if ("id" in message && message.method !== "subscriptions/listen")
+      this.#unanswered.add(message.id);
+  }
+
+  #settle(id: RequestId): void {
+    if (this.#unanswered.delete(id) && this.isIdle) this.onidle?.();
+  }
+
+  /** Counts one frame. Above the rate nothing more is read for a while: the peer's own send buffer is where the rest waits. */
+  #spend(): void {
+    const waitMs = this.#bucket.take(performance.now());
+    if (waitMs === 0 || this.#socket.readyState !== this.#socket.OPEN) return;
+    clearTimeout(this.#pause);
+    this.#socket.pause();
+    this.#pause = setTimeout(() => this.#resume(), waitMs).unref();
+  }
+
+  #resume(): void {
+    if (this.#pause === undefined) return;
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
+    if (this.#heldUp === 0) this.#socket.resume();
+  }
+
+  /** Reads nothing until there is room: a peer that knows no credit has to wait in its own send buffer. */
+  async #holdUp(room: Promise<void>): Promise<void> {
+    this.#heldUp += 1;
+    this.#socket.pause();
+    await room;
+    this.#heldUp -= 1;
+    if (!this.isPaused) this.#socket.resume();
+  }
+}

@@ -1,0 +1,297 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { principalTag, resourceTag } from "@sluice/core";
+import {
+  addressShare,
+  createByteAccount,
+  createFailedRedemptions,
+  createOriginGate,
+  noteRequest,
+  problem,
+  refuseFields,
+  type OriginGateOptions,
+  type PrincipalResolver,
+  type RateLimiter,
+  type Reply,
+} from "@sluice/server";
+import { createClientAddress } from "@sluice/server/node";
+import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
+import { WebSocketServer, type WebSocket } from "ws";
+import {
+  createAuthenticate,
+  type Authentication,
+  type AuthenticationOptions,
+} from "./authenticate.ts";
+import type { BinaryOptions } from "../binary/binary-channel.ts";
+import { closings } from "../messages/closing.ts";
+import { createConnections, type CloseOptions } from "./connections.ts";
+import { watchExpiry, withinMs } from "./deadline.ts";
+import { ensureRate, type MessageRate } from "../messages/message-rate.ts";
+import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
+import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
+import { refuseUpgrade } from "./refuse-upgrade.ts";
+import { serveChannel } from "./serve-channel.ts";
+import { ServerChannel } from "./server-channel.ts";
+import { readProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
+import { readEndpoint, upgradeRequest } from "./upgrade-request.ts";
+
+/** Options of {@link createWebSocketHandler}. */
+export interface WebSocketHandlerOptions
+  extends AuthenticationOptions, ConnectionLimits, OriginGateOptions {
+  /**
+   * Public URL of the endpoint, such as `wss://api.example.com/mcp`: it says which `Host` and, for
+   * browsers, which `Origin` may connect. Taken from here, never from a header. `ws:` on a loopback address only.
+   */
+  readonly url: string;
+  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `url`. */
+  readonly path?: string;
+  /** Who shares `maxConnectionsPerPrincipal`. Default: whoever has the same access token. */
+  readonly principal?: PrincipalResolver;
+  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB, as over HTTP. */
+  readonly maxMessageBytes?: number;
+  /**
+   * Bytes of messages that may wait for a peer that does not read; the next message then closes with
+   * 1013. One message may be larger. Default 16 MiB.
+   */
+  readonly maxBufferedBytes?: number;
+  /**
+   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; the connection
+   * whose next message does not fit is closed with 1013. Default 32 MiB.
+   */
+  readonly maxBufferedBytesPerPrincipal?: number;
+  /** The same for all connections. Default 256 MiB. */
+  readonly maxBufferedBytesPerProcess?: number;
+  /**
+   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
+   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket.
+   */
+  readonly proxyHops?: number;
+  /**
+   * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
+   * second, and 200 at once.
+   */
+  readonly messageRate?: MessageRate;
+  /**
+   * Lets bytes go beside messages as binary frames, with clients that declare that they take them
+   * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
+   */
+  readonly binary?: BinaryOptions;
+  /**
+   * Tickets that were refused, keyed by the address of the client (IPv6 by its /64): one point each. Beyond the limit the
+   * answer is 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. Default: 20 a minute, in this
+   * process; `false` for no limit.
+   */
+  readonly failedTickets?: RateLimiter | false;
+  /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
+  readonly pingIntervalMs?: number;
+  /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** MCP over WebSocket for any `node:http` server. */
+export interface WebSocketHandler {
+  /** Open connections. */
+  readonly connections: number;
+  /**
+   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
+   * path is not that of the endpoint; the socket is then still yours. A request that offers another protocol, such as
+   * `h2c`, goes back to its server, which answers it like any other. Behind unanswered requests of its connection either waits.
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+  /**
+   * Refuses new connections with 503, lets requests under way end, and closes with 1001 or 1012.
+   * Resolves when the last connection is gone.
+   */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/**
+ * Serves MCP over WebSocket in both protocol eras: each connection gets a server of the factory when
+ * its first message says which era it is. Order at the upgrade: path → Host and Origin → draining
+ * → subprotocol → room → credentials → room for the principal. Throws a `TypeError` or `RangeError`
+ * for options that cannot work.
+ */
+export function createWebSocketHandler(
+  factory: McpServerFactory,
+  options: WebSocketHandlerOptions,
+): WebSocketHandler {
+  if (typeof factory !== "function" || typeof options !== "object")
+    throw new TypeError(
+      "createWebSocketHandler: pass a function that makes a server, and options: (() => sluice.attach(new McpServer(…)), { url })",
+    );
+  const {
+    principal: resolve,
+    maxMessageBytes = 2 ** 18,
+    maxBufferedBytes = 2 ** 24,
+    maxBufferedBytesPerPrincipal = 2 ** 25,
+    maxBufferedBytesPerProcess = 2 ** 28,
+    proxyHops = 0,
+    messageRate = { perSecond: 100, burst: 200 },
+    pingIntervalMs = 30_000,
+    binary,
+    // oxlint-disable-next-line no-console -- the documented default
+    onError = (error) => console.error("sluice:", error),
+  } = options;
+  ensureRate(messageRate);
+  const endpoint = readEndpoint(options.url);
+  const path = options.path ?? endpoint.path;
+  const gate = createOriginGate(endpoint.httpUrl, options);
+  const failures = createFailedRedemptions(options.failedTickets, onError);
+  const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
+  const takePlace = createPlaces(options);
+  const addressOf = createClientAddress(proxyHops);
+  const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
+  const connections = createConnections(pingIntervalMs);
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: maxMessageBytes,
+    handleProtocols: () => SUBPROTOCOL,
+    ...closeTimeout,
+  });
+  const arriving = new Set<Duplex>();
+  let draining = false;
+
+  /** What is wrong before anybody is asked who it is. */
+  function refuse(request: IncomingMessage): Reply | undefined {
+    const refused =
+      refuseFields(request.rawHeaders) ??
+      gate.refuse({ header: (name) => headerOf(request, name) });
+    if (refused) return refused;
+    if (draining) return busy(503);
+    const { isMcp } = readProtocols(request.headers["sec-websocket-protocol"]);
+    // RFC 9110 §7.8: nothing is upgraded from HTTP/1.0
+    return isMcp && request.httpVersion !== "1.0" ? undefined : problem(400);
+  }
+
+  async function admit(
+    request: IncomingMessage,
+    place: Place,
+  ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
+    const { authorization } = request.headers;
+    const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
+    const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
+    if (somebody.refusal) return somebody;
+    const share = await shareOf(request, somebody.authInfo);
+    return place.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
+  }
+
+  async function shareOf(
+    request: IncomingMessage,
+    authInfo: AuthInfo | undefined,
+  ): Promise<ConnectionShare | undefined> {
+    const address = addressOf(request);
+    const principal = await resolve?.({
+      address,
+      authInfo,
+      sessionId: undefined,
+      header: (name) => headerOf(request, name),
+    });
+    if (principal) return { name: principalTag(principal), isPrincipal: true };
+    if (authInfo) return { name: resourceTag(authInfo.token), isPrincipal: true };
+    const name = options.maxConnectionsPerAddress === undefined ? undefined : addressShare(address);
+    return name === undefined ? undefined : { name, isPrincipal: false };
+  }
+
+  async function take(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    place: Place,
+  ): Promise<void> {
+    const admitted = await withinMs(handshakeMs, admit(request, place)).catch((error: unknown) => {
+      onError(error);
+      return { refusal: problem(500), authInfo: undefined, share: undefined };
+    });
+    // gone, or refused because the handler closes
+    if (socket.destroyed || socket.writableEnded) return;
+    if (admitted.refusal) return refuseUpgrade(socket, admitted.refusal);
+    server.handleUpgrade(request, socket, head, (webSocket) =>
+      connect(webSocket, request, admitted),
+    );
+  }
+
+  function connect(
+    socket: WebSocket,
+    request: IncomingMessage,
+    { authInfo, share }: Awaited<ReturnType<typeof admit>>,
+  ): void {
+    const unsent = unsentBytes.open(
+      share && { name: share.name, limit: maxBufferedBytesPerPrincipal },
+    );
+    const limits = { maxBufferedBytes, unsent, messageRate, ...(binary && { binary }) };
+    const { headers } = request;
+    const address = addressOf(request);
+    const channel = new ServerChannel(socket, limits);
+    const gone = new AbortController();
+    const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
+    // frames against the protocol; ws has closed with the right code by now
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      stopWatching();
+      gone.abort();
+    });
+    connections.add({ socket, channel });
+    serveChannel(channel, factory, {
+      authInfo,
+      request() {
+        const upgraded = upgradeRequest(headers, endpoint.httpUrl, gone.signal);
+        noteRequest(upgraded, { address, answers: channel.answers, isLasting: true });
+        return upgraded;
+      },
+      onError,
+    });
+  }
+
+  function open(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // without a listener an error before ws takes the socket over would end the process
+    socket.on("error", () => {});
+    const refused = refuse(request);
+    const place = refused ? undefined : takePlace();
+    if (!place) return refuseUpgrade(socket, refused ?? busy(503));
+    socket.once("close", () => place.release());
+    arriving.add(socket);
+    take(request, socket, head, place)
+      .catch((error: unknown) => {
+        onError(error);
+        socket.destroy();
+      })
+      .finally(() => arriving.delete(socket));
+  }
+
+  return {
+    get connections() {
+      return connections.size;
+    },
+    upgrade(request, socket, head) {
+      if (!isWebSocketRequest(request)) {
+        handBack(request, socket, head);
+        return true;
+      }
+      const [target] = (request.url ?? "/").split("?", 1);
+      if (target !== path) return false;
+      // behind a request that is not answered yet, 101 would stand before its answer
+      whenFree(request.socket, () => open(request, socket, head));
+      return true;
+    },
+    close(closeOptions = {}) {
+      draining = true;
+      for (const socket of arriving) refuseUpgrade(socket, busy(503));
+      arriving.clear();
+      return connections.drain(closeOptions);
+    },
+  };
+}
+
+const handshakeMs = 10_000;
+/** How long a peer may take to answer a close; the types of ws do not know it yet. */
+const closeTimeout = { closeTimeout: 5_000 };
+
+function busy(status: 429 | 503): Reply {
+  return problem(status, { headers: ["Retry-After", "1"] });
+}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
+}

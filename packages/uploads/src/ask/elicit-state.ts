@@ -1,0 +1,93 @@
+import {
+  createSha256,
+  createTextSealer,
+  principalTag,
+  SluiceError,
+  type Principal,
+} from "@sluice/core";
+import type { Host } from "@sluice/server";
+import { z } from "zod";
+import type { Fields } from "./elicit-fields.ts";
+import type { Slot } from "../slots/slots.ts";
+
+/** What a server must remember between its question and the answer, kept by the client under a seal. */
+export interface QuestionState {
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** Field → its slot. */
+  readonly slots: Readonly<Record<string, Pick<Slot, "uploadId" | "expiresAt">>>;
+  /** The upload page on which the user answers, where the client has no files of its own to send. */
+  readonly pageId?: string;
+}
+
+/** What a state belongs to. Another principal, endpoint or question does not open it. */
+export interface QuestionContext {
+  readonly principal: Principal | undefined;
+  readonly message: string;
+  readonly fields: Fields;
+  /** In whose share of the state store it counts that the state was used, as `Identity` says. */
+  readonly owner?: string | undefined;
+}
+
+/** Seals and opens the states of questions. */
+export interface QuestionStates {
+  seal(state: QuestionState, context: QuestionContext): string;
+  /** The state, once: `invalid_argument` for what is not ours, altered, or was given back before; `expired` after its time. */
+  open(sealed: unknown, context: QuestionContext): Promise<QuestionState>;
+}
+
+/** Makes the states of one server. That each is used once is settled in its state store. */
+export function createQuestionStates(host: Host): QuestionStates {
+  const sealer = createTextSealer({ keys: host.keys, purpose: "elicitation" });
+
+  function contextOf({ principal, message, fields }: QuestionContext): string[] {
+    const asked = createSha256();
+    asked.update(new TextEncoder().encode(JSON.stringify([message, fields])));
+    const who = principal ? principalTag(principal) : "anybody";
+    return [host.endpoint.url, who, asked.digest()];
+  }
+
+  return {
+    seal(state, context) {
+      const id = crypto.randomUUID();
+      return sealer.seal(JSON.stringify({ ...state, id }), contextOf(context));
+    },
+    async open(sealed, context) {
+      if (typeof sealed !== "string") throw foreign();
+      const parsed = stateSchema.safeParse(JSON.parse(sealer.unseal(sealed, contextOf(context))));
+      if (!parsed.success) throw foreign();
+      const { id, pageId, ...state } = parsed.data;
+      const now = Date.now();
+      if (now >= state.expiresAt)
+        throw new SluiceError(
+          "expired",
+          "uploads: the question's time is over; call the tool again",
+        );
+      await host.state
+        .put(`elicitation-${id}`, new Uint8Array(), {
+          now,
+          expiresAt: state.expiresAt,
+          owner: context.owner ?? "",
+        })
+        .catch((error: unknown) => {
+          if (SluiceError.is(error) && error.code === "already_exists") throw foreign();
+          throw error;
+        });
+      return { ...state, ...(pageId !== undefined && { pageId }) };
+    },
+  };
+}
+
+const stateSchema = z.object({
+  id: z.string(),
+  expiresAt: z.number(),
+  slots: z.record(z.string(), z.object({ uploadId: z.string(), expiresAt: z.number() })),
+  pageId: z.string().optional(),
+});
+
+function foreign(): SluiceError {
+  return new SluiceError(
+    "invalid_argument",
+    "uploads: the request state is not that of this question, or was used before; call the tool again",
+  );
+}

@@ -1,0 +1,234 @@
+import { sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import {
+  UPLOADS_EXTENSION_ID,
+  type FileTransferDescriptor,
+  type FileValue,
+} from "@sluice/core/wire";
+import { z } from "zod";
+import { isAccepted } from "../client/accept-list.ts";
+import { typeOfName } from "../client/file-type.ts";
+import { ensureAccepted } from "../kind/detect-kind.ts";
+import type { ClaimedFile, UploadedFile } from "../slots/slots.ts";
+import { graceMs } from "../slots/uploads-parts.ts";
+import { parseDataUri } from "./data-uri.ts";
+import { parseDigest } from "./file-digest.ts";
+import { refusal } from "./file-fault.ts";
+import { defaultInputBytes, type FileInputTerms } from "./file-input.ts";
+import type { FileParts } from "./file-transfer.ts";
+import type { FileHandle } from "./file-uri.ts";
+
+/** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */
+interface DeclaredFile {
+  readonly name?: string | undefined;
+  readonly mimeType?: string | undefined;
+  /** Bytes. */
+  readonly size?: number | undefined;
+  readonly digest?: { readonly algorithm: string; readonly value: string } | undefined;
+}
+
+/** Their schema. */
+export const uploadParams: z.ZodType<DeclaredFile> = z.looseObject({
+  name: z.string().min(1).max(1_024).optional(),
+  mimeType: z.string().max(255).optional(),
+  size: z.int().nonnegative().optional(),
+  digest: z.object({ algorithm: z.string(), value: z.string() }).optional(),
+});
+
+/** Result of `files/authorizeUpload`: an `AuthorizedFile` and where its bytes go. */
+interface AuthorizedUpload {
+  readonly file: FileValue;
+  readonly upload: FileTransferDescriptor;
+}
+
+/**
+ * Reserves a slot for what was declared. The descriptor authenticates itself, as §6 has it, and is short-lived; the
+ * file belongs to the caller.
+ */
+export function authorizeUpload(
+  { slots, uris }: FileParts,
+  { name, mimeType, size, digest }: DeclaredFile,
+  { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
+): AuthorizedUpload {
+  if (!mayMint) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
+  const sha256 = digest && digestIn(digest);
+  if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
+    throw refusal("mimeType is no media type", { reason: "invalidMimeType", mimeType });
+  const terms = {
+    accept: mimeType === undefined ? [] : [mimeType],
+    maxBytes: Math.max(1, size ?? Number.MAX_SAFE_INTEGER),
+    maxFiles: 1,
+    ...(sha256 !== undefined && { sha256 }),
+  };
+  const slot = slots.reserve(owner, terms, { ttlMs: uploadTtlMs, selfAuthenticating: true });
+  const maxSize = slot.terms.maxBytes;
+  if (size !== undefined && size > maxSize)
+    throw refusal(`the file has ${size} bytes, and at most ${maxSize} are accepted`, {
+      reason: "maxSizeExceeded",
+      maxSize,
+      actualSize: size,
+    });
+  const { uploadId } = slot;
+  const expiresAt = slot.expiresAt + useTtlMs;
+  const handle = { kind: "upload", uploadId, name, size, mimeType, sha256, expiresAt } as const;
+  const uri = uris.format(handle, owner);
+  const until = new Date(slot.expiresAt).toISOString();
+  return {
+    file: {
+      uri,
+      ...(name !== undefined && { name }),
+      ...(mimeType !== undefined && { mimeType }),
+      ...(size !== undefined && { size }),
+      ...(digest && { digest: { algorithm: "sha-256", value: digest.value } }),
+    },
+    upload: {
+      transport: "https",
+      method: slot.method,
+      url: slot.url,
+      multipart: { fileField: "file" },
+      expiresAt: until,
+      _meta: { [UPLOADS_EXTENSION_ID]: { wire: "resumable", auth: "self", expiresAt: until } },
+    },
+  };
+}
+
+/** Most that a slot without a bearer may live. */
+const uploadTtlMs = 900_000;
+/**
+ * How long the URI of a file outlives its slot: a body that began at the last moment may take 6 hours, and the sweeper keeps what
+ * came for 5 minutes more.
+ */
+const useTtlMs = 6 * 3_600_000 + graceMs;
+
+function digestIn({ algorithm, value }: { algorithm: string; value: string }): string {
+  const sha256 = algorithm === "sha-256" ? parseDigest(value) : undefined;
+  if (sha256 !== undefined) return sha256;
+  throw refusal("digest must be sha-256, in base64url without padding", {
+    reason: "invalidDigest",
+    algorithm,
+    supported: ["sha-256"],
+  });
+}
+
+/** What an argument is opened with. */
+interface InputWork {
+  readonly terms: FileInputTerms;
+  readonly owner: Principal | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Opens the file of an argument; see `FileTransfer.open`. */
+export async function openInput(
+  parts: FileParts,
+  argument: string,
+  work: InputWork,
+): Promise<UploadedFile> {
+  const mode = /^data:/i.test(argument) ? "inline" : "upload";
+  const { transferModes } = work.terms;
+  if (transferModes && !transferModes.includes(mode))
+    throw refusal(`the file must come by ${transferModes.join(" or ")}`, {
+      reason: "transferModeNotAccepted",
+      transferModes,
+    });
+  return mode === "inline" ? openInline(parts, argument, work) : openUpload(parts, argument, work);
+}
+
+async function openInline(
+  { slots }: FileParts,
+  argument: string,
+  { terms, owner, signal }: InputWork,
+): Promise<UploadedFile> {
+  const { name, mimeType, bytes } = parseDataUri(argument, terms.maxBytes ?? defaultInputBytes);
+  ensureFits(terms, { mimeType, size: bytes.length });
+  const slotTerms = { accept: typesIn(terms), maxBytes: Math.max(1, bytes.length), maxFiles: 1 };
+  return slots.keep(owner, { name, mimeType, bytes }, slotTerms, { signal });
+}
+
+async function openUpload(
+  { slots, uris }: FileParts,
+  argument: string,
+  { terms, owner, signal }: InputWork,
+): Promise<UploadedFile> {
+  const handle = uris.parse(argument, owner);
+  if (handle.kind !== "upload")
+    throw refusal("the URI is that of a file that came from the server", { reason: "unknownFile" });
+  const { uploadId } = handle;
+  const confirmed = await slots.reopen(owner, uploadId, { signal }).catch(rethrowUnlessAbsent);
+  const [known] = confirmed ?? (await slots.received(owner, uploadId, { signal }));
+  if (!known) throw new SluiceError("not_found", "files: the bytes have not come");
+  if (!agrees(handle, known)) {
+    await slots.discard(uploadId);
+    const reason =
+      handle.sha256 === undefined || handle.sha256 === known.sha256 ? "changed" : "digestMismatch";
+    throw refusal("the file that came is not the one that was declared", { reason });
+  }
+  ensureFits(terms, known);
+  const [file] = confirmed ?? (await slots.confirm(owner, uploadId, [known], { signal }));
+  await ensureTypeOf(file!, terms, signal);
+  return { ...file!, name: nameOf(handle, known) };
+}
+
+/** The name that was declared counts where the bytes came without one, unless it says another type. */
+function nameOf({ name }: { readonly name?: string | undefined }, known: ClaimedFile): string {
+  const type = typeOfName(name ?? "");
+  const isFit = type === known.mimeType || type === "application/octet-stream";
+  return unnamed.has(known.name) && isFit ? sanitizeFileName(name, known.name) : known.name;
+}
+
+/** What a file is called that came without a name, and what forms call it. */
+const unnamed: ReadonlySet<string> = new Set(["blob", "download"]);
+
+/** True when a file is what `files/authorizeUpload` was told that it would be. */
+function agrees(
+  { size, sha256 }: Extract<FileHandle, { kind: "upload" }>,
+  file: ClaimedFile,
+): boolean {
+  return (
+    (size === undefined || size === file.size) && (sha256 === undefined || sha256 === file.sha256)
+  );
+}
+
+/** Its slot took any type, or the one that was declared: neither asked what this argument asks. */
+async function ensureTypeOf(
+  file: UploadedFile,
+  terms: FileInputTerms,
+  signal: AbortSignal,
+): Promise<void> {
+  const types = typesIn(terms);
+  if (types.length === 0 || types.includes("*/*")) return;
+  const { name, mimeType } = file;
+  const opened = await file.open({ signal });
+  try {
+    await ensureAccepted(opened.body, { name, declaredType: mimeType }, types);
+  } finally {
+    await opened.file?.close();
+  }
+}
+
+/** Extensions are for the file picker (§5). */
+function typesIn({ accept = [] }: FileInputTerms): readonly string[] {
+  return accept.filter((entry) => !entry.startsWith("."));
+}
+
+function ensureFits(
+  terms: FileInputTerms,
+  { mimeType, size }: Pick<ClaimedFile, "mimeType" | "size">,
+): void {
+  const { accept, maxBytes = defaultInputBytes } = terms;
+  if (size > maxBytes)
+    throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
+      reason: "maxSizeExceeded",
+      maxSize: maxBytes,
+      actualSize: size,
+    });
+  if (!isAccepted({ name: "", mimeType }, typesIn(terms)))
+    throw refusal(`${mimeType} is not accepted`, {
+      reason: "mimeTypeNotAccepted",
+      mimeType,
+      accept,
+    });
+}
+
+function rethrowUnlessAbsent(error: unknown): undefined {
+  if (SluiceError.is(error) && error.code === "not_found") return undefined;
+  throw error;
+}

@@ -1,0 +1,193 @@
+import { parseJson, SluiceError } from "@sluice/core";
+import { problem, type Reply } from "@sluice/server";
+import type { PlainRequest, Routes } from "@sluice/transport-http";
+import { z } from "zod";
+import { jsonReply, refusalOf } from "../receive/answers.ts";
+import { readGuarded } from "../receive/body-guard.ts";
+import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { pageAssets } from "./page-assets.ts";
+import { pageHeaders } from "./page-headers.ts";
+import { failurePage, pageOf } from "./page-html.ts";
+import { takeAnswer } from "./take-answer.ts";
+import { pagesPath, type GivenAnswer } from "./upload-pages.ts";
+
+/**
+ * Makes the route that answers requests below `<endpoint>/upload-page/`: the page, in JSON what became of it, and
+ * the answer.
+ */
+export function createPageRoutes(parts: UploadsParts, base: string): Routes {
+  const { pages } = parts;
+  const { endpoint, onError, failures, addressOf } = parts.host;
+  const { host, origin } = new URL(endpoint.url);
+  const prefix = `${base}${pagesPath}`;
+
+  function judge(request: PlainRequest, error: unknown): Promise<unknown> {
+    const { address, authInfo } = request;
+    const caller = { header: (name: string) => request.header(name), address, authInfo };
+    return failures.judge(error, addressOf(caller), request.signal);
+  }
+
+  async function show(request: PlainRequest, token: string): Promise<Reply> {
+    try {
+      const page = await pages.open(token);
+      return htmlReply(request, { status: 200, text: pageOf(page, host, pageAssets) });
+    } catch (error) {
+      const told = await judge(request, error);
+      const { status, text } = failurePage(told, pageAssets);
+      if (status >= 500) onError(error);
+      return htmlReply(request, { status, text, headers: retryHeaders(told) });
+    }
+  }
+
+  /** What became of the question, for the script of the page. */
+  async function tell(request: PlainRequest, token: string): Promise<Reply> {
+    try {
+      const page = await pages.open(token);
+      const answerId = page.phase === "open" ? undefined : page.answerId;
+      return jsonReply(200, { phase: page.phase, ...(answerId !== undefined && { answerId }) });
+    } catch (error) {
+      return refusalReply(await judge(request, error));
+    }
+  }
+
+  async function takeGiven(request: PlainRequest, token: string): Promise<Reply> {
+    const signal = AbortSignal.any(
+      request.signal ? [request.signal, parts.closing] : [parts.closing],
+    );
+    try {
+      // first, so that a made-up URL is told nothing but 404
+      const page = await pages.open(token);
+      if (!isOwnPage(request, origin)) return problem(403);
+      const type = request.header("content-type") ?? "";
+      if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
+      const given = await readGiven(request, signal);
+      if (given === undefined) return problem(400, { headers: closing });
+      if (page.phase === "open") await takeAnswer(parts, page, given, signal);
+      // the answer that counts may be this one, whose reply was lost
+      else if (page.answerId !== given.answerId) return problem(409, { headers: closing });
+      return { status: 204, headers: ["Cache-Control", "no-store"] };
+    } catch (error) {
+      // a client that went away is no fault of ours
+      if (request.signal?.aborted === true) return problem(503, { headers: closing });
+      return refusalReply(await judge(request, error), closing);
+    }
+  }
+
+  function refusalReply(error: unknown, headers: readonly string[] = []): Reply {
+    const code = SluiceError.is(error) ? error.code : "internal";
+    if (code === "invalid_argument") return refusalOf(error, undefined);
+    if (code === "precondition_failed") return problem(409, { reason: "changed", headers });
+    const status = refusals[code];
+    if (status === undefined) onError(error);
+    return problem(status ?? 503, { headers: [...headers, ...retryHeaders(error)] });
+  }
+
+  async function answer(request: PlainRequest, rest: string): Promise<Reply> {
+    const { method } = request;
+    const asset = Object.values(pageAssets).find((known) => known.path === rest);
+    if (asset && isRead(method))
+      return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
+    if (method === "POST" && !asset) return takeGiven(request, rest);
+    if (isRead(method))
+      return request.header("accept") === "application/json"
+        ? tell(request, rest)
+        : show(request, rest);
+    if (asset) return problem(405, { headers: ["Allow", "GET, HEAD"] });
+    try {
+      await pages.open(rest);
+      return problem(405, { headers: ["Allow", "GET, HEAD, POST"] });
+    } catch (error) {
+      return refusalReply(await judge(request, error));
+    }
+  }
+
+  return (path) => {
+    if (!path.startsWith(prefix)) return undefined;
+    const rest = path.slice(prefix.length);
+    return { kind: "page", credential: "url", rest, answer: (request) => answer(request, rest) };
+  };
+}
+
+const closing = ["Connection", "close"] as const;
+
+const refusals: Readonly<Record<string, number>> = {
+  not_found: 404,
+  expired: 410,
+  already_exists: 409,
+  too_large: 413,
+  interrupted: 400,
+  timeout: 408,
+  throttled: 429,
+};
+
+function retryHeaders(error: unknown): readonly string[] {
+  if (!SluiceError.is(error) || error.code !== "throttled") return [];
+  return ["Retry-After", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000))];
+}
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+/** Only the page itself answers: browsers say where a request comes from, and pages cannot change that. */
+function isOwnPage(request: PlainRequest, origin: string): boolean {
+  const site = request.header("sec-fetch-site");
+  return site === undefined ? request.header("origin") === origin : site === "same-origin";
+}
+
+interface HtmlAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly headers?: readonly string[];
+}
+
+function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: HtmlAnswer): Reply {
+  const bytes = new TextEncoder().encode(text).length;
+  return {
+    status,
+    headers: [...pageHeaders, ...headers, "Content-Length", String(bytes)],
+    ...(method === "GET" && { text }),
+  };
+}
+
+/** Answers name files and hold short values. */
+const maxAnswerBytes = 64 * 1024;
+const answerMs = 30_000;
+
+const answerSchema = z.object({
+  answerId: z.string().regex(/^[\w-]{16,64}$/),
+  action: z.enum(["accept", "decline", "cancel"]),
+  content: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** The answer in the body; `undefined` when it is none. What it says is compared by `takeAnswer`. */
+async function readGiven(
+  request: PlainRequest,
+  signal: AbortSignal,
+): Promise<GivenAnswer | undefined> {
+  if (Number(request.header("content-length") ?? 0) > maxAnswerBytes) throw tooLong();
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = "";
+  await readGuarded(
+    request.body,
+    (chunk) => {
+      bytes += chunk.byteLength;
+      if (bytes > maxAnswerBytes) throw tooLong();
+      text += decoder.decode(chunk, { stream: true });
+      return undefined;
+    },
+    signal,
+    { pace: { totalMs: answerMs } },
+  );
+  try {
+    const parsed = answerSchema.safeParse(parseJson(text + decoder.decode()));
+    return parsed.data as GivenAnswer | undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function tooLong(): SluiceError {
+  return new SluiceError("too_large", `upload page: an answer has at most ${maxAnswerBytes} bytes`);
+}

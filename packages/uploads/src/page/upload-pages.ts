@@ -1,0 +1,237 @@
+import { createTextSealer, SluiceError } from "@sluice/core";
+import type { Host } from "@sluice/server";
+import type { BinaryQuestion } from "../ask/elicit-fields.ts";
+import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
+import { isId } from "../slots/random-id.ts";
+import type { PageOutcome } from "./page-outcome.ts";
+import { createPagePlaces, isPut } from "./page-places.ts";
+
+/** What a page shows. */
+export type OpenPage = OpenQuestion | SettledPage;
+
+/** A question that waits for its answer. */
+export interface OpenQuestion {
+  readonly phase: "open";
+  readonly pageId: string;
+  readonly question: BinaryQuestion;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** In whose share of the state store it counts. */
+  readonly owner: string;
+}
+
+/** A question that has its answer, or its end. */
+export interface SettledPage {
+  /** `answered`: the tool has not said yet whether it took the files. */
+  readonly phase: "answered" | PageOutcome;
+  /** Which answer it was; absent where the question ended without one. */
+  readonly answerId?: string;
+}
+
+/** An answer as the page gives it. */
+export interface GivenAnswer {
+  /** Chosen by the page: says whether an answer that counts is its own. */
+  readonly answerId: string;
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: Readonly<Record<string, unknown>>;
+}
+
+/** Pages, for the one who asks and for the one who answers. */
+export interface PageDesk extends UploadPages {
+  /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
+  open(token: string): Promise<OpenPage>;
+  /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
+  answer(page: OpenQuestion, answer: GivenAnswer): Promise<void>;
+  /** Whether an answer names what came for an upload: nothing of it may be taken back then. */
+  isAnswered(uploadId: string): Promise<boolean>;
+}
+
+/** Path of the pages below the endpoint. */
+export const pagesPath = "/upload-page/";
+
+/** Most bytes of a question. */
+const maxQuestionBytes = 64 * 1024;
+/** How long after its end a page may be told what became of its answer. */
+const handoverMs = 60_000;
+/** How long after its end a page tells it. */
+const outcomeMs = 300_000;
+
+/**
+ * Makes the pages of one server. Questions and answers are kept in its state store until they expire; the
+ * token in the URL of a page is sealed, and is all that one needs to answer.
+ */
+export function createUploadPages({
+  endpoint,
+  keys,
+  state,
+}: Pick<Host, "endpoint" | "keys" | "state">): PageDesk {
+  const sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
+  const places = createPagePlaces(state);
+  const context = [endpoint.url];
+
+  function pageIn(token: string): { pageId: string; expiresAt: number } {
+    try {
+      const [expiresAt, pageId = ""] = sealer.unseal(token, context).split(" ");
+      if (isId(pageId)) return { pageId, expiresAt: Number(expiresAt) };
+    } catch {
+      // altered, or of other keys or another endpoint
+    }
+    throw new SluiceError("not_found", "upload page: there is no such page");
+  }
+
+  async function read<Value>(id: string): Promise<Value | undefined> {
+    const record = await state.get(id, Date.now());
+    return record && (decode(record) as Value);
+  }
+
+  /** What became of a question; `undefined` while it waits for its answer. */
+  async function settledOf(pageId: string): Promise<SettledPage | undefined> {
+    // in the order in which they are made, backwards: what is gone has a successor
+    const answer = await read<GivenAnswer>(answerKey(pageId));
+    const taken = await read<SettledPage>(takenKey(pageId));
+    const outcome = await read<SettledPage>(outcomeKey(pageId));
+    if (outcome ?? taken) return outcome ?? taken;
+    return answer && settledBy(answer);
+  }
+
+  return {
+    async pageUrl({ pageId, question, expiresAt, owner = "" }: PageQuestion) {
+      const now = Date.now();
+      const size = encode(question).length;
+      if (size > maxQuestionBytes)
+        throw new SluiceError(
+          "too_large",
+          `uploads: a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
+          { size },
+        );
+      const place = await places.take(owner, { now, expiresAt });
+      const kept = { question, place, expiresAt, owner } satisfies KeptQuestion;
+      try {
+        await state.put(questionKey(pageId), encode(kept), { now, expiresAt, owner });
+      } catch (error) {
+        await places.release(place);
+        throw error;
+      }
+      const token = sealer.seal(`${expiresAt} ${pageId}`, context);
+      return `${endpoint.url}${pagesPath}${token}`;
+    },
+
+    async answerOf(pageId, { signal } = {}) {
+      signal?.throwIfAborted();
+      const answer = await read<GivenAnswer>(answerKey(pageId));
+      signal?.throwIfAborted();
+      const question = answer && (await read<KeptQuestion>(questionKey(pageId)));
+      if (!answer) return undefined;
+      const now = Date.now();
+      const expiresAt = (question?.expiresAt ?? now) + handoverMs;
+      const taken = encode(settledBy(answer));
+      // before the answer goes: until then its id keeps every other one out
+      const { owner = "" } = question ?? {};
+      if (!(await isPut(state, takenKey(pageId), taken, { now, expiresAt, owner })))
+        return undefined;
+      await state.take(answerKey(pageId), now);
+      return { action: answer.action, ...(answer.content && { content: answer.content }) };
+    },
+
+    async conclude(pageId, outcome) {
+      const now = Date.now();
+      const question = await read<KeptQuestion>(questionKey(pageId));
+      const settled = await settledOf(pageId);
+      const kept = {
+        phase: outcome,
+        ...(settled?.answerId !== undefined && { answerId: settled.answerId }),
+      } satisfies SettledPage;
+      const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
+      const { owner = "" } = question ?? {};
+      await isPut(state, outcomeKey(pageId), encode(kept), { now, expiresAt, owner });
+      await state.take(answerKey(pageId), now);
+      await state.take(takenKey(pageId), now);
+      await state.take(questionKey(pageId), now);
+      for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
+        await state.take(answeredKey(uploadId), now);
+      // later the place may be that of another page
+      if (question && now < question.expiresAt) await places.release(question.place);
+    },
+
+    async open(token) {
+      const { pageId, expiresAt } = pageIn(token);
+      const kept = await read<KeptQuestion>(questionKey(pageId));
+      const settled = await settledOf(pageId);
+      const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
+      const isWaiting = settled === undefined || settled.phase === "answered";
+      if (isWaiting && (isLate || (!settled && !kept)))
+        throw new SluiceError("expired", "upload page: its time is over");
+      if (settled) return settled;
+      const { question, owner } = kept!;
+      return { phase: "open", pageId, expiresAt, question, owner };
+    },
+
+    async answer({ pageId, expiresAt, question, owner }, answer) {
+      const now = Date.now();
+      const { answerId } = answer;
+      const times = { now, expiresAt: expiresAt + handoverMs, owner };
+      // a request that takes a file back looks for these before the answer, so they are there first
+      for (const { uploadId } of Object.values(question.uploadEndpoints))
+        await isPut(state, answeredKey(uploadId), encode({ pageId }), times);
+      const isFirst = await isPut(state, answerKey(pageId), encode(answer), times);
+      if (isFirst) {
+        const taken = await read<SettledPage>(takenKey(pageId));
+        const outcome = await read<SettledPage>(outcomeKey(pageId));
+        // the one before was taken or concluded meanwhile, which made room for this one
+        if ((outcome ?? taken) && (outcome ?? taken)?.answerId !== answerId)
+          await state.take(answerKey(pageId), now);
+      }
+      const settled = await settledOf(pageId);
+      if (settled?.answerId !== answerId)
+        throw new SluiceError("already_exists", "upload page: another answer was given before");
+    },
+
+    async isAnswered(uploadId) {
+      const flag = await read<{ readonly pageId: string }>(answeredKey(uploadId));
+      return flag !== undefined && (await settledOf(flag.pageId)) !== undefined;
+    },
+  };
+}
+
+interface KeptQuestion {
+  readonly question: BinaryQuestion;
+  /** Id of its place, see {@link createPagePlaces}. */
+  readonly place: string;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** In whose share of the state store it counts; empty for callers that nothing vouches for. */
+  readonly owner: string;
+}
+
+/** A refusal needs nothing of the tool. */
+function settledBy({ answerId, action }: GivenAnswer): SettledPage {
+  return { phase: action === "accept" ? "answered" : "declined", answerId };
+}
+
+function questionKey(pageId: string): string {
+  return `upload-page-${pageId}`;
+}
+
+function answerKey(pageId: string): string {
+  return `upload-answer-${pageId}`;
+}
+
+function takenKey(pageId: string): string {
+  return `upload-taken-${pageId}`;
+}
+
+function outcomeKey(pageId: string): string {
+  return `upload-outcome-${pageId}`;
+}
+
+function answeredKey(uploadId: string): string {
+  return `upload-answered-${uploadId}`;
+}
+
+function encode(value: object): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+function decode(record: Uint8Array): unknown {
+  return JSON.parse(new TextDecoder().decode(record));
+}

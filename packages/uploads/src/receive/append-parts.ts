@@ -1,0 +1,116 @@
+import { SluiceError } from "@sluice/core";
+import { systemClock, type ObjectWriter } from "@sluice/storage";
+import { partKey } from "../store/layout.ts";
+import type { UploadStorage } from "../slots/upload-storage.ts";
+import { createWriteQueue } from "../store/write-queue.ts";
+
+/** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
+const partBytes = 8 * 1024 * 1024;
+/** Or here, so that storage shows of a slow upload, too, that it goes on. */
+const partMs = 60_000;
+
+/** Takes bytes of a file that comes in parts. */
+export interface PartAppender {
+  /** Where the next byte belongs; all before it is kept for good, or will be by `end`. */
+  readonly offset: number;
+  /** A promise means that the next chunk has to wait. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Keeps what has come. Gives the offset that storage shows now. */
+  end(): Promise<number>;
+}
+
+/**
+ * Goes on with a file at `offset`. Each part is an object that is made once and appears whole, so of
+ * two writers at the same place one fails with `already_exists`, and a crash costs the last part only.
+ */
+export function createPartAppender(
+  storage: UploadStorage,
+  {
+    folder,
+    fileId,
+    offset: start,
+    ensureOurs,
+  }: {
+    readonly folder: string;
+    readonly fileId: string;
+    readonly offset: number;
+    /** Throws when the file may be somebody else's: nothing more is kept then. */
+    readonly ensureOurs: () => void;
+  },
+): PartAppender {
+  // an upload that was cut off keeps what had come, so nothing here ends with its request
+  let writer: ObjectWriter | undefined;
+  let writerBytes = 0;
+  let writerBegan = 0;
+  let kept = start;
+  let offset = start;
+
+  async function openPart(): Promise<ObjectWriter> {
+    try {
+      return await storage.write(partKey(folder, fileId, kept), { ifAbsent: true });
+    } catch (error) {
+      throw isTaken(error) ? overtaken(error) : error;
+    }
+  }
+
+  async function keep(): Promise<void> {
+    if (!writer) return;
+    const whole = writer;
+    writer = undefined;
+    try {
+      ensureOurs();
+      await whole.commit();
+    } catch (error) {
+      await whole.abort();
+      throw isTaken(error) ? overtaken(error) : error;
+    }
+    kept += writerBytes;
+    writerBytes = 0;
+  }
+
+  const queue = createWriteQueue(async (chunk) => {
+    let rest = chunk;
+    while (rest.length > 0) {
+      if (!writer) {
+        writer = await openPart();
+        writerBegan = systemClock.now();
+      }
+      const piece = rest.subarray(0, partBytes - writerBytes);
+      rest = rest.subarray(piece.length);
+      writerBytes += piece.length;
+      await writer.write(piece);
+      const isOld = systemClock.now() - writerBegan >= partMs;
+      if (writerBytes === partBytes || isOld) await keep();
+    }
+  });
+
+  return {
+    get offset() {
+      return offset;
+    },
+    write(chunk) {
+      offset += chunk.byteLength;
+      return queue.push(chunk);
+    },
+    async end() {
+      try {
+        await queue.drain();
+        await keep();
+      } catch (error) {
+        await writer?.abort();
+        throw error;
+      }
+      return kept;
+    },
+  };
+}
+
+function isTaken(error: unknown): boolean {
+  return SluiceError.is(error) && error.code === "precondition_failed";
+}
+
+function overtaken(cause: unknown): SluiceError {
+  return new SluiceError("already_exists", "uploads: another request went on with this file", {
+    cause,
+  });
+}

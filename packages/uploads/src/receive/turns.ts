@@ -1,0 +1,128 @@
+import { SluiceError, type UploadStore } from "@sluice/core";
+import { sleep, systemClock, within } from "@sluice/storage";
+import { keepProlonged, leaseOf } from "../slots/leases.ts";
+
+/** The turn of one request at a file. */
+export interface Turn {
+  /** Aborts when another request wants the file, in this process or another, or nobody knows whether one does. */
+  readonly signal: AbortSignal;
+  /** Throws `interrupted` when another one may be writing by now. */
+  ensureOurs(): void;
+  /** Lets the next one have the file. Never rejects. */
+  end(): Promise<void>;
+}
+
+/** One request at a time works on a file: the newest, because its sender has given up the older ones. */
+export interface Turns {
+  /**
+   * Ends the turn of whoever has the file, waits until it is over, and takes it. Rejects with `interrupted` when
+   * a newer request came meanwhile, with `unavailable` when the store does not answer or the turn before does not
+   * end within 10 s, or with `signal.reason`.
+   */
+  take(fileId: string, signal: AbortSignal): Promise<Turn>;
+}
+
+/** Longest that a process which died, or hangs, keeps a file from others. */
+const turnMs = 10_000;
+/** How soon a request learns that another process wants its file. */
+const prolongEveryMs = 500;
+/** Time that must be left to keep what has come. */
+const keepingMs = 4_000;
+/** How often it is asked whether another process is through. */
+const askEveryMs = 100;
+
+/** Makes the turns of this process, which it shares with all others of the same store. */
+export function createTurns(store: UploadStore, onError: (error: unknown) => void): Turns {
+  /** Of this process: they need not be asked by way of the store. */
+  const current = new Map<
+    string,
+    { readonly stop: AbortController; readonly over: Promise<void> }
+  >();
+
+  async function claim(fileId: string, signal: AbortSignal): Promise<Held> {
+    let lease = leaseOf(turnMs);
+    const { writer, outcome: first } = await store.claim(fileId, lease);
+    try {
+      for (let outcome: string = first; outcome !== "held";) {
+        if (outcome !== "waiting") throw overtaken();
+        await sleep(systemClock, askEveryMs, signal);
+        lease = leaseOf(turnMs);
+        outcome = await store.renew(fileId, writer, lease);
+      }
+      signal.throwIfAborted();
+      return { writer, until: lease.until };
+    } catch (error) {
+      await store.release(fileId, writer).catch(onError);
+      throw error;
+    }
+  }
+
+  return {
+    async take(fileId, signal) {
+      for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
+        holder.stop.abort(overtaken());
+        await within(holder.over, {
+          clock: systemClock,
+          timeoutMs: turnMs,
+          expired: () =>
+            new SluiceError("unavailable", "uploads: the request before this one does not end", {
+              retryAfterMs: 1_000,
+            }),
+          signal,
+        });
+      }
+      const stop = new AbortController();
+      let finish!: () => void;
+      const over = new Promise<void>((resolve) => void (finish = resolve));
+      current.set(fileId, { stop, over });
+      const leave = (): void => {
+        current.delete(fileId);
+        finish();
+      };
+      const held = await claim(fileId, AbortSignal.any([signal, stop.signal])).catch(
+        (error: unknown) => {
+          leave();
+          throw error;
+        },
+      );
+      const endProlonging = keepProlonged(
+        async () => {
+          const lease = leaseOf(turnMs);
+          const outcome = await store.renew(fileId, held.writer, lease);
+          if (outcome === "held") held.until = lease.until;
+          else stop.abort(overtaken());
+          if (outcome === "lost") held.until = 0;
+        },
+        {
+          everyMs: prolongEveryMs,
+          onError(error) {
+            onError(error);
+            if (Date.now() >= held.until - keepingMs) stop.abort(error);
+          },
+        },
+      );
+      return {
+        signal: stop.signal,
+        ensureOurs() {
+          if (Date.now() >= held.until) throw overtaken();
+        },
+        async end() {
+          // one that comes after the release changes nothing
+          void endProlonging();
+          await store.release(fileId, held.writer).catch(onError);
+          leave();
+        },
+      };
+    },
+  };
+}
+
+interface Held {
+  readonly writer: number;
+  /** Unix milliseconds. */
+  until: number;
+}
+
+function overtaken(): SluiceError {
+  return new SluiceError("interrupted", "uploads: another request goes on with this file");
+}

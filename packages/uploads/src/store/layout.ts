@@ -1,0 +1,83 @@
+import type { ObjectInfo } from "@sluice/storage";
+import { isId } from "../slots/random-id.ts";
+import type { OpenSlot } from "../slots/slot-token.ts";
+
+// Where an upload lies. Nothing of a client's choice is part of a key, and a listing alone says whose
+// the upload is, when its slot ends and how far each file has come.
+
+/** Below it lie all uploads of a storage. */
+export const uploadsPrefix = "uploads/";
+
+/** Below it lies all of one upload. */
+export function uploadPrefix(uploadId: string): string {
+  return `${uploadsPrefix}${uploadId}/`;
+}
+
+/** Below it lies what comes for a slot. */
+export function folderOf({ uploadId, owner, expiresAt }: Omit<OpenSlot, "terms">): string {
+  return `${uploadPrefix(uploadId)}${owner}.${expiresAt / 1_000}/`;
+}
+
+/** The bytes of a whole file. They count for nothing without a record. */
+export function bytesKey(folder: string, fileId: string): string {
+  return `${folder}bytes-${fileId}`;
+}
+
+/** What is known of the file in the given place of its slot: made once, and only when the file is whole. */
+export function recordKey(folder: string, place: number): string {
+  return `${folder}file-${String(place).padStart(3, "0")}`;
+}
+
+/** What was said of a file that comes in parts. */
+export function planKey(folder: string, fileId: string): string {
+  return `${folder}plan-${fileId}`;
+}
+
+/** One part, from `offset` on. */
+export function partKey(folder: string, fileId: string, offset: number): string {
+  return `${folder}part-${fileId}-${String(offset).padStart(16, "0")}`;
+}
+
+/** Made once, by whoever confirms the upload. */
+export function markerKey(folder: string): string {
+  return `${folder}confirmed`;
+}
+
+/** One object of an upload. */
+export type UploadObject = {
+  readonly uploadId: string;
+  readonly owner: string;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  readonly folder: string;
+  readonly info: ObjectInfo;
+} & (
+  | { readonly kind: "bytes" | "plan"; readonly fileId: string }
+  | { readonly kind: "part"; readonly fileId: string; readonly offset: number }
+  | { readonly kind: "file"; readonly place: number }
+  | { readonly kind: "confirmed" }
+);
+
+const grammar =
+  /^uploads\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|part-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
+
+/** Reads a key; `undefined` for what is none of ours. */
+export function readObject(info: ObjectInfo): UploadObject | undefined {
+  const match = grammar.exec(info.key);
+  if (!match || !isId(match[1]!)) return undefined;
+  const [, uploadId = "", owner = "", seconds, kind, fileId, partOf, offset, place] = match;
+  const expiresAt = Number(seconds) * 1_000;
+  const common = {
+    uploadId,
+    owner,
+    expiresAt,
+    info,
+    folder: folderOf({ uploadId, owner, expiresAt }),
+  };
+  if (kind !== undefined && fileId !== undefined)
+    return { ...common, kind: kind as "bytes" | "plan", fileId };
+  if (partOf !== undefined)
+    return { ...common, kind: "part", fileId: partOf, offset: Number(offset) };
+  if (place !== undefined) return { ...common, kind: "file", place: Number(place) };
+  return { ...common, kind: "confirmed" };
+}
