@@ -48,6 +48,7 @@ const knowsTheSdk = new Set([
 /** Entries that must run on Workers, Deno and Bun: nothing they reach may import a Node module. */
 const portableEntries = [
   "core/src/index.ts",
+  "core/src/async.ts",
   "core/src/wire.ts",
   "server/src/index.ts",
   "server/src/telemetry.ts",

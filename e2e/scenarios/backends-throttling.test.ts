@@ -1,4 +1,5 @@
-import { type Clock, protect } from "@sluice/storage";
+import { type Clock } from "@sluice/core/async";
+import { protect } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createManualClock } from "../../packages/storage/test/manual-clock.ts";
 import { startBackendSite, type BackendSite } from "../bed/backend-site.ts";

@@ -45,6 +45,7 @@ export {
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
+export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 
 export {

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode, Era } from "@sluice/core/wire";
-import { systemClock, within } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
 import { createRefusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/storage";
+import { sleep } from "@sluice/core/async";
 import { addressShare } from "../access/address-share.ts";
 import { consumeAt, type RateLimiter } from "../limits/rate-limits.ts";
 
@@ -35,7 +35,7 @@ export function createFailedRedemptions(
     } catch (limit) {
       if (SluiceError.is(limit) && limit.code === "throttled") {
         // not all at once: what comes together would come together again
-        await sleep(systemClock, refusedMs * (1 + Math.random()), signal).catch(() => {});
+        await sleep(refusedMs * (1 + Math.random()), signal).catch(() => {});
         return limit;
       }
       // said once: a request each would be what the limit is against

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
 
 /**
  * A client of a Redis server, or of one that speaks its protocol: ioredis (`call`) and node-redis

@@ -1,12 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  sleep,
-  systemClock,
-  wrap,
-  type ChangeBatch,
-  type StorageBackend,
-  type WatchOptions,
-} from "@sluice/storage";
+import { sleep } from "@sluice/core/async";
+import { wrap, type ChangeBatch, type StorageBackend, type WatchOptions } from "@sluice/storage";
 import {
   createCommander,
   defaultPrefix,
@@ -83,7 +77,7 @@ async function* watchShared(
           const wanted = below(prefix, batch);
           if (wanted) yield { ...wanted, cursor: cursorOf(place) };
         }
-        if (news.length === 0) await sleep(systemClock, pollMs, both).catch(() => {});
+        if (news.length === 0) await sleep(pollMs, both).catch(() => {});
       }
     } finally {
       over.abort();

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
 import { toSluiceError } from "./files-error.ts";
 
 /** Longest wait for an adapter, in milliseconds. */

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within, type WriteOptions } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
+import { type WriteOptions } from "@sluice/storage";
 import type { Address } from "./address.ts";
 import type { DriveItem } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";

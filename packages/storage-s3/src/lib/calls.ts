@@ -7,7 +7,7 @@ import {
   type ServiceOutputTypes,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
 import { isStaleCredentials, toSluiceError } from "./s3-error.ts";
 
 /** Longest wait for the head of an answer, in milliseconds. */

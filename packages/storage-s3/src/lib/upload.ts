@@ -8,7 +8,8 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within, type WriteOptions } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
+import { type WriteOptions } from "@sluice/storage";
 import type { Calls } from "./calls.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */

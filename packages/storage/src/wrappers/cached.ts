@@ -8,7 +8,7 @@ import type {
   StorageBackend,
 } from "../contract/backend.ts";
 import { createBody } from "../contract/body.ts";
-import { type Clock, systemClock } from "../contract/clock.ts";
+import { type Clock, systemClock } from "@sluice/core/async";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { ensureRange, resolveRange } from "../contract/range.ts";

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { StorageBackend } from "../contract/backend.ts";
-import { type Clock, sleep, systemClock } from "../contract/clock.ts";
+import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import { wrap } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
@@ -30,7 +30,7 @@ export function gate(backend: StorageBackend, options: GateOptions = {}): Storag
         throw new SluiceError("throttled", `${backend.name}: the service asked for a pause`, {
           retryAfterMs: opensAt - now,
         });
-      await sleep(clock, opensAt - now, signal);
+      await sleep(opensAt - now, signal, clock);
     }
     return heed(call);
   };

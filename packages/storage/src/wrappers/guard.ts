@@ -8,8 +8,8 @@ import type {
   WriteOptions,
 } from "../contract/backend.ts";
 import { createBody } from "../contract/body.ts";
-import { type Clock, systemClock } from "../contract/clock.ts";
-import { type Deadline, within } from "./deadline.ts";
+import { type Clock, systemClock } from "@sluice/core/async";
+import { type Deadline, within } from "@sluice/core/async";
 import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
 import { ensureRange } from "../contract/range.ts";

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { StorageBackend } from "../contract/backend.ts";
-import { type Clock, sleep, systemClock } from "../contract/clock.ts";
+import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import { wrap } from "./wrap.ts";
 
 const firstDelayMs = 100;
@@ -46,7 +46,7 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
           throw error;
         budget -= 1;
         const longest = Math.min(longestDelayMs, firstDelayMs * 2 ** (attempt - 1));
-        await sleep(clock, retryAfterMs + random() * longest, signal);
+        await sleep(retryAfterMs + random() * longest, signal, clock);
       }
     }
   };

@@ -1,4 +1,4 @@
-import { sleep, systemClock } from "@sluice/storage";
+import { sleep, systemClock } from "@sluice/core/async";
 import type { BinaryQuestion } from "./elicit-fields.ts";
 import type { PageOutcome } from "../page/page-outcome.ts";
 
@@ -46,6 +46,6 @@ export async function awaitAnswer(
     const answer = await pages.answerOf(pageId, { signal });
     const leftMs = until - systemClock.now();
     if (answer !== undefined || leftMs <= 0) return answer;
-    await sleep(systemClock, Math.min(everyMs, leftMs), signal);
+    await sleep(Math.min(everyMs, leftMs), signal);
   }
 }

@@ -1,6 +1,6 @@
 import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/storage";
+import { sleep, systemClock } from "@sluice/core/async";
 import { readAnswer, type Answer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
   fileFieldsOf,
@@ -112,7 +112,7 @@ async function patiently<T>(confirm: () => Promise<T>, signal: AbortSignal): Pro
     } catch (error) {
       const leftMs = until - systemClock.now();
       if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
-      await sleep(systemClock, Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
+      await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
     }
   }
 }

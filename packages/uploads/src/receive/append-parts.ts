@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, type ObjectWriter } from "@sluice/storage";
+import { systemClock } from "@sluice/core/async";
+import { type ObjectWriter } from "@sluice/storage";
 import { partKey } from "../store/layout.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { createWriteQueue } from "../store/write-queue.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, type Clock } from "@sluice/storage";
+import { systemClock, type Clock } from "@sluice/core/async";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 
 /** Least pace of a body. Time in which the server itself is busy does not count. */

@@ -1,5 +1,5 @@
 import { sanitizeFileName, SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/storage";
+import { systemClock, within } from "@sluice/core/async";
 import { readArrival, type Arrival } from "./arrival.ts";
 import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "../store/layout.ts";

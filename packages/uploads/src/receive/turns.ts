@@ -1,5 +1,5 @@
 import { SluiceError, type UploadStore } from "@sluice/core";
-import { sleep, systemClock, within } from "@sluice/storage";
+import { sleep, systemClock, within } from "@sluice/core/async";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 
 /** The turn of one request at a file. */
@@ -45,7 +45,7 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
     try {
       for (let outcome: string = first; outcome !== "held";) {
         if (outcome !== "waiting") throw overtaken();
-        await sleep(systemClock, askEveryMs, signal);
+        await sleep(askEveryMs, signal);
         lease = leaseOf(turnMs);
         outcome = await store.renew(fileId, writer, lease);
       }

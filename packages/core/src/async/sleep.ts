@@ -1,0 +1,21 @@
+import { systemClock, type Clock } from "./clock.ts";
+import { onAbort } from "./on-abort.ts";
+
+/** Resolves after `delayMs`. Rejects with `signal.reason` as soon as `signal` aborts. */
+export function sleep(
+  delayMs: number,
+  signal?: AbortSignal,
+  clock: Clock = systemClock,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const cancel = clock.schedule(() => {
+      removeListener();
+      resolve();
+    }, delayMs);
+    const removeListener = onAbort(signal, (reason) => {
+      cancel();
+      reject(reason);
+    });
+  });
+}

@@ -1,0 +1,72 @@
+import { systemClock, type Clock } from "./clock.ts";
+import { onAbort } from "./on-abort.ts";
+
+/** What ends a wait before the work is done. */
+export interface Deadline {
+  /** Longest wait, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Makes the error of a wait that took longer. */
+  readonly expired: () => Error;
+  /** Ends the wait with `signal.reason`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: {@link systemClock}. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Settles like `work`, unless the deadline or an abort comes first. A value that comes after that goes to `discard`;
+ * a late error is ignored.
+ */
+export function within<T>(
+  work: Promise<T>,
+  { timeoutMs, expired, signal, clock = systemClock }: Deadline,
+  discard?: (late: T) => void,
+): Promise<T> {
+  const watchClock = (end: (reason: unknown) => void): (() => void) =>
+    clock.schedule(() => end(expired()), timeoutMs);
+  return unlessEnded(work, signal, discard, watchClock);
+}
+
+/** Settles like `work`, unless `signal` aborts first: then it rejects with `signal.reason`. */
+export function abortable<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  discard?: (late: T) => void,
+): Promise<T> {
+  return unlessEnded(work, signal, discard, () => () => {});
+}
+
+function unlessEnded<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  discard: ((late: T) => void) | undefined,
+  watch: (end: (reason: unknown) => void) => () => void,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let isWaiting = true;
+    const stops: (() => void)[] = [];
+    const stop = (): void => {
+      isWaiting = false;
+      for (const end of stops) end();
+    };
+    const giveUp = (reason: unknown): void => {
+      stop();
+      reject(reason);
+    };
+    stops.push(watch(giveUp));
+    work.then(
+      (value) => {
+        const isLate = !isWaiting;
+        stop();
+        resolve(value);
+        if (isLate) discard?.(value);
+        return undefined;
+      },
+      (error: unknown) => {
+        if (isWaiting) giveUp(signal?.aborted ? signal.reason : error);
+      },
+    );
+    stops.push(onAbort(signal, giveUp));
+    if (!isWaiting) stop();
+  });
+}
