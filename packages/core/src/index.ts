@@ -20,6 +20,7 @@ export {
   parseEntityTag,
   type EntityTag,
 } from "./headers/entity-tag.ts";
+export { decodeBase64Url, encodeBase64Url } from "./bytes/base64.ts";
 export { createSha256, type Sha256 } from "./bytes/sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
@@ -59,13 +60,15 @@ export {
   type SealingKey,
 } from "./tokens/key-ring.ts";
 export { principalTag, resourceTag, type Principal } from "./tokens/principal.ts";
-export { createSealer, type Sealer, type SealerOptions } from "./tokens/sealed-token.ts";
 export {
-  createTokenStore,
-  isStoredToken,
-  type TokenStore,
-  type TokenStoreOptions,
-} from "./state/stored-token.ts";
+  createClaimsCipher,
+  type ClaimsCipher,
+  type ClaimsCipherOptions,
+  type ClaimsPlace,
+  type EncryptedClaims,
+  type SealerOptions,
+} from "./tokens/claims-cipher.ts";
+export { createSealer, type Sealer } from "./tokens/sealed-token.ts";
 export type { SealedToken, SealTerms, UnsealedToken } from "./tokens/token-contents.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
@@ -84,53 +87,19 @@ export {
   leaseMs,
   refundGrant,
   revokeGrant,
+  type Claim,
   type ClaimedBody,
   type GrantRecord,
   type GrantState,
   type GrantTerms,
   type GrantUse,
 } from "./tokens/grant.ts";
-export type {
-  Claim,
-  GrantSelector,
-  RecordTerms,
-  SessionBinding,
-  StateStore,
-  StateStoreLimits,
-} from "./state/state-store.ts";
-export {
-  createMemoryStateStore,
-  type MemoryStateStoreOptions,
-} from "./state/memory-state-store.ts";
-export {
-  eventStoreDefaults,
-  lastEventBytes,
-  type Ask,
-  type EventStore,
-  type EventStoreLimits,
-  type NewAnswer,
-  type NewEvent,
-  type NewStream,
-  type StreamPage,
-} from "./state/event-store.ts";
-export { createMemoryEventStore } from "./state/memory-event-store.ts";
-export type {
-  HeldFile,
-  ListedFile,
-  UploadLease,
-  UploadStore,
-  WriterClaim,
-  WriterOutcome,
-} from "./state/upload-store.ts";
-export { createMemoryUploadStore } from "./state/memory-upload-store.ts";
-
 export {
   advanceTransfer,
   startTransfer,
   type KeptBytes,
   type Transfer,
   type TransferEvent,
-  type TransferFailure,
-  type TransferProgress,
 } from "./transfer/transfer.ts";
-export type { Interruption, Recovery, Tries } from "./transfer/recovery.ts";
+export type { TransferFailure, TransferProgress, Tries } from "./transfer/progress.ts";
+export type { Interruption, Recovery } from "./transfer/recovery.ts";

@@ -1,11 +1,11 @@
 import {
   createKeyRing,
-  createMemoryStateStore,
   createSealer,
   generateKey,
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import type { Reply, Revocation, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";

@@ -1,10 +1,5 @@
-import {
-  createMemoryStateStore,
-  principalTag,
-  SluiceError,
-  tokenLifetimes,
-  type StateStore,
-} from "@sluice/core";
+import { principalTag, SluiceError, tokenLifetimes } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createMemoryBackend, protect, wrap } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";

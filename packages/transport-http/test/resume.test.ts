@@ -1,11 +1,5 @@
-import {
-  createMemoryEventStore,
-  createSealer,
-  generateKey,
-  SluiceError,
-  type EventStore,
-  type Principal,
-} from "@sluice/core";
+import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { withResume } from "@sluice/transport-http/resume";
 import { describe, expect, test } from "vitest";
 import {

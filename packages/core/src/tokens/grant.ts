@@ -1,5 +1,3 @@
-import type { Claim } from "../state/state-store.ts";
-
 /**
  * How often a grant may be redeemed.
  * - `window`: any number of requests until it expires
@@ -57,6 +55,17 @@ export interface GrantRecord {
   /** From then on (unix milliseconds) the record may be forgotten: the grant is over by itself. */
   readonly forgetAt: number;
 }
+
+/** What redeeming a grant gives. */
+export type Claim =
+  /** Serve the bytes. `continued` is true for a further request within a lease. */
+  | { readonly outcome: "granted"; readonly continued: boolean }
+  /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
+  | { readonly outcome: "spent" }
+  /** Its time is over. */
+  | { readonly outcome: "expired" }
+  /** Withdrawn by `StateStore.revoke`. */
+  | { readonly outcome: "revoked" };
 
 /** Where a grant with this record stands at `now`. */
 export function grantState(

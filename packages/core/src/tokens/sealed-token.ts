@@ -1,26 +1,13 @@
-import { xchacha20poly1305 } from "@noble/ciphers/chacha.js";
 import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
-import type { KeyRing } from "./key-ring.ts";
-import { encodeFields } from "../bytes/length-prefix.ts";
+import { createClaimsCipher, type SealerOptions } from "./claims-cipher.ts";
 import { claimsLengths } from "./token-claims.ts";
 import {
-  canonicalAudience,
   idLength,
-  invalidToken,
-  readContents,
-  writeContents,
   type SealedToken,
   type SealTerms,
   type UnsealedToken,
 } from "./token-contents.ts";
-import { ensurePurpose, ensureTime, type TokenPurpose } from "./token-lifetime.ts";
-
-/** Options of {@link createSealer}. */
-export interface SealerOptions {
-  readonly keys: KeyRing;
-  /** Absolute URL of the server the tokens are for, from configuration, never from a request. */
-  readonly audience: string;
-}
+import type { TokenPurpose } from "./token-lifetime.ts";
 
 /** Makes and opens sealed tokens for one server. */
 export interface Sealer {
@@ -43,52 +30,30 @@ export interface Sealer {
  * are authenticated with it.
  */
 export function createSealer(options: SealerOptions): Sealer {
-  const { keys } = options;
-  const audience = canonicalAudience(options.audience);
-
-  const headers = new Map<string, Uint8Array>();
-
-  function cipher(key: Uint8Array, nonce: Uint8Array, kid: string, purpose: TokenPurpose) {
-    const name = `${kid} ${purpose}`;
-    const header = headers.get(name) ?? encodeFields("sluice.v1", kid, purpose, audience)!;
-    headers.set(name, header);
-    return xchacha20poly1305(key, nonce, header);
-  }
-
+  const cipher = createClaimsCipher({ ...options, header: "sluice.v1", keyInfo: "sluice/v1/" });
   return {
     seal(purpose, terms) {
-      ensurePurpose(purpose);
       const random = crypto.getRandomValues(new Uint8Array(nonceLength + idLength));
       const nonce = random.subarray(0, nonceLength);
       const id = random.subarray(nonceLength);
-      const { kid, bytes, ...times } = writeContents(keys, purpose, terms, id);
-      const key = keys.derive(kid, `sluice/v1/${purpose}`)!;
-      const box = cipher(key, nonce, kid, purpose).encrypt(bytes);
+      const { kid, box, ...times } = cipher.encrypt(purpose, terms, { id, nonce });
       const body = new Uint8Array(nonceLength + box.length);
       body.set(nonce);
       body.set(box, nonceLength);
       return { token: `v1.${kid}.${encodeBase64Url(body)}`, id: encodeBase64Url(id), ...times };
     },
-
-    unseal(purpose, token, { now = Date.now() } = {}) {
-      ensurePurpose(purpose);
-      ensureTime(now);
-      // the length comes first: nothing long is ever matched, decoded or hashed
-      if (typeof token !== "string" || !tokenLengths.has(token.length)) throw invalidToken();
-      const [, kid = "", encoded = ""] = tokenGrammar.exec(token) ?? [];
-      const key = keys.derive(kid, `sluice/v1/${purpose}`);
-      const body = key && decodeBase64Url(encoded);
-      if (!key || !body) throw invalidToken();
-      const nonce = body.subarray(0, nonceLength);
-      let plain: Uint8Array;
-      try {
-        plain = cipher(key, nonce, kid, purpose).decrypt(body.subarray(nonceLength));
-      } catch {
-        throw invalidToken();
-      }
-      return readContents(keys, purpose, { kid, bytes: plain, now });
-    },
+    unseal: (purpose, token, { now = Date.now() } = {}) =>
+      cipher.decrypt(purpose, parseSealed(token), now),
   };
+}
+
+/** The parts of a sealed token; `undefined` when it is not spelled like one. */
+function parseSealed(token: string) {
+  // the length comes first: nothing long is ever matched, decoded or hashed
+  if (typeof token !== "string" || !tokenLengths.has(token.length)) return undefined;
+  const [, kid = "", encoded = ""] = tokenGrammar.exec(token) ?? [];
+  const body = decodeBase64Url(encoded);
+  return body && { kid, nonce: body.subarray(0, nonceLength), box: body.subarray(nonceLength) };
 }
 
 const nonceLength = 24;

@@ -1,5 +1,5 @@
 import type { SluiceErrorCode } from "../errors/error.ts";
-import type { TransferFailure, TransferProgress } from "./transfer.ts";
+import type { TransferFailure, TransferProgress, Tries } from "./progress.ts";
 
 /** Why bytes stopped or never came. */
 export type Interruption =
@@ -24,17 +24,6 @@ export interface Recovery {
   readonly action: "retry" | "refresh" | "reauthorize" | "restart";
   /** Milliseconds to wait first. */
   readonly delayMs: number;
-}
-
-/** Spent budgets. All but `restarts` begin anew with every 64 KiB of progress. */
-export interface Tries {
-  readonly refreshes: number;
-  readonly reissues: number;
-  readonly attempts: number;
-  /** Never forgiven: an object that changes for ever must not be fetched for ever. */
-  readonly restarts: number;
-  /** `receivedBytes` when the budgets last began anew. */
-  readonly mark: number;
 }
 
 const maxRefreshes = 1;

@@ -1,5 +1,6 @@
-import { planRecovery, type Interruption, type Recovery, type Tries } from "./recovery.ts";
 import type { SluiceErrorCode } from "../errors/error.ts";
+import type { TransferFailure, TransferProgress } from "./progress.ts";
+import { planRecovery, type Interruption, type Recovery } from "./recovery.ts";
 
 /**
  * One download as its client sees it:
@@ -21,27 +22,6 @@ export type Transfer = TransferProgress &
     | { readonly state: "interrupted"; readonly recovery: Recovery }
     | { readonly state: "failed"; readonly failure: TransferFailure }
   );
-
-/** The facts that every state has. */
-export interface TransferProgress {
-  /** Bytes kept, from byte 0 on and without a gap. When it falls to 0, discard what was written. */
-  readonly receivedBytes: number;
-  /** Bytes of the whole object, once a response told. */
-  readonly size?: number;
-  /** Strong tag, with quotes, of the version that the kept bytes belong to. */
-  readonly etag?: string;
-  /** The last authorization gave a URL that can be fetched again. */
-  readonly reusable: boolean;
-  /** What was spent of the retry budgets. */
-  readonly tries: Tries;
-}
-
-/** Why a transfer failed for good. */
-export interface TransferFailure {
-  readonly code: SluiceErrorCode;
-  /** Milliseconds after which the server would have another try, when it said so. */
-  readonly retryAfterMs?: number;
-}
 
 /** What the client's engine saw or did. */
 export type TransferEvent =

@@ -1,12 +1,5 @@
-import {
-  createSealer,
-  createTokenStore,
-  isStoredToken,
-  tokenLifetimes,
-  type KeyRing,
-  type SealedToken,
-  type StateStore,
-} from "@sluice/core";
+import { createSealer, tokenLifetimes, type KeyRing, type SealedToken } from "@sluice/core";
+import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";

@@ -1,12 +1,12 @@
+import { SluiceError } from "@sluice/core";
 import {
   eventStoreDefaults,
   lastEventBytes,
-  SluiceError,
   type Ask,
   type EventStore,
   type EventStoreLimits,
   type StreamPage,
-} from "@sluice/core";
+} from "@sluice/state";
 import {
   answerScript,
   appendScript,

@@ -5,10 +5,8 @@ import {
   leaseMs,
   SluiceError,
   type Claim,
-  type GrantSelector,
-  type StateStore,
-  type StateStoreLimits,
 } from "@sluice/core";
+import type { GrantSelector, StateStore, StateStoreLimits } from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,

@@ -5,7 +5,8 @@ import {
   createTextSealer,
   SluiceError,
 } from "@sluice/core";
-import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
+import type { KeyRing, KeyRingInput } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 
 /** Options of {@link createTickets}. */

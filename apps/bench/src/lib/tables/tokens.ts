@@ -1,12 +1,5 @@
-import {
-  createKeyRing,
-  createMemoryStateStore,
-  createSealer,
-  createTokenStore,
-  formatKey,
-  generateKey,
-  resourceTag,
-} from "@sluice/core";
+import { createKeyRing, createSealer, formatKey, generateKey, resourceTag } from "@sluice/core";
+import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import type { Bench } from "../bench.ts";
 import { quantile, summarise } from "../statistics.ts";
 import type { Experiment, Table } from "../table.ts";

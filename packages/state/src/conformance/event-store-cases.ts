@@ -4,7 +4,7 @@ import {
   type EventStoreLimits,
   type NewEvent,
   type NewStream,
-} from "./event-store.ts";
+} from "../contract/event-store.ts";
 import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
 
 /** Makes a new, empty store with these bounds. */

@@ -1,16 +1,16 @@
-import { builtInModule } from "../bytes/built-in-module.ts";
-import { SluiceError } from "../errors/error.ts";
-import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import {
+  builtInModule,
   claimGrant,
   clockSkewMs,
   refundGrant,
   revokeGrant,
+  SluiceError,
   type GrantRecord,
   type GrantTerms,
-} from "../tokens/grant.ts";
+} from "@sluice/core";
+import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import { createBoundSessions } from "./memory-sessions.ts";
-import type { GrantSelector, StateStore, StateStoreLimits } from "./state-store.ts";
+import type { GrantSelector, StateStore, StateStoreLimits } from "../contract/state-store.ts";
 
 /** Options of {@link createMemoryStateStore}. */
 export interface MemoryStateStoreOptions extends StateStoreLimits {

@@ -1,4 +1,4 @@
-import type { SessionBinding } from "./state-store.ts";
+import type { SessionBinding } from "../contract/state-store.ts";
 
 /** Sessions that something is bound to, and which of them are over. Times are unix milliseconds. */
 export interface BoundSessions {

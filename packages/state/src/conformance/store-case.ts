@@ -1,4 +1,4 @@
-import { SluiceError } from "../errors/error.ts";
+import { SluiceError } from "@sluice/core";
 
 /** One rule that every store of a kind keeps, with the check that shows it. */
 export interface StoreCase<Store, Bounds extends readonly unknown[] = []> {

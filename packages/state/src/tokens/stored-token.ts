@@ -1,23 +1,17 @@
-import { xchacha20poly1305 } from "@noble/ciphers/chacha.js";
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
-import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
-import { clockSkewMs } from "../tokens/grant.ts";
-import { encodeFields } from "../bytes/length-prefix.ts";
-import type { SealerOptions } from "../tokens/sealed-token.ts";
-import { createSha256 } from "../bytes/sha256.ts";
-import type { StateStore } from "./state-store.ts";
 import {
-  canonicalAudience,
-  idLength,
-  invalidToken,
-  readContents,
-  writeContents,
+  clockSkewMs,
+  createClaimsCipher,
+  createSha256,
+  decodeBase64Url,
+  encodeBase64Url,
+  type EncryptedClaims,
   type SealedToken,
+  type SealerOptions,
   type SealTerms,
+  type TokenPurpose,
   type UnsealedToken,
-} from "../tokens/token-contents.ts";
-import { ensurePurpose, ensureTime, type TokenPurpose } from "../tokens/token-lifetime.ts";
+} from "@sluice/core";
+import type { StateStore } from "../contract/state-store.ts";
 
 /** Options of {@link createTokenStore}. */
 export interface TokenStoreOptions extends SealerOptions {
@@ -55,45 +49,31 @@ export interface TokenStore {
  * and a key that leaves the ring takes its tokens along.
  */
 export function createTokenStore(options: TokenStoreOptions): TokenStore {
-  const { keys, state } = options;
-  const audience = canonicalAudience(options.audience);
-
-  /** `undefined` for a key that is not in the ring. It is good for one record, so its nonce is fixed. */
-  function cipherOf(secret: Uint8Array, kid: string, purpose: TokenPurpose) {
-    const key = keys.derive(kid, `sluice/v1/stored/${purpose}`);
-    const header = encodeFields("sluice.v1 stored", kid, purpose, audience)!;
-    return key && xchacha20poly1305(hmac(sha256, key, secret), new Uint8Array(24), header);
-  }
-
+  const { keys, audience, state } = options;
+  const cipher = createClaimsCipher({
+    keys,
+    audience,
+    header: "sluice.v1 stored",
+    keyInfo: "sluice/v1/stored/",
+  });
   return {
     async issue(purpose, terms, { owner = "" } = {}) {
-      ensurePurpose(purpose);
       const random = crypto.getRandomValues(new Uint8Array(secretLength + idLength));
       const secret = random.subarray(0, secretLength);
       const id = random.subarray(secretLength);
       const now = terms.now ?? Date.now();
-      const { kid, bytes, ...times } = writeContents(keys, purpose, { ...terms, now }, id);
-      const record = formatRecord(kid, cipherOf(secret, kid, purpose)!.encrypt(bytes));
+      const place = { id, secret, nonce };
+      const { issuedAt, expiresAt, ...claims } = cipher.encrypt(purpose, { ...terms, now }, place);
       // as long as any process could still take it for live
-      const expiresAt = times.expiresAt + 2 * clockSkewMs;
-      await state.put(recordOf(secret), record, { now, expiresAt, owner });
-      return { token: encodeBase64Url(secret), id: encodeBase64Url(id), ...times };
+      const keepUntil = expiresAt + 2 * clockSkewMs;
+      await state.put(recordOf(secret), formatRecord(claims), { now, expiresAt: keepUntil, owner });
+      return { token: encodeBase64Url(secret), id: encodeBase64Url(id), issuedAt, expiresAt };
     },
 
     async open(purpose, token, { now = Date.now() } = {}) {
-      ensurePurpose(purpose);
-      ensureTime(now);
       const secret = isStoredToken(token) ? decodeBase64Url(token) : undefined;
-      if (!secret) throw invalidToken();
-      const { kid, box } = parseRecord(await state.get(recordOf(secret), now));
-      let bytes: Uint8Array | undefined;
-      try {
-        bytes = cipherOf(secret, kid, purpose)?.decrypt(box);
-      } catch {
-        // altered, or made for another purpose or audience
-      }
-      if (!bytes) throw invalidToken();
-      return readContents(keys, purpose, { kid, bytes, now });
+      const claims = secret && parseRecord(await state.get(recordOf(secret), now));
+      return cipher.decrypt(purpose, claims && { ...claims, secret, nonce }, now);
     },
   };
 }
@@ -104,6 +84,9 @@ export function isStoredToken(token: string): boolean {
 }
 
 const secretLength = 24;
+const idLength = 16;
+// the key is good for one record: its nonce never meets another one under it
+const nonce = new Uint8Array(24);
 const grammar = /^[A-Za-z0-9_-]{32}$/;
 
 /** Under which name the store keeps a record: nobody can find the token from it. */
@@ -114,15 +97,15 @@ function recordOf(secret: Uint8Array): string {
 }
 
 /** A record: its version, two characters of the key's name, and the box. */
-function formatRecord(kid: string, box: Uint8Array): Uint8Array {
+function formatRecord({ kid, box }: EncryptedClaims): Uint8Array {
   const record = new Uint8Array(3 + box.length);
   record.set([recordVersion, kid.charCodeAt(0), kid.charCodeAt(1)]);
   record.set(box, 3);
   return record;
 }
 
-function parseRecord(record: Uint8Array | undefined): { kid: string; box: Uint8Array } {
-  if (record?.[0] !== recordVersion) throw invalidToken();
+function parseRecord(record: Uint8Array | undefined): EncryptedClaims | undefined {
+  if (record?.[0] !== recordVersion) return undefined;
   return { kid: String.fromCharCode(...record.subarray(1, 3)), box: record.subarray(3) };
 }
 

@@ -1,5 +1,5 @@
-import { createMemoryEventStore } from "@sluice/core";
-import { eventStoreCases } from "@sluice/core/conformance";
+import { createMemoryEventStore } from "@sluice/state";
+import { eventStoreCases } from "@sluice/state/conformance";
 import { describe, expect, test } from "vitest";
 import { brokenEventStores } from "./broken-event-stores.ts";
 

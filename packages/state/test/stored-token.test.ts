@@ -1,21 +1,23 @@
 import {
   clockSkewMs,
   createKeyRing,
-  createMemoryStateStore,
   createSealer,
-  createTokenStore,
   generateKey,
-  isStoredToken,
   SluiceError,
   type KeyState,
   type SealTerms,
-  type StateStore,
   type TokenPurpose,
 } from "@sluice/core";
+import {
+  createMemoryStateStore,
+  createTokenStore,
+  isStoredToken,
+  type StateStore,
+} from "@sluice/state";
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { makeStoredVector } from "./vectors/make-vectors.ts";
-import vectors from "./vectors/sealed-tokens.json" with { type: "json" };
+import { makeStoredVector } from "../../core/test/vectors/make-vectors.ts";
+import vectors from "../../core/test/vectors/sealed-tokens.json" with { type: "json" };
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const timeout = deep ? 1_800_000 : 20_000;

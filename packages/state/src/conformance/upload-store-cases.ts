@@ -1,5 +1,5 @@
 import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
-import type { HeldFile, UploadLease, UploadStore } from "./upload-store.ts";
+import type { HeldFile, UploadLease, UploadStore } from "../contract/upload-store.ts";
 
 /** One rule that every upload store keeps, with the check that shows it. */
 export type UploadStoreCase = StoreCase<UploadStore>;

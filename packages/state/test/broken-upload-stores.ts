@@ -1,4 +1,4 @@
-import { createMemoryUploadStore, type UploadStore } from "@sluice/core";
+import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 
 /** For every rule of the upload store, a store that breaks it. */
 export const brokenUploadStores: Readonly<Record<string, () => UploadStore>> = {

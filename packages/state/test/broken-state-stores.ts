@@ -1,14 +1,12 @@
 import {
   claimGrant,
-  createMemoryStateStore,
   refundGrant,
   SluiceError,
   type Claim,
   type GrantRecord,
   type GrantTerms,
-  type StateStore,
-  type StateStoreLimits,
 } from "@sluice/core";
+import { createMemoryStateStore, type StateStore, type StateStoreLimits } from "@sluice/state";
 
 type MakeBroken = (limits: StateStoreLimits) => StateStore;
 

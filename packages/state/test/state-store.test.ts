@@ -1,5 +1,6 @@
-import { createMemoryStateStore, type GrantTerms, type GrantUse } from "@sluice/core";
-import { stateStoreCases } from "@sluice/core/conformance";
+import type { GrantTerms, GrantUse } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
+import { stateStoreCases } from "@sluice/state/conformance";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { brokenStateStores } from "./broken-state-stores.ts";
 

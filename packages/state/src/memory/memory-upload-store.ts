@@ -1,6 +1,6 @@
-import { SluiceError } from "../errors/error.ts";
+import { SluiceError } from "@sluice/core";
 import { createExpiringMap } from "./expiring-map.ts";
-import type { UploadLease, UploadStore, WriterOutcome } from "./upload-store.ts";
+import type { UploadLease, UploadStore, WriterOutcome } from "../contract/upload-store.ts";
 
 interface Account {
   /** Until when each is taken. */

@@ -1,5 +1,5 @@
-import { createMemoryEventStore, type EventStore } from "@sluice/core";
-import type { MakeEventStore } from "@sluice/core/conformance";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { MakeEventStore } from "@sluice/state/conformance";
 
 /** For every rule of the event store, a store that breaks it. */
 export const brokenEventStores: Readonly<Record<string, MakeEventStore>> = {

@@ -2,11 +2,12 @@ import {
   clockSkewMs,
   leaseAllowance,
   leaseMs,
+  SluiceError,
+  type Claim,
   type GrantTerms,
   type GrantUse,
-} from "../tokens/grant.ts";
-import { SluiceError } from "../errors/error.ts";
-import type { Claim, GrantSelector, StateStore, StateStoreLimits } from "./state-store.ts";
+} from "@sluice/core";
+import type { GrantSelector, StateStore, StateStoreLimits } from "../contract/state-store.ts";
 import { storeCase, storeChecks, type StoreCase } from "./store-case.ts";
 
 /** Makes a new, empty store with these bounds. */

@@ -1,5 +1,5 @@
-import { createMemoryUploadStore } from "@sluice/core";
-import { uploadStoreCases } from "@sluice/core/conformance";
+import { createMemoryUploadStore } from "@sluice/state";
+import { uploadStoreCases } from "@sluice/state/conformance";
 import { describe, expect, test } from "vitest";
 import { brokenUploadStores } from "./broken-upload-stores.ts";
 

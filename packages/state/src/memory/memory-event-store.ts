@@ -1,11 +1,11 @@
-import { SluiceError } from "../errors/error.ts";
+import { SluiceError } from "@sluice/core";
 import {
   eventStoreDefaults,
   lastEventBytes,
   type Ask,
   type EventStore,
   type EventStoreLimits,
-} from "./event-store.ts";
+} from "../contract/event-store.ts";
 
 interface Kept {
   readonly record: string;

@@ -1,15 +1,4 @@
-import type { ClaimedBody, GrantTerms } from "../tokens/grant.ts";
-
-/** Answer of {@link StateStore.claim}. */
-export type Claim =
-  /** Serve the bytes. `continued` is true for a further request within a lease. */
-  | { readonly outcome: "granted"; readonly continued: boolean }
-  /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
-  | { readonly outcome: "spent" }
-  /** Its time is over. */
-  | { readonly outcome: "expired" }
-  /** Withdrawn by {@link StateStore.revoke}. */
-  | { readonly outcome: "revoked" };
+import type { Claim, ClaimedBody, GrantTerms } from "@sluice/core";
 
 /** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
 export type GrantSelector =

@@ -1,0 +1,40 @@
+export type {
+  GrantSelector,
+  RecordTerms,
+  SessionBinding,
+  StateStore,
+  StateStoreLimits,
+} from "./contract/state-store.ts";
+export {
+  createMemoryStateStore,
+  type MemoryStateStoreOptions,
+} from "./memory/memory-state-store.ts";
+export {
+  createTokenStore,
+  isStoredToken,
+  type TokenStore,
+  type TokenStoreOptions,
+} from "./tokens/stored-token.ts";
+
+export {
+  eventStoreDefaults,
+  lastEventBytes,
+  type Ask,
+  type EventStore,
+  type EventStoreLimits,
+  type NewAnswer,
+  type NewEvent,
+  type NewStream,
+  type StreamPage,
+} from "./contract/event-store.ts";
+export { createMemoryEventStore } from "./memory/memory-event-store.ts";
+
+export type {
+  HeldFile,
+  ListedFile,
+  UploadLease,
+  UploadStore,
+  WriterClaim,
+  WriterOutcome,
+} from "./contract/upload-store.ts";
+export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";
