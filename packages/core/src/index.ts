@@ -64,12 +64,12 @@ export {
   createClaimsCipher,
   type ClaimsCipher,
   type ClaimsCipherOptions,
-  type ClaimsPlace,
+  type ClaimsNonce,
   type EncryptedClaims,
   type SealerOptions,
 } from "./tokens/claims-cipher.ts";
 export { createSealer, type Sealer } from "./tokens/sealed-token.ts";
-export type { SealedToken, SealTerms, UnsealedToken } from "./tokens/token-contents.ts";
+export type { IssuedToken, TokenClaims, OpenedToken } from "./tokens/token-claims.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
   tokenLifetimes,

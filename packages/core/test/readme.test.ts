@@ -20,15 +20,15 @@ const sealer = createSealer({ keys, audience: "https://mcp.example.com/mcp" });
 const alice = { issuer: "https://id.example.com", subject: "alice", clientId: "desktop" };
 
 const { token, expiresAt } = sealer.seal("download", {
-  handle: "reports/q1.pdf",
+  key: "reports/q1.pdf",
   principal: alice,
-  revision: "0x8DD1",
+  etag: "0x8DD1",
   ttlMs: 300_000,
 });
 
 // later, in any process with the same keys
 const grant = sealer.unseal("download", token);
-const mayRead = grant.matchesPrincipal(alice) && grant.matchesRevision("0x8DD1");
+const mayRead = grant.matchesPrincipal(alice) && grant.matchesEtag("0x8DD1");
 // #endregion
 
 // #region rotation
@@ -90,7 +90,7 @@ test("the examples of the README do what it says", () => {
   const next = formatKey(generateKey({ kid: "k2" }));
   for (const secrets of [`${secret},${next}:next`, `${next},${secret}:previous`]) {
     rotate(secrets);
-    expect(sealer.unseal("download", token).handle).toBe("reports/q1.pdf");
+    expect(sealer.unseal("download", token).key).toBe("reports/q1.pdf");
   }
   rotate(next);
   expect(() => sealer.unseal("download", token)).toThrow(SluiceError);

@@ -5,7 +5,7 @@ import { createMemoryStateStore } from "@sluice/state";
 const keys = createKeyRing([generateKey()]);
 const sealer = createSealer({ keys, audience: "https://mcp.example.com/mcp" });
 const alice = { issuer: "https://id.example.com", subject: "alice", clientId: "desktop" };
-const { token } = sealer.seal("download", { handle: "reports/q1.pdf", principal: alice });
+const { token } = sealer.seal("download", { key: "reports/q1.pdf", principal: alice });
 
 const state = createMemoryStateStore();
 const grant = sealer.unseal("download", token);
@@ -13,7 +13,7 @@ const claim = await state.claim(
   {
     id: grant.id,
     principal: principalTag(alice),
-    resource: resourceTag(grant.handle),
+    resource: resourceTag(grant.key),
     use: "once",
     issuedAt: grant.issuedAt,
     expiresAt: grant.expiresAt,
@@ -28,7 +28,7 @@ await state.revoke({ principal: principalTag(alice) }, { now: Date.now(), ttlMs:
 import { createTokenStore } from "@sluice/state";
 
 const tokens = createTokenStore({ keys, audience: "https://mcp.example.com/mcp", state });
-const link = await tokens.issue("download", { handle: "reports/q1.pdf", principal: alice });
+const link = await tokens.issue("download", { key: "reports/q1.pdf", principal: alice });
 const opened = await tokens.open("download", link.token);
 // #endregion
 

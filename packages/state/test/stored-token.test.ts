@@ -5,7 +5,7 @@ import {
   generateKey,
   SluiceError,
   type KeyState,
-  type SealTerms,
+  type TokenClaims,
   type TokenPurpose,
 } from "@sluice/core";
 import {
@@ -48,8 +48,8 @@ function setUp() {
     state,
     records,
     tokens,
-    issue: async (terms: Partial<SealTerms> = {}) =>
-      (await tokens.issue("download", { handle: "a.bin", now, ...terms })).token,
+    issue: async (terms: Partial<TokenClaims> = {}) =>
+      (await tokens.issue("download", { key: "a.bin", now, ...terms })).token,
     codeOf: (token: string, at = now) => codeOf(tokens.open("download", token, { now: at })),
   };
 }
@@ -68,11 +68,11 @@ describe("what a stored token says", () => {
     const keys = createKeyRing([generateKey()]);
     const sealer = createSealer({ keys, audience });
     const tokens = createTokenStore({ keys, audience, state: createMemoryStateStore() });
-    const kinds: SealTerms[] = [
-      { handle: "a.bin" },
-      { handle: "a".repeat(1_024), use: "once", principal: user },
-      { handle: "é/b", use: "lease", principal: { ...user, sessionId: "s1" }, revision: "v1" },
-      { handle: "a.bin", ttlMs: 7_000, revision: "" },
+    const kinds: TokenClaims[] = [
+      { key: "a.bin" },
+      { key: "a".repeat(1_024), use: "once", principal: user },
+      { key: "é/b", use: "lease", principal: { ...user, sessionId: "s1" }, etag: "v1" },
+      { key: "a.bin", ttlMs: 7_000, etag: "" },
     ];
     for (const terms of kinds) {
       const stored = await tokens.issue("download", { ...terms, now });
@@ -86,7 +86,7 @@ describe("what a stored token says", () => {
       for (const who of [user, { ...user, sessionId: "s1" }, { ...user, subject: "user-2" }])
         expect(opened.matchesPrincipal(who)).toBe(sealed.matchesPrincipal(who));
       for (const etag of ["v1", "", undefined, "v2"])
-        expect(opened.matchesRevision(etag)).toBe(sealed.matchesRevision(etag));
+        expect(opened.matchesEtag(etag)).toBe(sealed.matchesEtag(etag));
     }
   });
 
@@ -120,7 +120,7 @@ describe("what a stored token says", () => {
       audience,
       state: createMemoryStateStore(),
     });
-    const terms = { handle: "a", ttlMs: 60_000, now };
+    const terms = { key: "a", ttlMs: 60_000, now };
     const { token, expiresAt } = await tokens.issue("download", terms);
     const at = (time: number) => codeOf(tokens.open("download", token, { now: time }));
     expect(await at(now - 60_000)).toBe("none");
@@ -157,8 +157,8 @@ describe("what a stored token says", () => {
 
   test("terms that no sealed token takes are refused, and nothing is kept of them", async () => {
     const { records, tokens } = setUp();
-    const terms = { handle: "a", now };
-    for (const wrong of [{ handle: "" }, { use: "twice" }, { principal: {} }, { revision: 7 }])
+    const terms = { key: "a", now };
+    for (const wrong of [{ key: "" }, { use: "twice" }, { principal: {} }, { etag: 7 }])
       await expect(tokens.issue("download", { ...terms, ...wrong } as never)).rejects.toThrow(
         TypeError,
       );
@@ -184,7 +184,7 @@ describe("what a stored token says", () => {
     const down = () => Promise.reject(new SluiceError("unavailable", "store: down"));
     const state = { ...createMemoryStateStore(), put: down, get: down };
     const tokens = createTokenStore({ keys, audience, state });
-    expect(await codeOf(tokens.issue("download", { handle: "a" }))).toBe("unavailable");
+    expect(await codeOf(tokens.issue("download", { key: "a" }))).toBe("unavailable");
     expect(await codeOf(tokens.open("download", token))).toBe("unavailable");
     expect(await codeOf(tokens.open("download", "made up"))).toBe("not_found");
   });
@@ -219,7 +219,7 @@ describe("other spellings and guesses", () => {
     const get = vi.fn<StateStore["get"]>().mockResolvedValue(undefined);
     const state = { ...createMemoryStateStore(), get };
     const tokens = createTokenStore({ keys, audience, state });
-    const { token: sealed } = createSealer({ keys, audience }).seal("download", { handle: "a" });
+    const { token: sealed } = createSealer({ keys, audience }).seal("download", { key: "a" });
     const strange = [
       "",
       "A",
@@ -252,14 +252,14 @@ describe("other spellings and guesses", () => {
 
 describe("a dump of the store", () => {
   const subject = "somebody@example.com";
-  const handle = "secret/plans for 2027.bin";
+  const key = "secret/plans for 2027.bin";
 
   async function dumped() {
     const house = setUp();
     const principal = { ...user, subject };
     const issued: string[] = [];
     for (let n = 0; n < 6; n++)
-      issued.push(await house.issue({ handle, ...(n % 2 === 0 && { principal }) }));
+      issued.push(await house.issue({ key, ...(n % 2 === 0 && { principal }) }));
     return { ...house, issued };
   }
 
@@ -289,7 +289,7 @@ describe("a dump of the store", () => {
     const text = [...records]
       .map(([id, record]) => id + Buffer.from(record).toString("latin1"))
       .join("\n");
-    for (const known of [handle, "plans", subject, "somebody", user.issuer, user.clientId])
+    for (const known of [key, "plans", subject, "somebody", user.issuer, user.clientId])
       expect(text).not.toContain(known);
     for (const token of issued)
       for (const spelling of [token, Buffer.from(token, "base64url").toString("hex")])
@@ -311,14 +311,14 @@ describe("a dump of the store", () => {
   test("tells nothing by the length of a record: there are three", async () => {
     const { records, issue } = setUp();
     for (const length of [1, 20, 85, 86, 300, 421, 422, 1_024])
-      await issue({ handle: "a".repeat(length) });
+      await issue({ key: "a".repeat(length) });
     expect(new Set([...records.values()].map((record) => record.length)).size).toBe(3);
   });
 
   test("cannot be turned into a permission by who writes to it", async () => {
     const { keys, state, records, issue, codeOf: code } = setUp();
     const token = await issue();
-    const other = await issue({ handle: "b.bin" });
+    const other = await issue({ key: "b.bin" });
     const [[id, record] = [], [otherId] = []] = [...records];
     records.set(otherId!, record!);
     expect(await code(other)).toBe("not_found");
@@ -334,7 +334,7 @@ describe("a dump of the store", () => {
     }
     // who has the store and a token, but no key
     const forger = createTokenStore({ keys: createKeyRing([generateKey()]), audience, state });
-    const { token: forged } = await forger.issue("download", { handle: "b.bin", now });
+    const { token: forged } = await forger.issue("download", { key: "b.bin", now });
     expect(await code(forged)).toBe("not_found");
     records.set(id!, record!);
     expect(await code(token)).toBe("none");
@@ -375,7 +375,7 @@ describe("the random bits of stored tokens", () => {
       const tokens = createTokenStore({ keys, audience, state });
       const issued: string[] = [];
       for (let n = 0; n < count; n++)
-        issued.push((await tokens.issue("download", { handle: "a.bin" })).token);
+        issued.push((await tokens.issue("download", { key: "a.bin" })).token);
       expect(flawsOf(issued)).toEqual([]);
     },
   );

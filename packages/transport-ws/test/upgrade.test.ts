@@ -272,7 +272,7 @@ describe("a ticket", () => {
     );
     const { token: download } = createSealer({ keys: createKeyRing(keys), audience: url }).seal(
       "download",
-      { handle: "websocket" },
+      { key: "websocket" },
     );
     const { ticket } = await tickets.issue(authInfo);
     for (const wrong of [

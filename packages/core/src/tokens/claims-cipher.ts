@@ -6,21 +6,21 @@ import type { KeyRing } from "./key-ring.ts";
 import {
   canonicalAudience,
   invalidToken,
-  readContents,
-  writeContents,
-  type SealTerms,
-  type UnsealedToken,
-} from "./token-contents.ts";
+  readClaims,
+  writeClaims,
+  type TokenClaims,
+  type OpenedToken,
+} from "./token-claims.ts";
 import { ensurePurpose, ensureTime, type TokenPurpose } from "./token-lifetime.ts";
 
-/** What every form of token needs to know of its server. */
+/** The server that a token is for. */
 export interface SealerOptions {
   readonly keys: KeyRing;
-  /** Absolute URL of the server the tokens are for, from configuration, never from a request. */
+  /** Absolute URL of the server, from its configuration, never from a request. */
   readonly audience: string;
 }
 
-/** Options of {@link createClaimsCipher}: the labels keep one form of token apart from every other. */
+/** Options of {@link createClaimsCipher}. The labels keep one form of token apart from every other. */
 export interface ClaimsCipherOptions extends SealerOptions {
   /** First field of the header that is authenticated with the claims. */
   readonly header: string;
@@ -28,11 +28,11 @@ export interface ClaimsCipherOptions extends SealerOptions {
   readonly keyInfo: string;
 }
 
-/** Where and under what the claims of one token are encrypted. */
-export interface ClaimsPlace {
+/** What makes the encryption of one token unlike any other. */
+export interface ClaimsNonce {
   /** 24 bytes. Constant only where `secret` is new for each token. */
   readonly nonce: Uint8Array;
-  /** Random bytes that the key is made of, too. Absent: the ring's key alone. */
+  /** Random bytes that go into the key. Absent: the ring's key alone. */
   readonly secret?: Uint8Array;
 }
 
@@ -42,20 +42,20 @@ export interface EncryptedClaims {
   readonly box: Uint8Array;
 }
 
-/** Turns the claims of a token into bytes that only the keys of a ring can read, alter or make. */
+/** Turns the claims of a token into bytes that only a holder of the keys reads, alters or makes. */
 export interface ClaimsCipher {
   /** Encrypts claims under the current key. `id` is 16 random bytes. Throws as `Sealer.seal` does. */
   encrypt(
     purpose: TokenPurpose,
-    terms: SealTerms,
-    place: ClaimsPlace & { readonly id: Uint8Array },
+    claims: TokenClaims,
+    fresh: ClaimsNonce & { readonly id: Uint8Array },
   ): EncryptedClaims & { readonly issuedAt: number; readonly expiresAt: number };
-  /** Reads claims. Throws as `Sealer.unseal` does; `undefined` stands for a token that is malformed. */
+  /** Decrypts claims. Throws as `Sealer.unseal` does; `undefined` stands for a malformed token. */
   decrypt(
     purpose: TokenPurpose,
-    claims: (EncryptedClaims & ClaimsPlace) | undefined,
+    encrypted: (EncryptedClaims & ClaimsNonce) | undefined,
     now: number,
-  ): UnsealedToken;
+  ): OpenedToken;
 }
 
 /** Makes a cipher for one form of token (XChaCha20-Poly1305 under a key per purpose, by HKDF-SHA256). */
@@ -65,7 +65,7 @@ export function createClaimsCipher(options: ClaimsCipherOptions): ClaimsCipher {
   const headers = new Map<string, Uint8Array>();
 
   /** `undefined` for a key that is not in the ring. */
-  function cipherOf(kid: string, purpose: TokenPurpose, { nonce, secret }: ClaimsPlace) {
+  function cipherOf(kid: string, purpose: TokenPurpose, { nonce, secret }: ClaimsNonce) {
     const key = keys.derive(kid, keyInfo + purpose);
     if (!key) return undefined;
     const name = `${kid} ${purpose}`;
@@ -75,25 +75,25 @@ export function createClaimsCipher(options: ClaimsCipherOptions): ClaimsCipher {
   }
 
   return {
-    encrypt(purpose, terms, place) {
+    encrypt(purpose, claims, fresh) {
       ensurePurpose(purpose);
-      const { kid, bytes, ...times } = writeContents(keys, purpose, terms, place.id);
-      return { kid, box: cipherOf(kid, purpose, place)!.encrypt(bytes), ...times };
+      const { kid, bytes, ...times } = writeClaims(keys, purpose, claims, fresh.id);
+      return { kid, box: cipherOf(kid, purpose, fresh)!.encrypt(bytes), ...times };
     },
 
-    decrypt(purpose, claims, now) {
+    decrypt(purpose, encrypted, now) {
       ensurePurpose(purpose);
       ensureTime(now);
-      const cipher = claims && cipherOf(claims.kid, purpose, claims);
+      const cipher = encrypted && cipherOf(encrypted.kid, purpose, encrypted);
       if (!cipher) throw invalidToken();
       let bytes: Uint8Array;
       try {
-        bytes = cipher.decrypt(claims.box);
+        bytes = cipher.decrypt(encrypted.box);
       } catch {
         // altered, or made for another purpose or audience
         throw invalidToken();
       }
-      return readContents(keys, purpose, { kid: claims.kid, bytes, now });
+      return readClaims(keys, purpose, { kid: encrypted.kid, bytes, now });
     },
   };
 }

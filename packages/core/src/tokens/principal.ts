@@ -23,9 +23,9 @@ export function principalTag(principal: Principal): string {
   return tag(encodeFields("sluice.v1 principal")!, fields);
 }
 
-/** The opaque tag of a resource handle or URI for records and logs: 64 hex digits. */
-export function resourceTag(handle: string): string {
-  return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(handle));
+/** The opaque tag of a resource key or URI for records and logs: 64 hex digits. */
+export function resourceTag(key: string): string {
+  return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(key));
 }
 
 /** Says what a principal must be, for errors. */

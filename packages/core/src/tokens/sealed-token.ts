@@ -1,30 +1,25 @@
 import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
 import { createClaimsCipher, type SealerOptions } from "./claims-cipher.ts";
-import { claimsLengths } from "./token-claims.ts";
-import {
-  idLength,
-  type SealedToken,
-  type SealTerms,
-  type UnsealedToken,
-} from "./token-contents.ts";
+import { claimsLengths } from "./claims-layout.ts";
+import { idLength, type IssuedToken, type TokenClaims, type OpenedToken } from "./token-claims.ts";
 import type { TokenPurpose } from "./token-lifetime.ts";
 
 /** Makes and opens sealed tokens for one server. */
 export interface Sealer {
   /**
-   * Seals a permission into a token. Throws a `RangeError` for a time out of bounds, a `TypeError`
-   * for a malformed handle, principal or revision.
+   * Seals claims into a token. Throws a `RangeError` for a time out of bounds, a `TypeError`
+   * for a malformed key, principal or etag.
    */
-  seal(purpose: TokenPurpose, terms: SealTerms): SealedToken;
+  seal(purpose: TokenPurpose, claims: TokenClaims): IssuedToken;
   /**
-   * Opens a token. Throws `expired` when it is genuine and its time is over, `not_found` for
-   * everything else that is wrong with it. `now` is unix milliseconds, default `Date.now()`.
+   * Opens a token. Throws `expired` when a genuine token is over, `not_found` for every other fault.
+   * `now` is unix milliseconds. Default: `Date.now()`.
    */
-  unseal(purpose: TokenPurpose, token: string, options?: { readonly now?: number }): UnsealedToken;
+  unseal(purpose: TokenPurpose, token: string, options?: { readonly now?: number }): OpenedToken;
 }
 
 /**
- * Makes a sealer: tokens that carry a permission and that nobody else can read, alter or make
+ * Makes a sealer. Its tokens carry their claims, and only a holder of the keys reads, alters or makes one
  * (XChaCha20-Poly1305 under a key per purpose, derived by HKDF-SHA256). A token is
  * `v1.<kid>.<base64url of nonce, cipher text and tag>`; the key id, the purpose and the audience
  * are authenticated with it.
@@ -32,11 +27,11 @@ export interface Sealer {
 export function createSealer(options: SealerOptions): Sealer {
   const cipher = createClaimsCipher({ ...options, header: "sluice.v1", keyInfo: "sluice/v1/" });
   return {
-    seal(purpose, terms) {
+    seal(purpose, claims) {
       const random = crypto.getRandomValues(new Uint8Array(nonceLength + idLength));
       const nonce = random.subarray(0, nonceLength);
       const id = random.subarray(nonceLength);
-      const { kid, box, ...times } = cipher.encrypt(purpose, terms, { id, nonce });
+      const { kid, box, ...times } = cipher.encrypt(purpose, claims, { id, nonce });
       const body = new Uint8Array(nonceLength + box.length);
       body.set(nonce);
       body.set(box, nonceLength);

@@ -5,47 +5,46 @@ import {
   decodeBase64Url,
   encodeBase64Url,
   type EncryptedClaims,
-  type SealedToken,
+  type IssuedToken,
   type SealerOptions,
-  type SealTerms,
+  type TokenClaims,
   type TokenPurpose,
-  type UnsealedToken,
+  type OpenedToken,
 } from "@sluice/core";
 import type { StateStore } from "../contract/state-store.ts";
 
 /** Options of {@link createTokenStore}. */
 export interface TokenStoreOptions extends SealerOptions {
-  /** Where the permissions are. Tokens work in every process that shares it and the keys. */
+  /** Keeps the claims. Tokens work in every process that shares it and the keys. */
   readonly state: StateStore;
 }
 
 /** Makes and opens stored tokens for one server. */
 export interface TokenStore {
   /**
-   * Keeps a permission in the store until it ends, and gives the token that names it. Rejects with what
-   * the store throws, and as `seal` of a sealer throws. It counts in the share of `owner` in the store; by default
-   * in that of callers that nothing vouches for.
+   * Keeps claims in the store until they end, and gives the token that names them. The record counts in the
+   * share of `owner`. Default: the share of callers that nothing vouches for. Throws as `Sealer.seal` does, and what the store throws.
    */
   issue(
     purpose: TokenPurpose,
-    terms: SealTerms,
+    claims: TokenClaims,
     options?: { readonly owner?: string },
-  ): Promise<SealedToken>;
+  ): Promise<IssuedToken>;
   /**
-   * Opens a token. Rejects with `expired` when its time is just over, with `not_found` for everything else that is
-   * wrong with it, and with what the store throws. `now` is unix milliseconds, default `Date.now()`.
+   * Opens a token. Throws `expired` when a genuine token is just over, `not_found` for every other fault, and
+   * what the store throws. `now` is unix milliseconds. Default: `Date.now()`.
    */
   open(
     purpose: TokenPurpose,
     token: string,
     options?: { readonly now?: number },
-  ): Promise<UnsealedToken>;
+  ): Promise<OpenedToken>;
 }
 
 /**
  * Makes a token store: tokens of 192 random bits (32 characters of base64url) in which nothing is encoded.
- * What they permit is a record under the token's SHA-256, sealed with XChaCha20-Poly1305 under a key made of
- * the token and the ring: who reads the store can use and read nothing, who writes to it can permit nothing,
+ * Their claims are records under the token's SHA-256, sealed with XChaCha20-Poly1305 under a key made of
+ * the token and the ring. A reader of the store can use and read nothing, a writer to it can permit nothing,
  * and a key that leaves the ring takes its tokens along.
  */
 export function createTokenStore(options: TokenStoreOptions): TokenStore {
@@ -57,28 +56,35 @@ export function createTokenStore(options: TokenStoreOptions): TokenStore {
     keyInfo: "sluice/v1/stored/",
   });
   return {
-    async issue(purpose, terms, { owner = "" } = {}) {
+    async issue(purpose, claims, { owner = "" } = {}) {
       const random = crypto.getRandomValues(new Uint8Array(secretLength + idLength));
       const secret = random.subarray(0, secretLength);
       const id = random.subarray(secretLength);
-      const now = terms.now ?? Date.now();
-      const place = { id, secret, nonce };
-      const { issuedAt, expiresAt, ...claims } = cipher.encrypt(purpose, { ...terms, now }, place);
+      const now = claims.now ?? Date.now();
+      const { issuedAt, expiresAt, ...encrypted } = cipher.encrypt(
+        purpose,
+        { ...claims, now },
+        { id, secret, nonce },
+      );
       // as long as any process could still take it for live
-      const keepUntil = expiresAt + 2 * clockSkewMs;
-      await state.put(recordOf(secret), formatRecord(claims), { now, expiresAt: keepUntil, owner });
+      const forgetAt = expiresAt + 2 * clockSkewMs;
+      await state.put(recordOf(secret), formatRecord(encrypted), {
+        now,
+        expiresAt: forgetAt,
+        owner,
+      });
       return { token: encodeBase64Url(secret), id: encodeBase64Url(id), issuedAt, expiresAt };
     },
 
     async open(purpose, token, { now = Date.now() } = {}) {
       const secret = isStoredToken(token) ? decodeBase64Url(token) : undefined;
-      const claims = secret && parseRecord(await state.get(recordOf(secret), now));
-      return cipher.decrypt(purpose, claims && { ...claims, secret, nonce }, now);
+      const encrypted = secret && parseRecord(await state.get(recordOf(secret), now));
+      return cipher.decrypt(purpose, encrypted && { ...encrypted, secret, nonce }, now);
     },
   };
 }
 
-/** True for what is spelled as a stored token is, as no sealed one can be. */
+/** True for text in the form of a stored token, which no sealed token has. */
 export function isStoredToken(token: string): boolean {
   return typeof token === "string" && token.length === 32 && grammar.test(token);
 }
@@ -89,7 +95,7 @@ const idLength = 16;
 const nonce = new Uint8Array(24);
 const grammar = /^[A-Za-z0-9_-]{32}$/;
 
-/** Under which name the store keeps a record: nobody can find the token from it. */
+/** Name of a token's record, from which the token cannot be found. */
 function recordOf(secret: Uint8Array): string {
   const hash = createSha256();
   hash.update(secret);

@@ -46,7 +46,7 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
     async issue(authInfo) {
       const now = Date.now();
       const { token, id, expiresAt } = sealer.seal("connect", {
-        handle: "websocket",
+        key: "websocket",
         use: "once",
         now,
         ...(ttlMs !== undefined && { ttlMs }),
