@@ -37,11 +37,27 @@ export function storeCase<
   };
 }
 
-/** What checks of a kind of store are written with; their errors begin with `who`. */
-export function storeChecks(who: string): StoreChecks {
+/** The rule about `close`, which every kind of store has. */
+export function closingCase<
+  Store extends { close?(): Promise<void> },
+  Bounds extends readonly unknown[],
+>(...bounds: Bounds): StoreCase<Store, Bounds> {
+  return storeCase<Store, Bounds>(
+    "close-twice",
+    "Closing twice is closing once.",
+    async (store) => {
+      await store.close?.();
+      await store.close?.();
+    },
+    ...bounds,
+  );
+}
+
+/** What the checks of one kind of store are written with; `kind` begins their errors. */
+export function storeChecks(kind: string): StoreChecks {
   function equal(actual: unknown, expected: unknown, what: string): void {
     if (actual !== expected)
-      throw new Error(`${who}: ${what} should be ${String(expected)}, not ${String(actual)}`);
+      throw new Error(`${kind}: ${what} should be ${String(expected)}, not ${String(actual)}`);
   }
 
   async function rejects(call: () => Promise<unknown>, code: string): Promise<void> {
@@ -55,7 +71,8 @@ export function storeChecks(who: string): StoreChecks {
   return { equal, rejects };
 }
 
-interface StoreChecks {
+/** See {@link storeChecks}. */
+export interface StoreChecks {
   /** Throws an error that names `what` and both values unless they are the same. */
   readonly equal: (actual: unknown, expected: unknown, what: string) => void;
   /** Rejects unless the call does, with a `SluiceError` of this code. */

@@ -134,7 +134,7 @@ export interface EventStore {
   /** Events after number `after`, at most `maxEvents` of them (default all); `undefined` when there is no such stream. */
   read(
     id: string,
-    from: { readonly after: number; readonly now: number; readonly maxEvents?: number },
+    from: { readonly after: number; readonly now: number; readonly maxEvents?: number | undefined },
   ): Promise<StreamPage | undefined>;
   /** Forgets a stream; unknown ones are ignored. */
   drop(id: string): Promise<void>;
