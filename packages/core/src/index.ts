@@ -87,7 +87,7 @@ export {
   leaseMs,
   refundGrant,
   revokeGrant,
-  type Claim,
+  type GrantClaim,
   type ClaimedBody,
   type GrantRecord,
   type GrantState,

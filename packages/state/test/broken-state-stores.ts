@@ -2,7 +2,7 @@ import {
   claimGrant,
   refundGrant,
   SluiceError,
-  type Claim,
+  type GrantClaim,
   type GrantRecord,
   type GrantTerms,
 } from "@sluice/core";
@@ -196,7 +196,7 @@ function checkThenSet(): MakeBroken {
   return changed((store) => {
     const spent = new Set<string>();
     return {
-      async claim(terms, now, body): Promise<Claim> {
+      async claim(terms, now, body): Promise<GrantClaim> {
         if (terms.use !== "once") return store.claim(terms, now, body);
         const isSpent = spent.has(terms.id);
         await Promise.resolve();

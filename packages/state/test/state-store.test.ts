@@ -164,7 +164,7 @@ describe("a store in memory", () => {
       expect(() => createMemoryStateStore({ maxRecords })).toThrow(RangeError);
   });
 
-  test("an empty selector value revokes nobody", async () => {
+  test("an empty selector value revokes nothing", async () => {
     const store = createMemoryStateStore();
     for (const selector of [{ principal: "" }, { id: "" }, {} as { id: string }])
       await expect(store.revoke(selector, { now, ttlMs })).rejects.toThrow(TypeError);

@@ -28,7 +28,7 @@ const tried = deep
   ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
   : "AZaz09-_";
 
-/** A store whose records can be seen and changed, as who has its disk does. */
+/** A store whose records can be seen and changed, as a holder of its disk can do. */
 function openStore() {
   const records = new Map<string, Uint8Array>();
   const state: StateStore = {
@@ -83,8 +83,8 @@ describe("what a stored token says", () => {
       const facts = ({ id: _id, ...told }: object & { id: string }) => JSON.stringify(told);
       expect(facts(opened)).toBe(facts(sealed));
       expect(opened).toMatchObject({ id: stored.id, expiresAt: stored.expiresAt });
-      for (const who of [user, { ...user, sessionId: "s1" }, { ...user, subject: "user-2" }])
-        expect(opened.matchesPrincipal(who)).toBe(sealed.matchesPrincipal(who));
+      for (const other of [user, { ...user, sessionId: "s1" }, { ...user, subject: "user-2" }])
+        expect(opened.matchesPrincipal(other)).toBe(sealed.matchesPrincipal(other));
       for (const etag of ["v1", "", undefined, "v2"])
         expect(opened.matchesEtag(etag)).toBe(sealed.matchesEtag(etag));
     }
@@ -282,7 +282,7 @@ describe("a dump of the store", () => {
     return codes.filter((each) => each === "none").length;
   };
 
-  test("redeems nothing and names nobody", async () => {
+  test("redeems nothing and names no user", async () => {
     const { records, issued, codeOf: code } = await dumped();
     expect(candidatesIn(records).length).toBeGreaterThan(3_000);
     expect(await redeemed(records, code)).toBe(0);
@@ -315,7 +315,7 @@ describe("a dump of the store", () => {
     expect(new Set([...records.values()].map((record) => record.length)).size).toBe(3);
   });
 
-  test("cannot be turned into a permission by who writes to it", async () => {
+  test("gives a writer to it no permission", async () => {
     const { keys, state, records, issue, codeOf: code } = setUp();
     const token = await issue();
     const other = await issue({ key: "b.bin" });
@@ -332,7 +332,7 @@ describe("a dump of the store", () => {
       records.set(id!, record!.slice(0, length));
       expect(await code(token)).toBe("not_found");
     }
-    // who has the store and a token, but no key
+    // a holder of the store and a token, without a key
     const forger = createTokenStore({ keys: createKeyRing([generateKey()]), audience, state });
     const { token: forged } = await forger.issue("download", { key: "b.bin", now });
     expect(await code(forged)).toBe("not_found");

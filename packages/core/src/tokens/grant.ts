@@ -57,7 +57,7 @@ export interface GrantRecord {
 }
 
 /** What redeeming a grant gives. */
-export type Claim =
+export type GrantClaim =
   /** Serve the bytes. `continued` is true for a further request within a lease. */
   | { readonly outcome: "granted"; readonly continued: boolean }
   /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
@@ -90,7 +90,7 @@ export function claimGrant(
   terms: GrantTerms,
   now: number,
   body: ClaimedBody = emptyBody,
-): { readonly record: GrantRecord | undefined; readonly claim: Claim } {
+): { readonly record: GrantRecord | undefined; readonly claim: GrantClaim } {
   const state = grantState(record, terms, now);
   const charge = leaseCharge(body.bytes);
   if (state === "leased") {
@@ -121,7 +121,7 @@ export function revokeGrant(terms: GrantTerms): GrantRecord {
 function grant(
   record: GrantRecord | undefined,
   continued: boolean,
-): { record: GrantRecord | undefined; claim: Claim } {
+): { record: GrantRecord | undefined; claim: GrantClaim } {
   return { record, claim: { outcome: "granted", continued } };
 }
 

@@ -5,9 +5,9 @@ export interface TransferProgress {
   /** Bytes kept, from byte 0 on and without a gap. When it falls to 0, discard what was written. */
   readonly receivedBytes: number;
   /** Bytes of the whole object, once a response told. */
-  readonly size?: number;
+  readonly size?: number | undefined;
   /** Strong tag, with quotes, of the version that the kept bytes belong to. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
   /** The last authorization gave a URL that can be fetched again. */
   readonly reusable: boolean;
   /** What was spent of the retry budgets. */
@@ -18,7 +18,7 @@ export interface TransferProgress {
 export interface TransferFailure {
   readonly code: SluiceErrorCode;
   /** Milliseconds after which the server would have another try, when it said so. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Spent budgets. All but `restarts` begin anew with every 64 KiB of progress. */

@@ -55,7 +55,7 @@ export function planRecovery(
         : "restart";
   const code = codeOf(reason);
   const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
-  const failure = { code, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const failure = { code, retryAfterMs };
 
   function plan(action: Recovery["action"], delayMs: number, spent: Partial<Tries>) {
     return { recovery: { reason, action, delayMs }, tries: { ...tries, ...spent } };
@@ -81,7 +81,7 @@ export function planRecovery(
           ? Math.round(pauseMs * (0.5 + random / 2))
           : retryAfterMs + Math.round(pauseMs * random);
       const attempts = tries.attempts + 1;
-      // without a strong tag nobody can tell whether the rest would still fit what is kept
+      // without a strong tag no check can show that the rest fits what is kept
       if (transfer.receivedBytes > 0 && transfer.etag === undefined)
         return tries.restarts >= maxRestarts
           ? { failure }

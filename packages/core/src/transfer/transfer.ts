@@ -31,8 +31,8 @@ export type TransferEvent =
   | {
       readonly type: "response";
       readonly start: number;
-      readonly size?: number;
-      readonly etag?: string;
+      readonly size?: number | undefined;
+      readonly etag?: string | undefined;
     }
   /** So many more bytes arrived. */
   | { readonly type: "received"; readonly bytes: number }
@@ -118,8 +118,7 @@ function respond(facts: TransferProgress, event: ResponseEvent): Transfer {
     const sameVersion = etag !== undefined && event.etag === etag;
     const sameSize = size === undefined || event.size === undefined || event.size === size;
     if (!sameVersion || !sameSize) return interrupt(facts, { kind: "changed" }, 0);
-    const known = event.size ?? size;
-    return { ...facts, state: "receiving", ...(known !== undefined && { size: known }) };
+    return { ...facts, state: "receiving", size: event.size ?? size };
   }
   if (start !== 0) return interrupt(facts, { kind: "changed" }, 0);
   if (receivedBytes > 0) {
@@ -138,8 +137,8 @@ function begin(facts: TransferProgress, event: ResponseEvent): Transfer {
     receivedBytes: 0,
     reusable: facts.reusable,
     tries: { ...facts.tries, mark: 0 },
-    ...(event.size !== undefined && { size: event.size }),
-    ...(event.etag !== undefined && { etag: event.etag }),
+    size: event.size,
+    etag: event.etag,
   };
 }
 
@@ -185,11 +184,5 @@ function fail(facts: TransferProgress, failure: TransferFailure): Transfer {
 }
 
 function factsOf({ receivedBytes, size, etag, reusable, tries }: Transfer): TransferProgress {
-  return {
-    receivedBytes,
-    reusable,
-    tries,
-    ...(size !== undefined && { size }),
-    ...(etag !== undefined && { etag }),
-  };
+  return { receivedBytes, size, etag, reusable, tries };
 }

@@ -112,10 +112,11 @@ function pageOf(answer: unknown, after: number): StreamPage | undefined {
   ];
   if (record === undefined) return undefined;
   const answers = new Map(pairsOf(answered));
-  const asks = pairsOf(asked).map(([ask, seq]): Ask => {
-    const given = answers.get(ask);
-    return { ask, seq: Number(seq), ...(given !== undefined && { answer: given }) };
-  });
+  const asks = pairsOf(asked).map(([ask, seq]): Ask => ({
+    ask,
+    seq: Number(seq),
+    answer: answers.get(ask),
+  }));
   return {
     record,
     events: (events ?? []).map((text, n) => ({ seq: after + 1 + n, text })),
@@ -133,23 +134,29 @@ function pairsOf(flat: readonly string[] = []): [name: string, value: string][] 
 }
 
 function refusal(method: string, outcome: unknown): SluiceError {
-  const who = `redis event store: ${method}`;
+  const operation = `redis event store: ${method}`;
   switch (outcome) {
     case "already_exists":
-      return new SluiceError("already_exists", `${who}: this stream or question is kept already`);
+      return new SluiceError(
+        "already_exists",
+        `${operation}: this stream or question is kept already`,
+      );
     case "not_found":
-      return new SluiceError("not_found", `${who}: no such stream`);
+      return new SluiceError("not_found", `${operation}: no such stream`);
     case "over":
-      return new SluiceError("precondition_failed", `${who}: the stream is over`);
+      return new SluiceError("precondition_failed", `${operation}: the stream is over`);
     case "taken":
-      return new SluiceError("precondition_failed", `${who}: another writer has taken the stream`);
+      return new SluiceError(
+        "precondition_failed",
+        `${operation}: another writer has taken the stream`,
+      );
     case "too_large":
       return new SluiceError(
         "too_large",
-        `${who}: more than one stream may keep; raise maxEvents or maxBytes`,
+        `${operation}: more than one stream may keep; raise maxEvents or maxBytes`,
       );
     default:
-      return new SluiceError("unavailable", `${who}: full of live streams; try again later`, {
+      return new SluiceError("unavailable", `${operation}: full of live streams; try again later`, {
         retryAfterMs: 1_000,
       });
   }

@@ -4,7 +4,7 @@ import {
   leaseCharge,
   leaseMs,
   SluiceError,
-  type Claim,
+  type GrantClaim,
 } from "@sluice/core";
 import type { GrantSelector, StateStore, StateStoreLimits } from "@sluice/state";
 import {
@@ -162,7 +162,7 @@ function known(call: "claim" | "take", answer: unknown): unknown {
 
 const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as const;
 
-function claimOf(answer: unknown): Claim {
+function claimOf(answer: unknown): GrantClaim {
   const outcome = outcomes.find((one) => one === String(answer));
   if (outcome === undefined) throw noAnswer("claim");
   if (outcome === "granted" || outcome === "continued")

@@ -1,12 +1,12 @@
 /** Bounds of an {@link EventStore}. */
 export interface EventStoreLimits {
-  /** Most events of one stream. Default 1,000. */
+  /** Most events of one stream. Default: 1,000. */
   readonly maxEvents?: number;
-  /** Most bytes of one stream: its record, its events and the answers to them, in UTF-8. Default 4 MiB. */
+  /** Most bytes of one stream: its record, its events and the answers to them, in UTF-8. Default: 4 MiB. */
   readonly maxBytes?: number;
-  /** Most streams. Default 10,000. */
+  /** Most streams. Default: 10,000. */
   readonly maxStreams?: number;
-  /** Most bytes of all streams together, counted as in `maxBytes`. Default 64 MiB. */
+  /** Most bytes of all streams together, counted as in `maxBytes`. Default: 64 MiB. */
   readonly maxTotalBytes?: number;
 }
 
@@ -31,7 +31,7 @@ export interface NewStream {
   readonly now: number;
   /** End of the stream, whatever happens in it. */
   readonly expiresAt: number;
-  /** Until when its first writer, of epoch 1, holds it. */
+  /** Until then the first writer, of epoch 1, holds the stream. */
   readonly heldUntil: number;
 }
 
@@ -43,8 +43,8 @@ export interface NewEvent {
   readonly text: string;
   readonly now: number;
   /**
-   * The number that it gets, for a writer that did not hear whether it was kept: when this event has that
-   * number already, word for word, nothing is added.
+   * Number of the event, from a writer that did not hear whether the store kept it. When the event with that
+   * number has the same text, the store adds nothing.
    */
   readonly seq?: number;
   /** The event asks the reader something under this name; {@link EventStore.answer} takes the answer. */
@@ -58,8 +58,8 @@ export interface Ask {
   readonly ask: string;
   /** Number of the event that asks. */
   readonly seq: number;
-  /** Absent while nobody has answered. */
-  readonly answer?: string;
+  /** Absent until the first answer. */
+  readonly answer?: string | undefined;
 }
 
 /** One answer to {@link EventStore.answer}. */
@@ -82,13 +82,12 @@ export interface StreamPage {
 }
 
 /**
- * Streams of events that can be read again, also by another process, and the answers to what they
- * ask. Every method is atomic across processes; a store that cannot answer rejects with
+ * Streams of events that any process can read again, and the answers to what they ask. Every method is atomic across processes; a store that cannot answer rejects with
  * `unavailable`. Ids and names of questions are opaque ASCII of at most 128 characters; times are
  * unix milliseconds and are passed in; events are numbered from 1 without gaps.
  *
- * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and who was
- * replaced can write no more, however late it notices (a fencing token).
+ * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and a replaced
+ * writer can write no more, however late it notices (a fencing token).
  */
 export interface EventStore {
   /**
@@ -98,16 +97,16 @@ export interface EventStore {
    */
   open(id: string, stream: NewStream): Promise<void>;
   /**
-   * Makes the caller the writer of a stream that is not over and that nobody holds at `now`. Gives its epoch, one
-   * more than the one before; `undefined` when somebody holds it, it is over or there is no such stream.
+   * Makes the caller the writer of a stream that is not over and has no holder at `now`. Gives its epoch, one
+   * more than the one before; `undefined` when the stream has a holder, is over or does not exist.
    */
   claim(
     id: string,
     times: { readonly now: number; readonly heldUntil: number },
   ): Promise<number | undefined>;
   /**
-   * Prolongs, or with a `heldUntil` that is not after `now` gives up, what the writer of this epoch
-   * holds. False when another one has claimed the stream, it is over or there is no such stream.
+   * Prolongs the hold of the writer of this epoch, or gives it up with a `heldUntil` that is not after `now`.
+   * False when another writer has claimed the stream, it is over or does not exist.
    */
   hold(
     id: string,

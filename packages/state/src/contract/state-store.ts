@@ -1,4 +1,4 @@
-import type { Claim, ClaimedBody, GrantTerms } from "@sluice/core";
+import type { ClaimedBody, GrantClaim, GrantTerms } from "@sluice/core";
 
 /** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
 export type GrantSelector =
@@ -11,36 +11,36 @@ export interface RecordTerms {
   readonly now: number;
   readonly expiresAt: number;
   /**
-   * Opaque tag of the principal for which it is kept (`principalTag`), in whose share it counts. Empty for callers
-   * that nothing but themselves vouches for: they have one share together.
+   * Opaque tag of the principal (`principalTag`) in whose share the record counts. Empty for callers without a
+   * principal: they have one share together.
    */
   readonly owner: string;
 }
 
-/** That something is bound to a session. */
+/** What binds something, such as a grant, to a session. */
 export interface SessionBinding {
   readonly now: number;
-  /** When all that is bound so far is over. */
+  /** End of all that is bound so far. */
   readonly expiresAt: number;
-  /** As for a record. */
+  /** As in {@link RecordTerms}. */
   readonly owner: string;
 }
 
-/** Bounds of what one owner may have in a store. */
+/** Bounds of one owner's share of a store. */
 export interface StateStoreLimits {
   /** Most live records of one owner, and most sessions of one that something is bound to. */
   readonly maxRecordsPerOwner?: number;
 }
 
 /**
- * The small state that must be shared once there is more than one process. Every method is
- * atomic across processes; a store that cannot answer, in a time that it bounds itself, rejects with `unavailable`, never "allow".
+ * The small state that several processes of one server share. Every method is atomic across processes.
+ * A store that cannot answer within a time of its own rejects with `unavailable`; it never allows.
  * Strings are opaque ASCII of at most 128 characters; times are unix milliseconds.
  */
 export interface StateStore {
   /**
-   * Whether other processes see what is in it. Where they do, keys that one process made for itself are
-   * refused: the others could open nothing of what it seals.
+   * True when other processes see what is in it. Servers then refuse keys that one process made for itself:
+   * the others could not open what it seals.
    */
   readonly shared: boolean;
   /**
@@ -48,8 +48,8 @@ export interface StateStore {
    * simultaneous claims of a `once` grant exactly one is granted, and those of a lease together never get more than
    * it allows. Default of `body`: one without bytes.
    */
-  claim(terms: GrantTerms, now: number, body?: ClaimedBody): Promise<Claim>;
-  /** Gives bytes back to a lease that were claimed and not sent. Other grants and unknown ids are left alone. */
+  claim(terms: GrantTerms, now: number, body?: ClaimedBody): Promise<GrantClaim>;
+  /** Gives bytes back to a lease that were claimed and not sent. It changes no other grant and ignores unknown ids. */
   refund(id: string, bytes: number, now: number): Promise<void>;
   /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of any grant. */
   revoke(
@@ -57,27 +57,26 @@ export interface StateStore {
     options: { readonly now: number; readonly ttlMs: number },
   ): Promise<void>;
   /**
-   * Keeps an opaque record until `expiresAt`. An id that is still kept rejects with
-   * `already_exists`; whether the very same record with the same times does, is up to the store, as a
-   * lost connection may bring it twice. Where the id is a secret, pass its SHA-256: a dump of the
-   * store then redeems nothing. Rejects with `throttled` and `retryAfterMs` while the owner has as many live
-   * records as one owner may have ({@link StateStoreLimits}); other owners go on.
+   * Keeps an opaque record until `expiresAt`. Rejects with `already_exists` for an id that is still kept. A store
+   * may accept the very same record with the same times again: a lost connection may bring it twice.
+   * Where the id is a secret, pass its SHA-256: a dump of the store then redeems nothing. Rejects with `throttled`
+   * and `retryAfterMs` while the owner's share is full ({@link StateStoreLimits}); other owners go on.
    */
   put(id: string, record: Uint8Array, terms: RecordTerms): Promise<void>;
-  /** The record, or `undefined` when it was never there or has expired. */
+  /** The record; `undefined` when it was never there or has expired. */
   get(id: string, now: number): Promise<Uint8Array | undefined>;
   /** The record, removed in the same step: of any number of callers exactly one gets it. */
   take(id: string, now: number): Promise<Uint8Array | undefined>;
   /**
-   * Notes that something is bound to a session until `expiresAt`, at least. Binding again prolongs that
-   * and revives nothing. At the share of its owner one of that owner's oldest sessions is forgotten, never another
-   * owner's: its end is not remembered then, and what is bound to it ends by its time. Sessions share no room with records.
+   * Notes that something is bound to a session, at least until `expiresAt`. Binding again prolongs that
+   * and revives nothing. A full share forgets one of its owner's oldest sessions, never another owner's: the store then
+   * does not remember the end of that session, and what is bound to it ends by its time. Sessions share no room with records.
    * A session counts in the share of the owner that it was bound to first.
    */
   bindSession(session: string, binding: SessionBinding): Promise<void>;
-  /** Ends a session that something is bound to. Of others nothing is kept: their ends cost no room. */
+  /** Ends a session that something is bound to. Other sessions leave nothing behind. */
   endSession(session: string, now: number): Promise<void>;
-  /** Whether a session was ended, while something was bound to it. */
+  /** True when a session was ended while something was bound to it. */
   isSessionOver(session: string, now: number): Promise<boolean>;
   /** Releases connections and timers. Idempotent. */
   close?(): Promise<void>;

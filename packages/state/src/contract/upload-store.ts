@@ -1,11 +1,11 @@
-/** From when to when something counts, in unix milliseconds. */
+/** Time in which something counts, in unix milliseconds. */
 export interface UploadLease {
   readonly now: number;
-  /** What is not prolonged before is over then: its process may be dead. */
+  /** The lease ends then unless it is prolonged: its process may be dead. */
   readonly until: number;
 }
 
-/** Bytes of a file that is about to come, and what its owner may have. */
+/** Bytes of a file that is about to come, and the bounds of its owner. */
 export interface HeldFile extends UploadLease {
   readonly bytes: number;
   /** Most files of the owner, this one included. */
@@ -22,11 +22,11 @@ export interface ListedFile {
 
 /** Answer of {@link UploadStore.renew}. */
 export type WriterOutcome =
-  /** Nobody else writes before `until`. */
+  /** No other writer writes before `until`. */
   | "held"
-  /** Another one still has the file. Ask again. */
+  /** Another writer still has the file. Ask again. */
   | "waiting"
-  /** A newer one waits: finish before the time that was given last, then release. It is not prolonged. */
+  /** A newer writer waits: finish before the time that was given last, then release. It is not prolonged. */
   | "wanted"
   /** Write no more. */
   | "lost";
@@ -80,13 +80,13 @@ export interface UploadStore {
     lease: UploadLease & { readonly listedAt: number },
   ): Promise<void>;
   /**
-   * Asks to write to a file. The newest who asks gets it, as soon as whoever has it releases it or
-   * that one's time is over; all others are to stop.
+   * Asks to write to a file. The newest writer that asks gets it, as soon as the holder releases it or the
+   * holder's time is over; all others must stop.
    */
   claim(fileId: string, lease: UploadLease): Promise<WriterClaim>;
   /**
-   * Prolongs the time of a writer, also a time that is over but that nobody missed, or asks whether its turn
-   * has come. One that is newer than all the store knows has claimed what was forgotten since, and counts.
+   * Prolongs the time of a writer, or asks whether its turn has come. A time that is over is prolonged, too, when no
+   * other writer asked. A writer newer than all the store knows counts: its claim was forgotten since.
    */
   renew(fileId: string, writer: number, lease: UploadLease): Promise<WriterOutcome>;
   /** Ends a writer, whether its turn had come or not; `renew` says `lost` from then on. */

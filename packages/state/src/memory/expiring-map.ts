@@ -32,17 +32,17 @@ export function createExpiringMap<Value>(
   for (const bound of [maxEntries, maxPerOwner])
     if (!Number.isSafeInteger(bound) || bound < 1)
       throw new RangeError("expiring map: its bounds must be integers from 1");
-  const entries = new Map<string, Entry<Value>>();
-  const accounts = new Map<string, Account>();
+  const entries = new Map<string, ExpiringEntry<Value>>();
+  const shares = new Map<string, Share>();
   let earliest = Infinity;
   let sweptAt = -Infinity;
 
-  function count({ owner, expiresAt }: Entry<Value>): void {
-    const account = accounts.get(owner);
-    if (!account) accounts.set(owner, { entries: 1, earliest: expiresAt });
+  function count({ owner, expiresAt }: ExpiringEntry<Value>): void {
+    const share = shares.get(owner);
+    if (!share) shares.set(owner, { entries: 1, earliest: expiresAt });
     else {
-      account.entries += 1;
-      account.earliest = Math.min(account.earliest, expiresAt);
+      share.entries += 1;
+      share.earliest = Math.min(share.earliest, expiresAt);
     }
     earliest = Math.min(earliest, expiresAt);
   }
@@ -51,15 +51,15 @@ export function createExpiringMap<Value>(
     const entry = entries.get(key);
     if (!entry) return;
     entries.delete(key);
-    const account = accounts.get(entry.owner)!;
-    account.entries -= 1;
-    if (account.entries === 0) accounts.delete(entry.owner);
+    const share = shares.get(entry.owner)!;
+    share.entries -= 1;
+    if (share.entries === 0) shares.delete(entry.owner);
   }
 
   function sweep(now: number): void {
     earliest = Infinity;
     sweptAt = now;
-    accounts.clear();
+    shares.clear();
     for (const [key, entry] of entries)
       if (entry.expiresAt <= now) entries.delete(key);
       else count(entry);
@@ -69,11 +69,11 @@ export function createExpiringMap<Value>(
   function blocked(key: string, owner: string): { by: EntryRefusal["by"]; until: number } | false {
     const known = entries.get(key);
     if (!known && entries.size >= maxEntries) return { by: "map", until: earliest };
-    const account = accounts.get(owner);
+    const share = shares.get(owner);
     return (
-      account !== undefined &&
-      account.entries >= maxPerOwner &&
-      known?.owner !== owner && { by: "share", until: account.earliest }
+      share !== undefined &&
+      share.entries >= maxPerOwner &&
+      known?.owner !== owner && { by: "share", until: share.earliest }
     );
   }
 
@@ -104,14 +104,14 @@ export function createExpiringMap<Value>(
   };
 }
 
-interface Entry<Value> {
+interface ExpiringEntry<Value> {
   readonly value: Value;
   readonly expiresAt: number;
   readonly owner: string;
 }
 
 /** What one owner has in the map. */
-interface Account {
+interface Share {
   entries: number;
   /** None of them ends before. */
   earliest: number;

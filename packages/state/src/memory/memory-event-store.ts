@@ -7,7 +7,7 @@ import {
   type EventStoreLimits,
 } from "../contract/event-store.ts";
 
-interface Kept {
+interface KeptStream {
   readonly record: string;
   readonly events: string[];
   readonly asks: Map<string, Ask>;
@@ -27,7 +27,7 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
   for (const [name, limit] of Object.entries(limits))
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`event store: ${name} must be a whole number from 1`);
-  const streams = new Map<string, Kept>();
+  const streams = new Map<string, KeptStream>();
   /** Ids of streams that are over, the one that ended first first. */
   const over = new Set<string>();
   let totalBytes = 0;
@@ -39,7 +39,7 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
     over.delete(id);
   }
 
-  function live(id: string, now: number): Kept | undefined {
+  function live(id: string, now: number): KeptStream | undefined {
     const kept = streams.get(id);
     if (!kept || kept.expiresAt > now) return kept;
     forget(id);
@@ -66,7 +66,7 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
       });
   }
 
-  function charge(kept: Kept, bytes: number): void {
+  function charge(kept: KeptStream, bytes: number): void {
     kept.bytes += bytes;
     totalBytes += bytes;
   }

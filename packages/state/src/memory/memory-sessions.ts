@@ -18,7 +18,7 @@ export function createBoundSessions(bounds: {
   readonly maxPerOwner: number;
 }): BoundSessions {
   const { maxSessions, maxPerOwner } = bounds;
-  const sessions = new Map<string, Session>();
+  const sessions = new Map<string, BoundSession>();
   const owners = new Map<string, Set<string>>();
   let sweptAt = -Infinity;
 
@@ -30,7 +30,7 @@ export function createBoundSessions(bounds: {
     if (own.size === 0) owners.delete(owner);
   }
 
-  function known(session: string, now: number): Session | undefined {
+  function known(session: string, now: number): BoundSession | undefined {
     const found = sessions.get(session);
     return found && found.expiresAt > now ? found : undefined;
   }
@@ -66,7 +66,7 @@ export function createBoundSessions(bounds: {
   };
 }
 
-interface Session {
+interface BoundSession {
   readonly owner: string;
   expiresAt: number;
   isOver: boolean;

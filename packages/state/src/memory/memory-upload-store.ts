@@ -146,7 +146,7 @@ const maxWriters = 100_000;
 /** Files whose last writers are known after their release, the oldest of which are forgotten first. */
 const maxReleased = 10_000;
 const sweepPauseMs = 60_000;
-/** Who comes late is known for so long still. */
+/** A writer that renews late is known for so long after its lease. */
 const lateMs = 60_000;
 
 function expiryOf(

@@ -1,4 +1,4 @@
-import type { Claim, GrantTerms, GrantUse } from "@sluice/core";
+import type { GrantClaim, GrantTerms, GrantUse } from "@sluice/core";
 import type { RecordTerms, StateStore, StateStoreLimits } from "../../contract/state-store.ts";
 import { storeCase, storeChecks, type StoreCase, type StoreChecks } from "../store-case.ts";
 
@@ -39,12 +39,12 @@ export function terms(use: GrantUse, other: Partial<GrantTerms> = {}): GrantTerm
   };
 }
 
-export function granted(claim: Claim, continued: boolean): void {
+export function granted(claim: GrantClaim, continued: boolean): void {
   outcome(claim, "granted");
   if (claim.outcome === "granted") equal(claim.continued, continued, "continued");
 }
 
-export function outcome(claim: Claim, expected: Claim["outcome"]): void {
+export function outcome(claim: GrantClaim, expected: GrantClaim["outcome"]): void {
   equal(claim.outcome, expected, "the outcome of a claim");
 }
 
