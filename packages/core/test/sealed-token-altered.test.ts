@@ -3,7 +3,7 @@ import { createKeyRing, createSealer, generateKey, SluiceError } from "@sluice/c
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { randomNumbers } from "./random-numbers.ts";
 
-// of millions of refusals nobody reads the stack, and taking it down costs most of the time
+// no reader needs the stacks of millions of refusals, and taking them costs most of the time
 const { stackTraceLimit } = Error;
 beforeAll(() => void (Error.stackTraceLimit = 0));
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit));

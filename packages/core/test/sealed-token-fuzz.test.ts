@@ -31,7 +31,7 @@ const principalOf = (n: number) => ({
   clientId: `cl-${n % 3}`,
 });
 
-describe("who, what for and when", () => {
+describe("principal, purpose and time", () => {
   test("of 100 principals and 100 tokens each token matches its own principal only", () => {
     const near = { issuer: "iss-0", subject: "sub-0", clientId: "cl-0" };
     const principals = [

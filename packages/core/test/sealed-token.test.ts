@@ -134,15 +134,15 @@ describe("binding", () => {
   });
 
   test("a session alone can hold a token, a client id alone cannot", () => {
-    const nobody = { issuer: "", subject: "", clientId: "client-1" };
-    const inSession = { ...nobody, sessionId: "s1" };
+    const unnamed = { issuer: "", subject: "", clientId: "client-1" };
+    const inSession = { ...unnamed, sessionId: "s1" };
     const { token } = sealer.seal("download", { key: "a", principal: inSession, now });
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal(inSession)).toBe(true);
-    expect(opened.matchesPrincipal(nobody)).toBe(false);
-    expect(opened.matchesPrincipal({ ...nobody, sessionId: "s2" })).toBe(false);
+    expect(opened.matchesPrincipal(unnamed)).toBe(false);
+    expect(opened.matchesPrincipal({ ...unnamed, sessionId: "s2" })).toBe(false);
     expect(opened.matchesPrincipal(user)).toBe(false);
-    expect(() => sealer.seal("download", { key: "a", principal: nobody, now })).toThrow(TypeError);
+    expect(() => sealer.seal("download", { key: "a", principal: unnamed, now })).toThrow(TypeError);
   });
 
   test("a principal that is none matches nothing", () => {
@@ -152,7 +152,7 @@ describe("binding", () => {
       expect(opened.matchesPrincipal({ ...user, subject } as never)).toBe(false);
   });
 
-  test("a token opened before its key was dropped matches nobody afterwards", () => {
+  test("a token opened before its key was dropped matches no principal afterwards", () => {
     const keys = createKeyRing([generateKey({ kid: "a1" })]);
     const own = createSealer({ keys, audience });
     const { token } = own.seal("download", { key: "a", principal: user, etag: "1", now });

@@ -71,7 +71,7 @@ describe("while the store is down", () => {
     ["of a session", { principal: session }] as const,
   ])("a sealed URL is 503 for every request, with when to come back: %s", async (_name, terms) => {
     const { house, store, seal } = setUp();
-    const token = seal(terms as Partial<TokenClaims>);
+    const token = seal(terms);
     store.isDown = true;
     const replies = await askAll(house, token);
     expect(statusesOf(replies)).toEqual(refused);

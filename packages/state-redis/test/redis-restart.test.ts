@@ -119,7 +119,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     expect(await store.take("r", now + 6_000)).toEqual(Uint8Array.of(7));
   });
 
-  test("is as old as it says, also to who asked ten seconds before it answered", async () => {
+  test("is as old as it says, also to a caller that asked ten seconds before it answered", async () => {
     const store = storeIn(() => 16, [], 10_000);
     const startedAt = now - 6_000;
     const before = grant("before", { issuedAt: startedAt - 1_000 });

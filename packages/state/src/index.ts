@@ -1,9 +1,10 @@
-export type {
-  GrantSelector,
-  RecordTerms,
-  SessionBinding,
-  StateStore,
-  StateStoreLimits,
+export {
+  readSelector,
+  type GrantSelector,
+  type RecordTerms,
+  type SessionBinding,
+  type StateStore,
+  type StateStoreLimits,
 } from "./contract/state-store.ts";
 export {
   createMemoryStateStore,
@@ -17,8 +18,8 @@ export {
 } from "./tokens/stored-token.ts";
 
 export {
-  eventStoreDefaults,
   lastEventBytes,
+  readEventStoreLimits,
   type Ask,
   type EventStore,
   type EventStoreLimits,

@@ -18,7 +18,7 @@ export interface ErrorRow {
   readonly reason: Reason;
   /** The only text that goes over the wire. */
   readonly message: string;
-  /** JSON-RPC code towards each era. */
+  /** JSON-RPC code towards a peer of each kind of protocol revision. */
   readonly legacy: number;
   readonly modern: number;
   /** What a receiver makes of it. */
@@ -26,7 +26,7 @@ export interface ErrorRow {
 }
 
 /**
- * JSON-RPC errors by era (docs/protocol.md, table 5). Modern forbids −32002 and keeps
+ * JSON-RPC errors by protocol revision (docs/protocol.md, table 5). `modern` forbids −32002 and keeps
  * −32020…−32099 for the specification, hence two columns.
  */
 export const errorTable: readonly ErrorRow[] = [

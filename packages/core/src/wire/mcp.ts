@@ -15,5 +15,8 @@ export const ELICIT_METHOD = "elicitation/create";
 /** First protocol revision without sessions and without resumable event streams. */
 export const FIRST_MODERN_VERSION = "2026-07-28";
 
-/** Protocol era of a peer: sessions and `initialize` (2025-11-25 and older), or stateless (2026-07-28 on). */
+/**
+ * Kind of protocol revision that a peer speaks: `legacy` has sessions and `initialize` (2025-11-25 and older),
+ * `modern` is stateless (2026-07-28 on).
+ */
 export type Era = "legacy" | "modern";

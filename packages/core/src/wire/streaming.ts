@@ -52,6 +52,6 @@ export interface DownloadUrlMeta {
   readonly name?: string;
   /** Milliseconds for which what is said here may be used without asking again; absent means 0. */
   readonly ttlMs?: number;
-  /** True when the URL belongs to a session of the legacy era: a client without other credentials sends its `Mcp-Session-Id`. */
+  /** True when the URL belongs to a session: a client without other credentials sends its `Mcp-Session-Id`. */
   readonly sessionBound?: boolean;
 }

@@ -15,7 +15,7 @@ export interface UploadEndpointMeta {
   readonly wire?: "raw" | "resumable";
   /** `bound`: send the session's credentials with the bytes. `self`: the URL is enough. Absent means `bound`. */
   readonly auth?: "bound" | "self";
-  /** True when the bytes must also carry the `Mcp-Session-Id` of the session (legacy era). */
+  /** True when the bytes must also carry the `Mcp-Session-Id` of the session, in protocol revisions with sessions. */
   readonly sessionBound?: boolean;
   /** ISO 8601 date-time. */
   readonly expiresAt?: string;

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import {
-  eventStoreDefaults,
   lastEventBytes,
+  readEventStoreLimits,
   type Ask,
   type EventStore,
   type EventStoreLimits,
@@ -31,7 +31,7 @@ import {
  */
 export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
   const { prefix = defaultPrefix } = options;
-  const limits = readLimits(options);
+  const limits = readEventStoreLimits("redis event store", options);
   const commander = createCommander("redis event store", options);
 
   const run = (
@@ -88,17 +88,6 @@ export function createRedisEventStore(options: RedisOptions & EventStoreLimits):
       await run(dropScript, { id, now: 0 });
     },
   };
-}
-
-function readLimits(given: EventStoreLimits): Required<EventStoreLimits> {
-  const limits = { ...eventStoreDefaults };
-  for (const name of Object.keys(limits) as (keyof EventStoreLimits)[]) {
-    const limit = given[name] ?? limits[name];
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`redis event store: ${name} must be a whole number from 1`);
-    limits[name] = limit;
-  }
-  return limits;
 }
 
 function pageOf(answer: unknown, after: number): StreamPage | undefined {

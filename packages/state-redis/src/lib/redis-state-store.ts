@@ -6,7 +6,7 @@ import {
   SluiceError,
   type GrantClaim,
 } from "@sluice/core";
-import type { GrantSelector, StateStore, StateStoreLimits } from "@sluice/state";
+import { readSelector, type StateStore, type StateStoreLimits } from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,
@@ -85,7 +85,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       await redis.run(refundScript, [keyOf.grant(id)], [bytes]);
     },
     async revoke(selector, { now, ttlMs }) {
-      const [kind, value] = readSelector(selector);
+      const [kind, value] = readSelector("redis state store", selector);
       await redis.run(
         revokeScript,
         [keyOf.revoked(kind, value)],
@@ -168,14 +168,6 @@ function claimOf(answer: unknown): GrantClaim {
   if (outcome === "granted" || outcome === "continued")
     return { outcome: "granted", continued: outcome === "continued" };
   return { outcome };
-}
-
-/** A self-authenticating grant has an empty principal: revoking that would revoke them all. */
-function readSelector(selector: GrantSelector): [kind: string, value: string] {
-  const [[kind, value] = ["", ""], ...others] = Object.entries(selector) as [string, unknown][];
-  if (typeof value !== "string" || value === "" || others.length > 0)
-    throw new TypeError("redis state store: revoke: name one id, principal or resource");
-  return [kind, value];
 }
 
 function recordIn(answer: unknown, now: number): Uint8Array | undefined {

@@ -10,13 +10,27 @@ export interface EventStoreLimits {
   readonly maxTotalBytes?: number;
 }
 
-/** {@link EventStoreLimits} that were not set. */
-export const eventStoreDefaults: Required<EventStoreLimits> = {
+const defaults: Required<EventStoreLimits> = {
   maxEvents: 1_000,
   maxBytes: 4 * 1024 * 1024,
   maxStreams: 10_000,
   maxTotalBytes: 64 * 1024 * 1024,
 };
+
+/** The bounds of a store, with defaults. Throws a `RangeError` that begins with `store` for one that is none. */
+export function readEventStoreLimits(
+  store: string,
+  given: EventStoreLimits,
+): Required<EventStoreLimits> {
+  const limits = { ...defaults };
+  for (const name of Object.keys(limits) as (keyof EventStoreLimits)[]) {
+    const limit = given[name] ?? limits[name];
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw new RangeError(`${store}: ${name} must be a whole number from 1`);
+    limits[name] = limit;
+  }
+  return limits;
+}
 
 /**
  * UTF-8 bytes that the last event of a stream may have and be kept whatever is full: a reader must

@@ -6,6 +6,20 @@ export type GrantSelector =
   | { readonly principal: string }
   | { readonly resource: string };
 
+/**
+ * Kind and value of a selector, for stores. Throws a `TypeError` that begins with `store` for one that is none: a
+ * self-authenticating grant has an empty principal, and revoking that would revoke them all.
+ */
+export function readSelector(
+  store: string,
+  selector: GrantSelector,
+): readonly [kind: string, value: string] {
+  const [[kind, value] = ["", ""], ...others] = Object.entries(selector) as [string, unknown][];
+  if (typeof value !== "string" || value === "" || others.length > 0)
+    throw new TypeError(`${store}: revoke: name one id, principal or resource`);
+  return [kind, value];
+}
+
 /** What a record is kept with. */
 export interface RecordTerms {
   readonly now: number;

@@ -40,8 +40,8 @@ export interface WriterClaim {
 
 /**
  * What processes that take uploads into one storage share: how much each owner has under way and keeps,
- * and who may write to a file. Nothing in it is the truth about bytes, which storage alone tells; what it
- * forgets is counted anew. Every method is atomic across processes; a store that cannot answer rejects
+ * and which writer has a file. Only storage tells the truth about bytes; what the store forgets is
+ * counted anew. Every method is atomic across processes; a store that cannot answer rejects
  * with `unavailable`. Owners, places and ids of files are opaque ASCII of at most 128 characters; times
  * are unix milliseconds and are passed in.
  */

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import {
-  eventStoreDefaults,
   lastEventBytes,
+  readEventStoreLimits,
   type Ask,
   type EventStore,
   type EventStoreLimits,
@@ -23,10 +23,7 @@ interface KeptStream {
  * not after a restart. Throws a `RangeError` for a bound that is none.
  */
 export function createMemoryEventStore(options: EventStoreLimits = {}): EventStore {
-  const limits = { ...eventStoreDefaults, ...options };
-  for (const [name, limit] of Object.entries(limits))
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`event store: ${name} must be a whole number from 1`);
+  const limits = readEventStoreLimits("event store", options);
   const streams = new Map<string, KeptStream>();
   /** Ids of streams that are over, the one that ended first first. */
   const over = new Set<string>();

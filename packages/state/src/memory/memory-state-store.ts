@@ -10,7 +10,7 @@ import {
 } from "@sluice/core";
 import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import { createBoundSessions } from "./memory-sessions.ts";
-import type { GrantSelector, StateStore, StateStoreLimits } from "../contract/state-store.ts";
+import { readSelector, type StateStore, type StateStoreLimits } from "../contract/state-store.ts";
 
 /** Options of {@link createMemoryStateStore}. */
 export interface MemoryStateStoreOptions extends StateStoreLimits {
@@ -42,8 +42,8 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
 
   function isRevoked(terms: GrantTerms, now: number): boolean {
     const { id, principal, resource, issuedAt } = terms;
-    return [{ id }, { principal }, { resource }].some(
-      (selector) => (revocations.get(markerOf(selector), now) ?? -1) >= issuedAt,
+    return [`id ${id}`, `principal ${principal}`, `resource ${resource}`].some(
+      (marker) => (revocations.get(marker, now) ?? -1) >= issuedAt,
     );
   }
 
@@ -67,8 +67,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
       if (record) grants.replace(id, record);
     },
     async revoke(selector, { now, ttlMs }) {
-      ensureSelector(selector);
-      const marker = markerOf(selector);
+      const marker = readSelector("state store", selector).join(" ");
       const revokedAt = Math.max(now, revocations.get(marker, now) ?? 0);
       const expiresAt = revokedAt + ttlMs + 2 * clockSkewMs;
       ensureKept(revocations.set(marker, revokedAt, { now, expiresAt }));
@@ -95,18 +94,6 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
     endSession: async (session, now) => sessions.end(session, now),
     isSessionOver: async (session, now) => sessions.isOver(session, now),
   };
-}
-
-function markerOf(selector: GrantSelector): string {
-  const [[kind, value] = []] = Object.entries(selector);
-  return `${kind} ${value}`;
-}
-
-/** A self-authenticating grant has an empty principal: revoking that would revoke them all. */
-function ensureSelector(selector: GrantSelector): void {
-  const [value, ...others] = Object.values(selector) as unknown[];
-  if (typeof value !== "string" || value === "" || others.length > 0)
-    throw new TypeError("state store: revoke: name one id, principal or resource");
 }
 
 function ensureKept(refusal: EntryRefusal | undefined): void {
