@@ -33,7 +33,7 @@ export function createExpiringMap<Value>(
     if (!Number.isSafeInteger(bound) || bound < 1)
       throw new RangeError("expiring map: its bounds must be integers from 1");
   const entries = new Map<string, ExpiringEntry<Value>>();
-  const shares = new Map<string, Share>();
+  const shares = new Map<string, OwnerShare>();
   let earliest = Infinity;
   let sweptAt = -Infinity;
 
@@ -111,7 +111,7 @@ interface ExpiringEntry<Value> {
 }
 
 /** What one owner has in the map. */
-interface Share {
+interface OwnerShare {
   entries: number;
   /** None of them ends before. */
   earliest: number;

@@ -22,7 +22,9 @@ export function rule(
   return storeCase(id, sentence, check, limits);
 }
 
-export const { equal, rejects }: StoreChecks = storeChecks("event store");
+const checks = storeChecks("event store");
+export const equal: StoreChecks["equal"] = checks.equal;
+export const rejects: StoreChecks["rejects"] = checks.rejects;
 
 export const start = 1_800_000_000_000;
 export const ageMs = 3_600_000;

@@ -17,7 +17,9 @@ export function rule(
   return storeCase<StateStore, [limits: StateStoreLimits]>(id, sentence, check, limits);
 }
 
-export const { equal, rejects }: StoreChecks = storeChecks("state store");
+const checks = storeChecks("state store");
+export const equal: StoreChecks["equal"] = checks.equal;
+export const rejects: StoreChecks["rejects"] = checks.rejects;
 
 export const start = 1_800_000_000_000;
 export const ttlMs = 3_600_000;

@@ -12,7 +12,8 @@ export function rule(
   return storeCase<UploadStore>(id, sentence, check);
 }
 
-export const { equal }: StoreChecks = storeChecks("upload store");
+const checks = storeChecks("upload store");
+export const equal: StoreChecks["equal"] = checks.equal;
 
 export const start = 1_800_000_000_000;
 export const leaseMs = 10_000;
