@@ -37,12 +37,7 @@ export {
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
 export { contentCodings } from "./headers/content-codings.ts";
-export {
-  fileNameFromUri,
-  localFileName,
-  sanitizeFileName,
-  trueFileName,
-} from "./headers/file-name.ts";
+export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
@@ -81,7 +76,6 @@ export {
 export {
   claimGrant,
   clockSkewMs,
-  grantState,
   leaseAllowance,
   leaseCharge,
   leaseMs,
@@ -90,7 +84,6 @@ export {
   type GrantClaim,
   type ClaimedBody,
   type GrantRecord,
-  type GrantState,
   type GrantTerms,
   type GrantUse,
 } from "./tokens/grant.ts";
@@ -101,5 +94,5 @@ export {
   type Transfer,
   type TransferEvent,
 } from "./transfer/transfer.ts";
-export type { TransferFailure, TransferProgress, Tries } from "./transfer/progress.ts";
+export type { TransferFailure, TransferProgress, SpentRetries } from "./transfer/progress.ts";
 export type { Interruption, Recovery } from "./transfer/recovery.ts";

@@ -11,7 +11,7 @@ export interface TransferProgress {
   /** The last authorization gave a URL that can be fetched again. */
   readonly reusable: boolean;
   /** What was spent of the retry budgets. */
-  readonly tries: Tries;
+  readonly tries: SpentRetries;
 }
 
 /** Why a transfer failed for good. */
@@ -22,7 +22,7 @@ export interface TransferFailure {
 }
 
 /** Spent budgets. All but `restarts` begin anew with every 64 KiB of progress. */
-export interface Tries {
+export interface SpentRetries {
   readonly refreshes: number;
   readonly reissues: number;
   readonly attempts: number;

@@ -1,5 +1,5 @@
 import type { SluiceErrorCode } from "../errors/error.ts";
-import type { TransferFailure, TransferProgress, Tries } from "./progress.ts";
+import type { TransferFailure, TransferProgress, SpentRetries } from "./progress.ts";
 
 /** Why bytes stopped or never came. */
 export type Interruption =
@@ -45,7 +45,9 @@ export function planRecovery(
   transfer: TransferProgress,
   reason: Interruption,
   random: number,
-): { readonly recovery: Recovery; readonly tries: Tries } | { readonly failure: TransferFailure } {
+):
+  | { readonly recovery: Recovery; readonly tries: SpentRetries }
+  | { readonly failure: TransferFailure } {
   const tries = renewTries(transfer);
   const cure =
     reason.kind === "status"
@@ -57,7 +59,7 @@ export function planRecovery(
   const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
   const failure = { code, retryAfterMs };
 
-  function plan(action: Recovery["action"], delayMs: number, spent: Partial<Tries>) {
+  function plan(action: Recovery["action"], delayMs: number, spent: Partial<SpentRetries>) {
     return { recovery: { reason, action, delayMs }, tries: { ...tries, ...spent } };
   }
 
@@ -93,7 +95,7 @@ export function planRecovery(
   }
 }
 
-function renewTries({ tries, receivedBytes }: TransferProgress): Tries {
+function renewTries({ tries, receivedBytes }: TransferProgress): SpentRetries {
   if (receivedBytes - tries.mark < progressBytes) return tries;
   return { refreshes: 0, reissues: 0, attempts: 0, restarts: tries.restarts, mark: receivedBytes };
 }
