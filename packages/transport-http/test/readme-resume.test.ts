@@ -5,7 +5,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 
 // #region server
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { withSluice } from "@sluice/transport-http";
 import { withResume } from "@sluice/transport-http/resume";
 // #endregion

@@ -1,4 +1,4 @@
-import type { EventStore, StreamPage } from "@sluice/core";
+import type { EventStore, StreamPage } from "@sluice/state";
 import { Bell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";
 import { formatEventId, type Place } from "./resume-link.ts";

@@ -1,4 +1,5 @@
-import { SluiceError, type EventStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import { errorTable, type Reason } from "@sluice/core/wire";
 import { Bell } from "./resume-bell.ts";
 import {

@@ -39,8 +39,8 @@ export function createLinks(
     linkTo({ principal, maxTtlMs: longest }, { streamId, seq }) {
       const lifeMs = Math.min(ttlMs, longest);
       if (!principal?.sessionId || lifeMs < 1_000) return undefined;
-      const handle = `${streamId} ${seq}`;
-      const { token } = sealer.seal("resume", { handle, principal, ttlMs: lifeMs });
+      const key = `${streamId} ${seq}`;
+      const { token } = sealer.seal("resume", { key, principal, ttlMs: lifeMs });
       return `<${endpoint.url}/resume/${token}>; rel="${STREAM_RELATION}"`;
     },
     async open(token, caller) {
@@ -54,7 +54,7 @@ export function createLinks(
       if (await isSessionOver(sessionId))
         throw new SluiceError("not_found", "resume: the session is over");
       await host.bindSession(member);
-      const [streamId = "", seq] = grant.handle.split(" ");
+      const [streamId = "", seq] = grant.key.split(" ");
       return { place: { streamId, seq: Number(seq) }, member };
     },
   };

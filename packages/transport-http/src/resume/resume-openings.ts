@@ -1,4 +1,5 @@
-import { resourceTag, type StateStore } from "@sluice/core";
+import { resourceTag } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import { createSessionMemory } from "../sessions/session-memory.ts";
 
 /** How sessions were opened, for requests that may run again in a new one. Never rejects. */

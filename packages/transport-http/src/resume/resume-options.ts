@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions, McpServer } from "@modelcontextprotocol/server";
-import type { EventStore } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import type { OriginGateOptions, Sluice } from "@sluice/server";
 import type { Links } from "./resume-link.ts";
 import type { RpcId } from "./resume-message.ts";

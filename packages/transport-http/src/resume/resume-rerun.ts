@@ -5,7 +5,8 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
-import { SluiceError, type StreamPage } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import { noteRequest, notesOf } from "@sluice/server";
 import type { Journal } from "./resume-journal.ts";
 import { formatQuestionId } from "./resume-link.ts";

@@ -1,5 +1,6 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { SluiceError, type EventStore, type StreamPage, parseJson } from "@sluice/core";
+import { SluiceError, parseJson } from "@sluice/core";
+import type { EventStore, StreamPage } from "@sluice/state";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
 import { problem, problemOf, tagOf } from "@sluice/server";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";

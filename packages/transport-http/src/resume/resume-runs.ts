@@ -1,4 +1,4 @@
-import type { EventStore } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import type { Sluice } from "@sluice/server";
 import { Bell } from "./resume-bell.ts";
 import type { Journal } from "./resume-journal.ts";

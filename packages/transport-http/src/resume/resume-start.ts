@@ -1,4 +1,5 @@
-import { principalTag, type StreamPage } from "@sluice/core";
+import { principalTag } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import { noteRequest, notesOf, type Caller } from "@sluice/server";
 import { markPaced } from "../events/bound-events.ts";
 import { createFeed } from "./resume-feed.ts";

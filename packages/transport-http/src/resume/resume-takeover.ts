@@ -1,4 +1,4 @@
-import type { StreamPage } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import type { Asked, ResumeParts, StreamRecord } from "./resume-options.ts";
 import { startRerun } from "./resume-rerun.ts";
 import { journalFor } from "./resume-start.ts";
