@@ -23,7 +23,7 @@ import {
   type SessionsHandler,
   type SluiceHandler,
 } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/transport-http/resume";
+import { withResume, type WithResumeOptions } from "@sluice/resume";
 import * as z from "zod";
 
 /** What a test wants to be different. */

@@ -7,7 +7,7 @@ import {
   createResuming,
   eventsOf,
   linkOf,
-} from "../../packages/transport-http/test/resuming.ts";
+} from "../../packages/resume/test/resuming.ts";
 import { hasRedis, startRedis } from "../bed/redis.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;

@@ -1,6 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { isResponse, keyOf, type RpcMessage, SluiceError } from "@sluice/core";
 import { createParser } from "eventsource-parser";
-import { isResponse, keyOf, type RpcMessage } from "../net/event-message.ts";
 import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 

@@ -1,0 +1,7 @@
+export { withResume } from "./server/with-resume.ts";
+export type {
+  CloseResumeOptions,
+  RerunOptions,
+  ResumeHandler,
+  WithResumeOptions,
+} from "./server/options.ts";

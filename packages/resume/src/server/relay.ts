@@ -1,0 +1,186 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { createEventReader, endsEvent, type EventReader } from "../protocol/event-reader.ts";
+import type { Journal } from "../stream/stream-writer.ts";
+import { formatQuestionId, ownIdOf } from "./link.ts";
+import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "../protocol/message.ts";
+import type { McpFetchHandler } from "@sluice/transport-http";
+
+/** A request that this process is working on. */
+export interface Run {
+  readonly journal: Journal;
+  readonly sessionId: string;
+  /** Tag of the principal, in its session, whose request it is. */
+  readonly owner: string;
+  readonly requestId: RpcId;
+  /** Gives the server the answer to one of its questions, at most once each. */
+  deliver(ask: string, answer: string): Promise<void>;
+}
+
+/** What a run over a handler of the host needs. */
+export interface RelayOptions {
+  readonly handler: McpFetchHandler;
+  /** The endpoint as the handler sees it. */
+  readonly url: string;
+  /** Headers of the request, for what is said to the server in its session later. */
+  readonly headers: Headers;
+  readonly mcpOptions: McpHandlerRequestOptions | undefined;
+  /** Answer of the handler: the stream of events that goes into the journal. */
+  readonly body: ReadableStream<Uint8Array>;
+  readonly journal: Journal;
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly requestId: RpcId;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Writes what a handler answers into a journal, at the pace of the handler: who reads the stream, or
+ * goes away, makes no difference to it. When the journal ends before the answer, the request is cancelled.
+ */
+export function startRelay(options: RelayOptions): Run {
+  const relay = new Relay(options);
+  relay.run(options.body).catch(options.onError);
+  return relay;
+}
+
+/** A class, with one loop: what it holds is held for every request that waits. */
+class Relay implements Run {
+  readonly journal: Journal;
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly requestId: RpcId;
+  readonly #handler: McpFetchHandler;
+  readonly #url: string;
+  readonly #headers: Headers;
+  readonly #mcpOptions: McpHandlerRequestOptions | undefined;
+  readonly #onError: (error: unknown) => void;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  /** Absent between events: a request may wait there for long. */
+  #events: EventReader | undefined;
+  #lastEventId = "";
+  #retryMs = 1_000;
+
+  constructor(options: RelayOptions) {
+    this.journal = options.journal;
+    this.sessionId = options.sessionId;
+    this.owner = options.owner;
+    this.requestId = options.requestId;
+    this.#handler = options.handler;
+    this.#url = options.url;
+    this.#headers = options.headers;
+    this.#mcpOptions = options.mcpOptions;
+    this.#onError = options.onError;
+  }
+
+  async run(first: ReadableStream<Uint8Array>): Promise<void> {
+    const { journal } = this;
+    journal.onEnd(() => this.#stop());
+    this.#read(first);
+    for (let goesOn = true; goesOn && !journal.isOver;)
+      try {
+        const { value } = await this.#reader!.read();
+        if (value) await this.#write(value);
+        else goesOn = await this.#reopen();
+      } catch (error) {
+        this.#onError(error);
+        goesOn = await this.#reopen().catch((fault: unknown) => {
+          this.#onError(fault);
+          return false;
+        });
+      }
+    this.#stop();
+    await journal.fail("interrupted");
+    const params = { requestId: this.requestId, reason: "the stream of its answer is gone" };
+    if (!journal.isAnswered) await this.#post({ method: "notifications/cancelled", params });
+  }
+
+  async deliver(ask: string, answer: string): Promise<void> {
+    const { open } = this.journal;
+    const id = open.get(ask);
+    if (id === undefined) return;
+    open.delete(ask);
+    try {
+      await this.#post({ id: ownIdOf(id), ...(JSON.parse(answer) as object) });
+    } catch (error) {
+      open.set(ask, id);
+      throw error;
+    }
+  }
+
+  #read(body: ReadableStream<Uint8Array>): void {
+    this.#reader = body.getReader();
+    this.#events = undefined;
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    this.#events ??= createEventReader((ms) => {
+      // also of a handler whose streams end again and again at once
+      this.#retryMs = Math.min(Math.max(ms, 10), 60_000);
+    });
+    const events = this.#events(bytes);
+    if (endsEvent(bytes)) this.#events = undefined;
+    for (const { id, data } of events) {
+      if (id) this.#lastEventId = id;
+      if (data !== "") await this.journal.write(this.#renamed(JSON.parse(data) as RpcMessage));
+    }
+  }
+
+  #renamed(message: RpcMessage): RpcMessage {
+    const { streamId } = this.journal;
+    if (isRequest(message)) return { ...message, id: formatQuestionId(streamId, message.id) };
+    const cancelled = cancelledBy(message);
+    if (cancelled === undefined) return message;
+    const requestId = formatQuestionId(streamId, cancelled);
+    return { ...message, params: { ...message.params, requestId } };
+  }
+
+  #stop(): void {
+    this.#reader?.cancel().catch(() => {});
+  }
+
+  /** SEP-1699: a tool may close the stream that it answers in; the handler then has the rest of it. */
+  async #reopen(): Promise<boolean> {
+    const { journal } = this;
+    this.#stop();
+    if (journal.isOver || this.#lastEventId === "") return false;
+    // also ends with the journal, which rings
+    await journal.bell.wait(journal.bell.count, { ms: this.#retryMs });
+    if (journal.isOver) return false;
+    const request = new Request(this.#url, {
+      headers: {
+        ...sessionHeaders(this.#headers),
+        accept: "text/event-stream",
+        "last-event-id": this.#lastEventId,
+      },
+    });
+    const { parsedBody: _none, ...rest } = this.#mcpOptions ?? {};
+    const response = await this.#handler.fetch(request, rest);
+    if (response.ok && response.body) this.#read(response.body);
+    else await response.body?.cancel();
+    return response.ok && response.body !== null;
+  }
+
+  async #post(message: object): Promise<void> {
+    const request = new Request(this.#url, {
+      method: "POST",
+      headers: {
+        ...sessionHeaders(this.#headers),
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+      },
+    });
+    const told = { ...this.#mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
+    const response = await this.#handler.fetch(request, told);
+    await response.body?.cancel();
+    if (!response.ok && response.status !== 404)
+      throw new Error(`resume: the handler refused a message of the client: ${response.status}`);
+  }
+}
+
+/** What ties a message to its session and to whoever sends it; not what described another body. */
+function sessionHeaders(headers: Headers): Record<string, string> {
+  const kept = Object.fromEntries(headers);
+  for (const name of ["content-length", "content-encoding", "transfer-encoding", "last-event-id"])
+    delete kept[name];
+  return kept;
+}
