@@ -59,6 +59,7 @@ const portableEntries = [
   "client/src/index.ts",
   "resume/src/index.ts",
   "resume/src/client.ts",
+  "resume/src/rerun.ts",
   "transport-ws/src/client.ts",
   "binary-transfer/src/index.ts",
   "binary-transfer/src/client.ts",

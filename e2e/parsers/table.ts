@@ -36,7 +36,7 @@ import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts"
 import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
 import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
 import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
-import { parseEventId } from "../../packages/resume/src/server/link.ts";
+import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
 import {
   parseBooleanField,

@@ -49,7 +49,16 @@ export { parseHttpDate } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
-export { cancelledBy, isRequest, isResponse, keyOf, type RpcMessage } from "./json-rpc/message.ts";
+export {
+  cancelledBy,
+  isRequest,
+  isResponse,
+  keyOf,
+  type RpcId,
+  type RpcMessage,
+  type RpcRequest,
+  type RpcResponse,
+} from "./json-rpc/message.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 
 export {

@@ -5,6 +5,7 @@ import {
   SluiceError,
   type StateStore,
 } from "@sluice/core";
+import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";
 
@@ -14,7 +15,7 @@ function together({ leaseMs = 100, ...own }: { leaseMs?: number; state?: StateSt
   const store = createMemoryEventStore();
   const { state = { ...createMemoryStateStore(), shared: true } } = own;
   return (options: Pick<ResumingOptions, "host"> & { state?: StateStore } = {}) => {
-    const rerun = { allows: () => true, server: () => server.server() };
+    const rerun = rerunCalls({ allows: () => true, server: () => server.server() });
     const server = createResuming({
       ...options,
       sluice: { keys, state: options.state ?? state },

@@ -2,6 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
+import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 
 // #region server
@@ -33,10 +34,10 @@ test("the ways to turn it on that the page shows", async () => {
   // #region rerun
   const restartable = withResume(sessions, sluice, {
     store,
-    rerun: {
+    rerun: rerunCalls({
       allows: ({ method, params }) => method === "tools/call" && params?.["name"] === "survey",
       server: () => createServer(),
-    },
+    }),
   });
   // #endregion
   await restartable.close();

@@ -7,6 +7,7 @@ import {
   type Principal,
 } from "@sluice/core";
 import { withResume } from "@sluice/resume";
+import { rerunCalls } from "@sluice/resume/rerun";
 import { describe, expect, test } from "vitest";
 import {
   answerTo,
@@ -512,7 +513,7 @@ test("a question withdrawn as its process died is withdrawn by the next one, by 
         : store.append(id, event),
   };
   const [one, two] = [dying, store].map((its) => {
-    const rerun = { allows: () => true, server: () => server.server() };
+    const rerun = rerunCalls({ allows: () => true, server: () => server.server() });
     const server = createResuming({
       resume: { store: its, leaseMs: 100, rerun },
       sluice: { keys },

@@ -1,19 +1,43 @@
-/** A JSON-RPC message, as far as streams of events have to know it. */
+/** Id of a JSON-RPC request. */
+export type RpcId = string | number;
+
+/** A JSON-RPC message, as far as its kind is to be told. */
 export interface RpcMessage {
+  readonly jsonrpc?: unknown;
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: Readonly<Record<string, unknown>>;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+/** A request of either side. */
+export interface RpcRequest extends RpcMessage {
+  readonly id: RpcId;
+  readonly method: string;
+}
+
+/** A response of either side. */
+export interface RpcResponse extends RpcMessage {
+  readonly id: RpcId;
 }
 
 /** True for a request of either side. */
-export function isRequest(message: unknown): message is RpcMessage {
+export function isRequest(message: unknown): message is RpcRequest {
   return isMessage(message) && typeof message.method === "string" && isId(message.id);
 }
 
-/** True for a response of either side. */
-export function isResponse(message: unknown): message is RpcMessage {
+/** True for a response of either side: it has a result or an error, and no method. */
+export function isResponse(message: unknown): message is RpcResponse {
   if (!isMessage(message) || message.method !== undefined || !isId(message.id)) return false;
   return "result" in message || "error" in message;
+}
+
+/** Id of the request that a notification cancels. */
+export function cancelledBy(message: unknown): RpcId | undefined {
+  if (!isMessage(message) || message.method !== "notifications/cancelled") return undefined;
+  const id = message.params?.["requestId"];
+  return isId(id) ? id : undefined;
 }
 
 /** Key of an id: 5 and "5" are two. */
@@ -21,16 +45,10 @@ export function keyOf(id: unknown): string {
   return JSON.stringify(id) ?? "";
 }
 
-/** Key of the request that a notification cancels. */
-export function cancelledBy(message: unknown): string | undefined {
-  const { method, params } = (message ?? {}) as RpcMessage;
-  return method === "notifications/cancelled" ? keyOf(params?.["requestId"]) : undefined;
-}
-
 function isMessage(message: unknown): message is RpcMessage {
   return typeof message === "object" && message !== null && !Array.isArray(message);
 }
 
-function isId(id: unknown): boolean {
-  return typeof id === "string" || typeof id === "number";
+function isId(id: unknown): id is RpcId {
+  return typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
 }

@@ -1,15 +1,16 @@
-import { SluiceError } from "@sluice/core";
-import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { systemClock } from "@sluice/core/async";
+import type { EventSourceMessage } from "eventsource-parser";
+import { createEventReader } from "../protocol/event-reader.ts";
 
 /** One connection that brings events. */
 export interface EventConnection {
-  /** The events until it ends, cleanly or not; the last one is whole or not there. */
+  /** The events until it ends, cleanly or not; the last one is whole or absent. */
   events(): AsyncGenerator<EventSourceMessage>;
   /** Ends it from this side; `events` then ends, too. */
   readonly cut: () => void;
 }
 
-/** What {@link openEvents} is told. */
+/** What {@link openEvents} needs. */
 export interface EventConnectionOptions {
   readonly maxEventLength: number;
   /** Milliseconds without a byte after which it ends. */
@@ -24,33 +25,19 @@ export function openEvents(
   { maxEventLength, idleMs, onRetry }: EventConnectionOptions,
 ): EventConnection {
   const reader = body.getReader();
-  const arrived: EventSourceMessage[] = [];
-  let isTooLong = false;
-  const parser = createParser({
-    onEvent: (event) => void arrived.push(event),
-    onRetry,
-    onError: ({ type }) => (isTooLong ||= type === "max-buffer-size-exceeded"),
-    maxBufferSize: maxEventLength,
-  });
   const cut = (): void => void reader.cancel().catch(() => {});
 
   async function* events(): AsyncGenerator<EventSourceMessage> {
-    const decoder = new TextDecoder();
+    const read = createEventReader({ operation: "client", maxEventLength, onRetry });
     try {
       for (;;) {
-        const idle = setTimeout(cut, idleMs);
+        const cancelIdle = systemClock.schedule(cut, idleMs);
         const { done, value } = await reader
           .read()
           .catch(() => ({ done: true as const, value: undefined }))
-          .finally(() => clearTimeout(idle));
+          .finally(cancelIdle);
         if (done) return;
-        parser.feed(decoder.decode(value, { stream: true }));
-        if (isTooLong || arrived.some(({ data }) => data.length > maxEventLength))
-          throw new SluiceError(
-            "too_large",
-            "client: an event of the server is longer than agreed",
-          );
-        yield* arrived.splice(0);
+        yield* read(value);
       }
     } finally {
       cut();

@@ -3,10 +3,12 @@ import {
   isRequest,
   isResponse,
   keyOf,
-  type RpcMessage,
+  type RpcResponse,
   SluiceError,
 } from "@sluice/core";
+import { onAbort, sleep, systemClock } from "@sluice/core/async";
 import type { EventSourceMessage } from "eventsource-parser";
+import { Notifier } from "../protocol/notifier.ts";
 import { openEvents, type EventConnection } from "./event-connection.ts";
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
@@ -16,16 +18,16 @@ export interface EventFlow {
   /** True for the id of a request of the server whose answer belongs to this stream. */
   expects(id: unknown): boolean;
   /** Keeps an answer until it is the client's turn. */
-  answer(response: RpcMessage, text: string): void;
+  answer(response: RpcResponse, text: string): void;
   /** Every event as text, to the result. Ends with the result, or throws. */
   follow(): AsyncGenerator<string>;
 }
 
-/** What a flow begins with. */
+/** What {@link createEventFlow} needs. */
 export interface EventFlowOptions {
   /** The first answer. */
   readonly first: ReadableStream<Uint8Array>;
-  /** Asks at the link, which it knows. */
+  /** The requests to the link of the stream. */
   readonly link: LinkRequest;
   /** Id of the request that the stream answers; `undefined` when any response is the last. */
   readonly requestId: unknown;
@@ -36,14 +38,15 @@ export interface EventFlowOptions {
 /** Makes the flow of one request. */
 export function createEventFlow(options: EventFlowOptions): EventFlow {
   const { link, requestId, limits, signal } = options;
-  /** Requests of the server: without an answer yet, and all so far. */
+  /** Requests of the server: those without an answer, and all so far. */
   const waiting = new Set<string>();
   const asked = new Set<string>();
+  /** Notifies when every request of the server has its answer. */
+  const answered = new Notifier();
   let answers: string[] = [];
   let answerBytes = 0;
   let connection: EventConnection | undefined;
-  let wake: (() => void) | undefined;
-  let overdue: ReturnType<typeof setTimeout> | undefined;
+  let cancelOverdue: (() => void) | undefined;
   let lastEventId: string | undefined;
   let { retryMs } = limits;
   /** Tries in a row that failed, and connections in a row that brought nothing. */
@@ -52,7 +55,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
 
   /** Takes in an event; `undefined` for one that the client has had. */
   function take({ id, data }: EventSourceMessage): "event" | "result" | undefined {
-    // the same again is as good as nothing
+    // the same event again is no progress
     if (id !== lastEventId) silences = 0;
     // an empty id means none (HTML, section 9.2.6)
     if (id !== undefined) lastEventId = id === "" ? undefined : id;
@@ -60,8 +63,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     if (isResponse(message))
       return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
     const withdrawn = cancelledBy(message);
-    // nobody answers it any more
-    if (withdrawn !== undefined) waiting.delete(withdrawn);
+    if (withdrawn !== undefined) waiting.delete(keyOf(withdrawn));
     if (!isRequest(message)) return "event";
     const key = keyOf(message.id);
     if (asked.has(key)) return undefined;
@@ -77,8 +79,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       ...limits,
       onRetry: (ms) => (retryMs = Math.min(ms, limits.maxRetryMs)),
     });
-    const cut = connection.cut;
-    signal.addEventListener("abort", cut, { once: true });
+    const removeListener = onAbort(signal, connection.cut);
     try {
       for await (const event of connection.events()) {
         const kind = take(event);
@@ -87,20 +88,20 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       }
       return false;
     } finally {
-      clearTimeout(overdue);
+      cancelOverdue?.();
       connection = undefined;
-      signal.removeEventListener("abort", cut);
+      removeListener();
     }
   }
 
   /** The next body, when there is one at once. */
   async function reconnect(): Promise<ReadableStream<Uint8Array> | undefined> {
     const asking = await link.get(lastEventId);
-    // answers stay until somebody took them: news do not say that they arrived
+    // answers stay until the server took them: further events do not say that they arrived
     if (asking !== "your turn") return asking;
     if (waiting.size > 0) {
       silences = 0;
-      await pause(limits.renewMs, { untilAnswered: true });
+      await answered.wait(answered.count, { ms: limits.renewMs, signal });
       if (waiting.size > 0) return undefined;
     }
     if (answers.length === 0)
@@ -111,30 +112,13 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     return body;
   }
 
-  /** Waits so long, or until all answers are there. */
-  function pause(ms: number, { untilAnswered = false } = {}): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", end);
-        wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      signal.addEventListener("abort", end, { once: true });
-      if (untilAnswered) wake = end;
-      if (signal.aborted) end();
-    });
-  }
-
   async function* follow(): AsyncGenerator<string> {
     let body: ReadableStream<Uint8Array> | undefined = options.first;
     for (;;) {
       if (body && (yield* read(body))) return;
       signal.throwIfAborted();
       // a server that always says "again, at once" is asked less and less often
-      await pause(Math.max(retryMs, Math.min(2 ** silences * leastMs, 1_000)));
-      signal.throwIfAborted();
+      await sleep(Math.max(retryMs, Math.min(2 ** silences * leastMs, 1_000)), signal);
       try {
         silences += 1;
         body = await reconnect();
@@ -145,8 +129,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
         if (!SluiceError.is(error) || !error.retryable || failures >= limits.maxTries) throw error;
         body = undefined;
         const againMs = error.retryAfterMs ?? 2 ** (failures - 1) * limits.retryMs;
-        await pause(Math.min(againMs, limits.maxRetryMs));
-        signal.throwIfAborted();
+        await sleep(Math.min(againMs, limits.maxRetryMs), signal);
       }
     }
   }
@@ -162,9 +145,9 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       }
       answers.push(text);
       if (waiting.size > 0) return;
-      // a server that waits must end the connection; one that forgets to is helped
-      if (connection) overdue = setTimeout(connection.cut, overdueMs);
-      else wake?.();
+      // a server that waits must end the connection; one that does not is cut off
+      if (connection) cancelOverdue = systemClock.schedule(connection.cut, overdueMs);
+      else answered.notify();
     },
     follow,
   };

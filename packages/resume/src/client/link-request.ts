@@ -1,12 +1,7 @@
-import {
-  type FetchLike,
-  httpError,
-  linkWith,
-  parseMediaType,
-  parseRetryAfter,
-  SluiceError,
-  tlsFault,
-} from "@sluice/core";
+import { type FetchLike, httpError, parseRetryAfter, SluiceError, tlsFault } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
+import { hasEvents } from "../protocol/event-reader.ts";
+import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;
 
@@ -22,7 +17,7 @@ export interface LinkRequest {
   fail(error: SluiceError): void;
 }
 
-/** What {@link createLinkRequest} begins with. */
+/** What {@link createLinkRequest} needs. */
 export interface LinkRequestOptions {
   readonly fetch: FetchLike;
   /** The endpoint. */
@@ -33,25 +28,6 @@ export interface LinkRequestOptions {
   readonly headersMs: number;
   readonly signal: AbortSignal;
   readonly fail: (error: SluiceError) => void;
-}
-
-/**
- * The link of an answer, when it is one of the endpoint's own origin: credentials go nowhere else (SEP-1335
- * has it so, too).
- */
-export function ownLink(headers: Headers, url: URL): URL | undefined {
-  const target = linkWith(headers, "stream");
-  if (target === undefined || !URL.canParse(target, url.href)) return undefined;
-  const link = new URL(target, url);
-  return link.origin === url.origin && link.username === "" && link.password === ""
-    ? link
-    : undefined;
-}
-
-/** True for an answer whose body is a stream of events. */
-export function hasEvents({ status, headers }: Response): boolean {
-  const essence = parseMediaType(headers.get("content-type"))?.essence;
-  return status === 200 && essence === "text/event-stream";
 }
 
 /** Makes the requests of one stream. */
@@ -67,7 +43,7 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
     if (lastEventId !== undefined) sent.set("last-event-id", utf8FieldOf(lastEventId));
     if (init.body !== undefined) sent.set("content-type", "application/json");
     const late = new AbortController();
-    const timer = setTimeout(
+    const cancelTimer = systemClock.schedule(
       () => late.abort(new SluiceError("timeout", "client: the server did not answer in time")),
       headersMs,
     );
@@ -78,7 +54,7 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
         redirect: "manual",
         signal: AbortSignal.any([signal, late.signal]),
       });
-      link = ownLink(response.headers, url) ?? link;
+      link = streamLinkOf(response.headers, url) ?? link;
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -90,7 +66,7 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
         })
       );
     } finally {
-      clearTimeout(timer);
+      cancelTimer();
     }
   }
 
@@ -113,9 +89,9 @@ function utf8FieldOf(text: string): string {
 }
 
 async function bodyOf(response: Response): Promise<Body> {
-  if (hasEvents(response) && response.body) return response.body;
-  await response.body?.cancel().catch(() => {});
   const { status } = response;
+  if (status === 200 && hasEvents(response.headers) && response.body) return response.body;
+  await response.body?.cancel().catch(() => {});
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), Date.now());
   const failure = httpError("a stream that is picked up again", status, retryAfterMs);
   // its token may have been renewed by now

@@ -6,16 +6,20 @@ import {
   keyOf,
   SluiceError,
 } from "@sluice/core";
-import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
+import { backgroundClock, onAbort } from "@sluice/core/async";
+import { hasEvents } from "../protocol/event-reader.ts";
+import { isStateless } from "../protocol/revision.ts";
+import { streamLinkOf } from "../protocol/stream-link.ts";
 import { createEventFlow, type EventFlow } from "./event-flow.ts";
-import { createLinkRequest, hasEvents, ownLink, type LinkRequest } from "./link-request.ts";
+import { createLinkRequest, type LinkRequest } from "./link-request.ts";
 import { readResumeOptions, type ResumeOptions } from "./options.ts";
 
-interface Going {
+/** An answer that is followed over its connections. */
+interface FollowedAnswer {
   readonly flow: EventFlow;
   readonly link: LinkRequest;
   readonly session: string;
-  /** Key of the request; `undefined` for a stream that was picked up by the id of an event. */
+  /** Key of the request; `undefined` for an answer that was picked up by the id of an event. */
   readonly request: string | undefined;
 }
 
@@ -31,12 +35,13 @@ export function withResume(
   options: ResumeOptions = {},
 ): FetchLike {
   const limits = readResumeOptions(options);
-  const streams = new Set<Going>();
+  const answers = new Set<FollowedAnswer>();
 
   /** Begins to follow an answer that has a link. */
-  function follow(response: Response, asked: Asked): Response {
+  function follow(response: Response, asked: OutgoingRequest): Response {
     const { url, headers, signal, message } = asked;
-    const target = hasEvents(response) ? ownLink(response.headers, url) : undefined;
+    const isStream = response.status === 200 && hasEvents(response.headers);
+    const target = isStream ? streamLinkOf(response.headers, url) : undefined;
     if (!target || !response.body) return response;
     const ending = new AbortController();
     const requestId = isRequest(message) ? message.id : undefined;
@@ -52,25 +57,22 @@ export function withResume(
     });
     const first = response.body;
     const flow = createEventFlow({ first, link, requestId, limits, signal: ending.signal });
-    const going = {
+    const followed = {
       flow,
       link,
       session: asked.session,
       request: requestId === undefined ? undefined : keyOf(requestId),
     };
-    const abort = (): void => ending.abort(signal?.reason);
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort, { once: true });
-    const timer = setTimeout(
+    const removeListener = onAbort(signal, (reason) => ending.abort(reason));
+    const cancelTimer = backgroundClock.schedule(
       () => fail(new SluiceError("timeout", "client: the request took longer than agreed")),
       limits.totalMs,
     );
-    (timer as { unref?: () => void }).unref?.();
-    streams.add(going);
+    answers.add(followed);
     const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
-      streams.delete(going);
+      cancelTimer();
+      removeListener();
+      answers.delete(followed);
       ending.abort();
     };
     const kept = new Headers(response.headers);
@@ -78,16 +80,22 @@ export function withResume(
     return new Response(bodyOf(flow, { requestId, end }), { status: 200, headers: kept });
   }
 
-  function find(session: string, id: unknown): Going | undefined {
-    for (const going of streams)
-      if (going.session === session && going.flow.expects(id)) return going;
+  function find(session: string, id: unknown): FollowedAnswer | undefined {
+    for (const followed of answers)
+      if (followed.session === session && followed.flow.expects(id)) return followed;
     return undefined;
+  }
+
+  function cancel(session: string, request: string): void {
+    for (const followed of answers)
+      if (followed.session === session && followed.request === request)
+        followed.link.fail(new SluiceError("interrupted", "client: the request was cancelled"));
   }
 
   return async (input, init) => {
     const asked = readRequest(input, init);
     const { headers, message, session } = asked;
-    if (isModern(headers)) {
+    if (isStateless(headers.get("mcp-protocol-version"))) {
       if (headers.has("last-event-id"))
         throw new SluiceError(
           "unsupported",
@@ -95,23 +103,22 @@ export function withResume(
         );
       return fetch(input, init);
     }
-    for (const going of streams)
-      if (going.session === session) going.link.renew(headers.get("authorization") ?? undefined);
+    for (const followed of answers)
+      if (followed.session === session)
+        followed.link.renew(headers.get("authorization") ?? undefined);
     if (isResponse(message)) {
-      const going = find(session, message.id);
-      if (!going) return fetch(input, init);
-      going.flow.answer(message, init?.body as string);
+      const followed = find(session, message.id);
+      if (!followed) return fetch(input, init);
+      followed.flow.answer(message, init?.body as string);
       return new Response(undefined, { status: 202 });
     }
     const cancelled = cancelledBy(message);
-    for (const { link, ...going } of streams)
-      if (cancelled !== undefined && going.session === session && going.request === cancelled)
-        link.fail(new SluiceError("interrupted", "client: the request was cancelled"));
+    if (cancelled !== undefined) cancel(session, keyOf(cancelled));
     return follow(await fetch(input, init), asked);
   };
 }
 
-interface Asked {
+interface OutgoingRequest {
   readonly url: URL;
   readonly headers: Headers;
   /** Names the session, and the server that it is with: any server may choose any id. */
@@ -120,7 +127,7 @@ interface Asked {
   readonly message: unknown;
 }
 
-function readRequest(input: string | URL, init: RequestInit | undefined): Asked {
+function readRequest(input: string | URL, init: RequestInit | undefined): OutgoingRequest {
   const headers = new Headers(init?.headers);
   const url = new URL(input);
   return {
@@ -133,8 +140,8 @@ function readRequest(input: string | URL, init: RequestInit | undefined): Asked 
 }
 
 /**
- * The flow as a body. What ends it early is told as the answer to the request, which both SDKs give to
- * the caller at once; of a broken body one of them makes a wait for its timeout.
+ * The flow as a body. An error that ends it early becomes the answer to the request, which both SDKs give to the caller
+ * at once; after a broken body one of them waits for its timeout.
  */
 function bodyOf(
   flow: EventFlow,
@@ -168,11 +175,6 @@ function bodyOf(
 const encoder = new TextEncoder();
 /** Number by which SDKs tell, on their own side, that a connection is gone. */
 const CONNECTION_CLOSED = -32000;
-
-function isModern(headers: Headers): boolean {
-  const version = headers.get("mcp-protocol-version") ?? "";
-  return /^\d{4}-\d\d-\d\d$/.test(version) && version >= FIRST_MODERN_VERSION;
-}
 
 function parse(body: unknown): unknown {
   if (typeof body !== "string") return undefined;

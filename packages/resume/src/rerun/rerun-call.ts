@@ -1,66 +1,40 @@
 import type {
-  AuthInfo,
   JSONRPCMessage,
   McpServer,
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
-import { SluiceError, type StreamPage } from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server";
-import type { Journal } from "../stream/stream-writer.ts";
-import { formatQuestionId } from "../server/link.ts";
 import {
-  askName,
   cancelledBy,
+  definedMembers,
   isRequest,
   isResponse,
-  noAnswer,
+  SluiceError,
   type RpcId,
   type RpcMessage,
-  type RpcRequest,
-} from "../protocol/message.ts";
-import type { Run } from "../server/relay.ts";
-
-/** What a request is run again with. */
-export interface Rerunnable {
-  /** The request of the client, as it came. */
-  readonly call: RpcRequest;
-  /** `params` of the `initialize` that opened its session. */
-  readonly initialize: Readonly<Record<string, unknown>>;
-}
-
-/** What {@link startRerun} needs. */
-export interface RerunOptions extends Rerunnable {
-  /** A new server with the same tools, not connected. */
-  readonly server: McpServer;
-  /** What was said and answered before, up to now. */
-  readonly page: StreamPage;
-  readonly journal: Journal;
-  readonly epoch: number;
-  readonly sessionId: string;
-  readonly owner: string;
-  /** Who picked the stream up. */
-  readonly authInfo: AuthInfo | undefined;
-  /** Headers of that request. */
-  readonly request: Request;
-  readonly onError: (error: unknown) => void;
-}
+} from "@sluice/core";
+import { noteRequest, notesOf } from "@sluice/server";
+import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";
+import type { InterruptedCall } from "../stream/rerun.ts";
+import type { RunningCall } from "../stream/running-call.ts";
 
 /**
- * Runs a request again from its start, after the process that worked on it is gone. What it says is
- * held against what was said before, in order: that much is not written again, and its questions get
- * the answers that were given then. From there on it goes on like the first run. A request that does not
- * say the same again ends with an error, for nobody knows what it would do.
+ * Runs a call again from its start. Its messages are compared with those of the first run, in order: equal ones are
+ * not written again, and its questions get the answers that were given then. Behind them it goes on like the first run.
+ * A call that says something else ends with an error: what it would do is unknown.
  */
-export function startRerun(options: RerunOptions): Run {
-  const { server, call, initialize, page, journal, epoch, authInfo, onError } = options;
-  const { sessionId, owner } = options;
+export function rerunCall(
+  interrupted: InterruptedCall,
+  server: McpServer,
+  onError: (error: unknown) => void,
+): RunningCall {
+  const { call, initialize, page, writer, epoch, sessionId, owner, authInfo } = interrupted;
   const said = page.events.map(({ text }) => JSON.parse(text) as RpcMessage);
   const answers = new Map(page.asks.map(({ ask, answer }) => [ask, answer]));
-  /** Ids of the new server's requests by the ids that the client knows. */
-  const local = new Map<string, RpcId>();
-  /** And the other way round. */
-  const known = new Map<RpcId, RpcId>();
+  /** Ids of the new server's requests, by the names of the questions that the client knows. */
+  const ownIds = new Map<string, RpcId>();
+  /** Ids that the client knows, by those of the new server. */
+  const clientIds = new Map<RpcId, RpcId>();
   let opened: () => void;
   const opening = new Promise<void>((resolve) => void (opened = resolve));
   let asked = 0;
@@ -77,14 +51,11 @@ export function startRerun(options: RerunOptions): Run {
   };
 
   function tell(message: RpcMessage): void {
-    // a copy: its signal is that of a connection which may be cut at any time
-    const { url, headers } = options.request;
+    // a copy without the signal: its connection may be cut at any time
+    const { url, headers } = interrupted.request;
     const request = new Request(url, { headers });
-    noteRequest(request, { address: notesOf(options.request).address });
-    transport.onmessage?.(message as JSONRPCMessage, {
-      request,
-      ...(authInfo && { authInfo }),
-    });
+    noteRequest(request, { address: notesOf(interrupted.request).address });
+    transport.onmessage?.(message as JSONRPCMessage, definedMembers({ request, authInfo }));
   }
 
   async function take(message: RpcMessage, sending?: TransportSendOptions): Promise<void> {
@@ -92,46 +63,49 @@ export function startRerun(options: RerunOptions): Run {
     const isOurs = isResponse(message)
       ? message.id === call.id
       : sending?.relatedRequestId === call.id;
-    // what belongs to the session at large was heard, or missed, when it was said
-    if (!isOurs || journal.isOver) return;
+    // a message of the session at large was heard, or missed, in the first run
+    if (!isOurs || writer.isOver) return;
     const before = said.shift();
     if (before === undefined) return write(message);
     if (!isSame(before, message))
       return diverge(`it says ${nameOf(message)} where it said ${nameOf(before)}`);
     if (!isRequest(before)) return;
-    const ask = askName(before.id);
-    const answer = answers.get(ask);
-    local.set(ask, message.id!);
-    known.set(message.id!, before.id);
-    if (answer === undefined) journal.open.set(ask, before.id);
-    // when the server is done with sending it
-    else if (answer !== noAnswer) queueMicrotask(() => give(ask, answer));
+    const question = questionName(before.id);
+    const answer = answers.get(question);
+    link(question, before.id, message.id as RpcId);
+    if (answer === undefined) writer.openQuestions.set(question, before.id);
+    // after the server is done with sending it
+    else if (answer !== noAnswer) queueMicrotask(() => give(question, answer));
+  }
+
+  function link(question: string, clientId: RpcId, ownId: RpcId): void {
+    ownIds.set(question, ownId);
+    clientIds.set(ownId, clientId);
   }
 
   async function write(message: RpcMessage): Promise<void> {
     const cancelled = cancelledBy(message);
     if (cancelled !== undefined) {
-      const requestId = known.get(cancelled);
-      return journal.write({ ...message, params: { ...message.params, requestId } });
+      const requestId = clientIds.get(cancelled);
+      return writer.write({ ...message, params: { ...message.params, requestId } });
     }
-    if (!isRequest(message)) return journal.write(message);
-    // ids of this server begin anew: the client must not take them for those of the one before
+    if (!isRequest(message)) return writer.write(message);
+    // the new server counts anew: its ids must differ from those of the first run
     asked += 1;
-    const id = formatQuestionId(journal.streamId, `rerun-${epoch}-${asked}`);
-    local.set(askName(id), message.id);
-    known.set(message.id, id);
-    return journal.write({ ...message, id });
+    const id = formatQuestionId(writer.streamId, `rerun-${epoch}-${asked}`);
+    link(questionName(id), id, message.id);
+    return writer.write({ ...message, id });
   }
 
   async function diverge(how: string): Promise<void> {
     onError(new SluiceError("internal", `resume: a request cannot be run again: ${how}`));
-    await journal.fail("interrupted");
+    await writer.fail("interrupted");
   }
 
-  function give(ask: string, answer: string): void {
-    const id = local.get(ask);
+  function give(question: string, answer: string): void {
+    const id = ownIds.get(question);
     if (id === undefined) return;
-    local.delete(ask);
+    ownIds.delete(question);
     tell({ jsonrpc: "2.0", id, ...(JSON.parse(answer) as object) });
   }
 
@@ -143,28 +117,28 @@ export function startRerun(options: RerunOptions): Run {
     tell(call);
   }
 
-  journal.onEnd(() => void server.close().catch(onError));
+  writer.onEnd(() => void server.close().catch(onError));
   run().catch(async (error: unknown) => {
     onError(error);
-    await journal.fail("interrupted");
+    await writer.fail("interrupted");
   });
 
   return {
-    journal,
+    writer,
     sessionId,
     owner,
     requestId: call.id,
-    async deliver(ask, answer) {
-      // it may come before the question is asked again
-      answers.set(ask, answer);
-      if (journal.open.delete(ask)) give(ask, answer);
+    async deliver(question, answer) {
+      // the answer may come before the question is asked again
+      answers.set(question, answer);
+      if (writer.openQuestions.delete(question)) give(question, answer);
     },
   };
 }
 
 const openingId = "sluice-initialize";
 
-/** Requests must ask the same; of notifications, such as progress with times in it, the method is enough. */
+/** Requests must ask the same. Of notifications the method is enough: progress may have times in it. */
 function isSame(before: RpcMessage, now: RpcMessage): boolean {
   if (before.method !== now.method || isRequest(before) !== isRequest(now)) return false;
   if (isResponse(before) || isResponse(now)) return false;

@@ -1,15 +1,15 @@
 import { resourceTag, type StateStore } from "@sluice/core";
 import { createSessionMemory } from "@sluice/transport-http/handlers";
 
-/** How sessions were opened, for requests that may run again in a new one. Never rejects. */
+/** `params` of an `initialize`. */
+export type SessionOpening = Readonly<Record<string, unknown>>;
+
+/** How sessions were opened, for calls that may run again in a new one. Never rejects. */
 export interface SessionOpenings {
-  remember(sessionId: string, params: Opening, owner: string | undefined): Promise<void>;
-  of(sessionId: string): Promise<Opening | undefined>;
+  remember(sessionId: string, opening: SessionOpening, owner: string | undefined): Promise<void>;
+  of(sessionId: string): Promise<SessionOpening | undefined>;
   forget(sessionId: string): Promise<void>;
 }
-
-/** `params` of an `initialize`. */
-type Opening = Readonly<Record<string, unknown>>;
 
 /** What {@link createSessionOpenings} needs. */
 export interface SessionOpeningsOptions {
@@ -21,19 +21,18 @@ const maxLength = 4_096;
 const keepMs = 24 * 3_600_000;
 
 /**
- * Remembers the `params` of `initialize`: here, and for a day in a state store that processes share. The oldest
- * of 10,000 sessions is forgotten here first, and one whose params are longer than 4 KiB of JSON is not
- * remembered. What is not known, also because the store is away or its caller's share of it is full, costs no more than this: requests do not
- * run again.
+ * Remembers the `params` of `initialize`: here, and for a day in a state store that processes share. At 10,000 sessions
+ * the oldest is forgotten here; one with more than 4 KiB of JSON is not remembered. An opening that is not known, also
+ * because the store is away or the share of its owner is full, costs only this: calls of its session do not run again.
  */
 export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
-  const sessions = createSessionMemory<Opening>();
+  const sessions = createSessionMemory<SessionOpening>();
 
   return {
-    async remember(sessionId, params, owner = "") {
-      const text = JSON.stringify(params);
+    async remember(sessionId, opening, owner = "") {
+      const text = JSON.stringify(opening);
       if (text.length > maxLength) return;
-      sessions.set(sessionId, params, owner);
+      sessions.set(sessionId, opening, owner);
       if (!state.shared) return;
       const now = Date.now();
       const record = new TextEncoder().encode(text);
@@ -46,9 +45,9 @@ export function createSessionOpenings({ state, onError }: SessionOpeningsOptions
       try {
         const record = await state.get(nameOf(sessionId), Date.now());
         if (!record) return undefined;
-        const params = JSON.parse(new TextDecoder().decode(record)) as Opening;
-        sessions.set(sessionId, params, "");
-        return params;
+        const opening = JSON.parse(new TextDecoder().decode(record)) as SessionOpening;
+        sessions.set(sessionId, opening, "");
+        return opening;
       } catch (error) {
         onError(error);
         return undefined;
@@ -61,7 +60,7 @@ export function createSessionOpenings({ state, onError }: SessionOpeningsOptions
   };
 }
 
-/** A session's id is half of a credential: the store has its tag. */
+/** The store has the tag of a session only: its id is half of a credential. */
 function nameOf(sessionId: string): string {
   return `opening ${resourceTag(sessionId)}`;
 }

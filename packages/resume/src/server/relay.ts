@@ -1,22 +1,12 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { createEventReader, endsEvent, type EventReader } from "../protocol/event-reader.ts";
-import type { Journal } from "../stream/stream-writer.ts";
-import { formatQuestionId, ownIdOf } from "./link.ts";
-import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "../protocol/message.ts";
+import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "@sluice/core";
 import type { McpFetchHandler } from "@sluice/transport-http";
+import { createEventReader, endsEvent, type EventReader } from "../protocol/event-reader.ts";
+import { formatQuestionId, ownIdOf } from "../stream/question.ts";
+import type { RunningCall } from "../stream/running-call.ts";
+import type { StreamWriter } from "../stream/stream-writer.ts";
 
-/** A request that this process is working on. */
-export interface Run {
-  readonly journal: Journal;
-  readonly sessionId: string;
-  /** Tag of the principal, in its session, whose request it is. */
-  readonly owner: string;
-  readonly requestId: RpcId;
-  /** Gives the server the answer to one of its questions, at most once each. */
-  deliver(ask: string, answer: string): Promise<void>;
-}
-
-/** What a run over a handler of the host needs. */
+/** What {@link startRelay} needs. */
 export interface RelayOptions {
   readonly handler: McpFetchHandler;
   /** The endpoint as the handler sees it. */
@@ -24,9 +14,9 @@ export interface RelayOptions {
   /** Headers of the request, for what is said to the server in its session later. */
   readonly headers: Headers;
   readonly mcpOptions: McpHandlerRequestOptions | undefined;
-  /** Answer of the handler: the stream of events that goes into the journal. */
+  /** Answer of the handler: the events that are written. */
   readonly body: ReadableStream<Uint8Array>;
-  readonly journal: Journal;
+  readonly writer: StreamWriter;
   readonly sessionId: string;
   readonly owner: string;
   readonly requestId: RpcId;
@@ -34,18 +24,18 @@ export interface RelayOptions {
 }
 
 /**
- * Writes what a handler answers into a journal, at the pace of the handler: who reads the stream, or
- * goes away, makes no difference to it. When the journal ends before the answer, the request is cancelled.
+ * Writes what a handler answers, at the pace of the handler: the readers of the stream make no difference to it. When the
+ * writer ends before the result, the request is cancelled.
  */
-export function startRelay(options: RelayOptions): Run {
+export function startRelay(options: RelayOptions): RunningCall {
   const relay = new Relay(options);
   relay.run(options.body).catch(options.onError);
   return relay;
 }
 
-/** A class, with one loop: what it holds is held for every request that waits. */
-class Relay implements Run {
-  readonly journal: Journal;
+/** A class with one loop: each of its members is held for every call that waits. */
+class Relay implements RunningCall {
+  readonly writer: StreamWriter;
   readonly sessionId: string;
   readonly owner: string;
   readonly requestId: RpcId;
@@ -61,7 +51,7 @@ class Relay implements Run {
   #retryMs = 1_000;
 
   constructor(options: RelayOptions) {
-    this.journal = options.journal;
+    this.writer = options.writer;
     this.sessionId = options.sessionId;
     this.owner = options.owner;
     this.requestId = options.requestId;
@@ -73,10 +63,10 @@ class Relay implements Run {
   }
 
   async run(first: ReadableStream<Uint8Array>): Promise<void> {
-    const { journal } = this;
-    journal.onEnd(() => this.#stop());
+    const { writer } = this;
+    writer.onEnd(() => this.#stop());
     this.#read(first);
-    for (let goesOn = true; goesOn && !journal.isOver;)
+    for (let goesOn = true; goesOn && !writer.isOver;)
       try {
         const { value } = await this.#reader!.read();
         if (value) await this.#write(value);
@@ -89,20 +79,20 @@ class Relay implements Run {
         });
       }
     this.#stop();
-    await journal.fail("interrupted");
+    await writer.fail("interrupted");
     const params = { requestId: this.requestId, reason: "the stream of its answer is gone" };
-    if (!journal.isAnswered) await this.#post({ method: "notifications/cancelled", params });
+    if (!writer.isAnswered) await this.#post({ method: "notifications/cancelled", params });
   }
 
-  async deliver(ask: string, answer: string): Promise<void> {
-    const { open } = this.journal;
-    const id = open.get(ask);
+  async deliver(question: string, answer: string): Promise<void> {
+    const { openQuestions } = this.writer;
+    const id = openQuestions.get(question);
     if (id === undefined) return;
-    open.delete(ask);
+    openQuestions.delete(question);
     try {
       await this.#post({ id: ownIdOf(id), ...(JSON.parse(answer) as object) });
     } catch (error) {
-      open.set(ask, id);
+      openQuestions.set(question, id);
       throw error;
     }
   }
@@ -113,20 +103,22 @@ class Relay implements Run {
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    this.#events ??= createEventReader((ms) => {
-      // also of a handler whose streams end again and again at once
-      this.#retryMs = Math.min(Math.max(ms, 10), 60_000);
+    this.#events ??= createEventReader({
+      operation: "resume",
+      maxEventLength,
+      // the least pause bounds a handler whose streams end again and again at once
+      onRetry: (ms) => void (this.#retryMs = Math.min(Math.max(ms, 10), 60_000)),
     });
     const events = this.#events(bytes);
     if (endsEvent(bytes)) this.#events = undefined;
     for (const { id, data } of events) {
       if (id) this.#lastEventId = id;
-      if (data !== "") await this.journal.write(this.#renamed(JSON.parse(data) as RpcMessage));
+      if (data !== "") await this.writer.write(this.#renamed(JSON.parse(data) as RpcMessage));
     }
   }
 
   #renamed(message: RpcMessage): RpcMessage {
-    const { streamId } = this.journal;
+    const { streamId } = this.writer;
     if (isRequest(message)) return { ...message, id: formatQuestionId(streamId, message.id) };
     const cancelled = cancelledBy(message);
     if (cancelled === undefined) return message;
@@ -140,12 +132,12 @@ class Relay implements Run {
 
   /** SEP-1699: a tool may close the stream that it answers in; the handler then has the rest of it. */
   async #reopen(): Promise<boolean> {
-    const { journal } = this;
+    const { writer } = this;
     this.#stop();
-    if (journal.isOver || this.#lastEventId === "") return false;
-    // also ends with the journal, which rings
-    await journal.bell.wait(journal.bell.count, { ms: this.#retryMs });
-    if (journal.isOver) return false;
+    if (writer.isOver || this.#lastEventId === "") return false;
+    // the end of the stream ends this wait
+    await writer.notifier.wait(writer.notifier.count, { ms: this.#retryMs });
+    if (writer.isOver) return false;
     const request = new Request(this.#url, {
       headers: {
         ...sessionHeaders(this.#headers),
@@ -177,10 +169,13 @@ class Relay implements Run {
   }
 }
 
-/** What ties a message to its session and to whoever sends it; not what described another body. */
+/** Headers that tie a message to its session and its sender; not those of another body. */
 function sessionHeaders(headers: Headers): Record<string, string> {
   const kept = Object.fromEntries(headers);
   for (const name of ["content-length", "content-encoding", "transfer-encoding", "last-event-id"])
     delete kept[name];
   return kept;
 }
+
+/** Longest event of a handler, in characters. */
+const maxEventLength = 64 * 1024 * 1024;

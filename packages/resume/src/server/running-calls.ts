@@ -1,122 +1,123 @@
-import type { EventStore } from "@sluice/core";
+import type { EventStore, RpcId } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
-import { Bell } from "../stream/notifier.ts";
-import type { Journal } from "../stream/stream-writer.ts";
-import type { RpcId } from "../protocol/message.ts";
+import { Notifier } from "../protocol/notifier.ts";
+import type { RunningCall } from "../stream/running-call.ts";
+import type { StreamWriter } from "../stream/stream-writer.ts";
 import type { CloseResumeOptions } from "./options.ts";
-import type { Run } from "./relay.ts";
 
-/** The requests that this process is working on. */
-export interface Runs {
-  /** Adds one; it leaves when its journal ends. */
-  add(run: Run): void;
-  of(streamId: string): Run | undefined;
-  readonly journalOf: (streamId: string) => Journal | undefined;
-  /** Ends the runs of a session, or only the one of a request, and forgets their streams. */
+/** The calls that this process is working on. */
+export interface RunningCalls {
+  /** Adds one; it leaves when its stream ends. */
+  add(call: RunningCall): void;
+  of(streamId: string): RunningCall | undefined;
+  readonly writerOf: (streamId: string) => StreamWriter | undefined;
+  /** Ends the calls of a session, or only the one of a request, and forgets their streams. */
   end(sessionId: string, requestId?: RpcId): Promise<void>;
-  /** This process is about to end: who can read elsewhere is to go there. */
+  /** True once this process is about to end: its readers go elsewhere. */
   readonly isClosing: boolean;
-  /** Waits until they are done, and gives up the others, so that another process can take them over at once. */
+  /** Waits until the calls are done, and gives up the others: another process can take them over at once. */
   close(options?: CloseResumeOptions): Promise<void>;
 }
 
-/** What {@link createRuns} needs. */
-export interface RunsOptions {
+/** What {@link createRunningCalls} needs. */
+export interface RunningCallsOptions {
   readonly store: EventStore;
-  /** Milliseconds for which a process that says nothing keeps its streams. */
+  /** Milliseconds for which a silent process keeps its streams. */
   readonly leaseMs: number;
   readonly sluice: Pick<Sluice, "host" | "isSessionOver">;
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Makes the collection. While there is a run in it, every quarter of the lease it prolongs what this process
- * holds, and looks for answers, and for ends of sessions, that came to another process.
+ * Makes the collection. While it has a call, every quarter of the lease it prolongs what this process holds, and looks
+ * for answers, and for ends of sessions, that came to another process.
  */
-export function createRuns({ store, leaseMs, sluice, onError }: RunsOptions): Runs {
-  const runs = new Map<string, Run>();
-  const sessions = new Map<string, Set<Run>>();
-  const emptied = new Bell();
-  let timer: ReturnType<typeof setInterval> | undefined;
+export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
+  const { store, leaseMs, sluice, onError } = options;
+  const calls = new Map<string, RunningCall>();
+  const sessions = new Map<string, Set<RunningCall>>();
+  const emptied = new Notifier();
+  let cancelLook: (() => void) | undefined;
   let isClosing = false;
 
-  async function tend(run: Run): Promise<void> {
-    const { journal } = run;
-    await journal.hold(Date.now() + leaseMs);
-    if (!journal.isAsking) return;
-    const page = await store.read(journal.streamId, {
-      after: journal.lastSeq,
+  /** Looks after all calls, again and again. Its timer keeps no process alive. */
+  function scheduleLook(): void {
+    cancelLook = backgroundClock.schedule(() => {
+      scheduleLook();
+      for (const call of calls.values()) lookAfter(call).catch(onError);
+      if (!sluice.host.state.shared) return;
+      for (const sessionId of sessions.keys()) lookAfterSession(sessionId).catch(onError);
+    }, leaseMs / 4);
+  }
+
+  async function lookAfter(call: RunningCall): Promise<void> {
+    const { writer } = call;
+    await writer.hold(Date.now() + leaseMs);
+    if (!writer.isAsking) return;
+    const page = await store.read(writer.streamId, {
+      after: writer.lastSeq,
       now: Date.now(),
       maxEvents: 1,
     });
     for (const { ask, answer } of page?.asks ?? [])
-      if (answer !== undefined) await run.deliver(ask, answer);
+      if (answer !== undefined) await call.deliver(ask, answer);
   }
 
-  /** Sessions are deleted at any of the processes that share the state store. */
-  async function tendSession(sessionId: string): Promise<void> {
+  /** Any process that shares the state store may delete a session. */
+  async function lookAfterSession(sessionId: string): Promise<void> {
     if (await sluice.isSessionOver(sessionId)) await end(sessionId);
   }
 
   async function end(sessionId: string, requestId?: RpcId): Promise<void> {
     const ending = [...(sessions.get(sessionId) ?? [])].filter(
-      (run) => requestId === undefined || run.requestId === requestId,
+      (call) => requestId === undefined || call.requestId === requestId,
     );
-    for (const { journal } of ending) journal.end();
-    // what cannot be dropped is over at its end; the others, and the session, are to end all the same
-    for (const { journal } of ending) await store.drop(journal.streamId).catch(onError);
+    for (const { writer } of ending) writer.end();
+    // one that cannot be dropped expires; it keeps neither the others nor the session
+    for (const { writer } of ending) await store.drop(writer.streamId).catch(onError);
   }
 
-  function remove(run: Run): void {
-    const session = sessions.get(run.sessionId);
-    session?.delete(run);
-    if (session?.size === 0) sessions.delete(run.sessionId);
-    runs.delete(run.journal.streamId);
-    if (runs.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-    emptied.ring();
+  function remove(call: RunningCall): void {
+    const session = sessions.get(call.sessionId);
+    session?.delete(call);
+    if (session?.size === 0) sessions.delete(call.sessionId);
+    calls.delete(call.writer.streamId);
+    if (calls.size > 0) return;
+    cancelLook?.();
+    cancelLook = undefined;
+    emptied.notify();
   }
 
   return {
-    add(run) {
-      const { journal } = run;
-      if (journal.isOver) return;
-      runs.set(journal.streamId, run);
-      const session = sessions.get(run.sessionId) ?? new Set();
-      sessions.set(run.sessionId, session.add(run));
-      journal.onEnd(() => remove(run));
-      timer ??= setInterval(() => {
-        for (const each of runs.values()) tend(each).catch(onError);
-        if (!sluice.host.state.shared) return;
-        for (const sessionId of sessions.keys()) tendSession(sessionId).catch(onError);
-      }, leaseMs / 4);
-      // a request that nobody listens to does not keep a process alive
-      (timer as { unref?: () => void }).unref?.();
+    add(call) {
+      const { writer } = call;
+      if (writer.isOver) return;
+      calls.set(writer.streamId, call);
+      const session = sessions.get(call.sessionId) ?? new Set();
+      sessions.set(call.sessionId, session.add(call));
+      writer.onEnd(() => remove(call));
+      if (!cancelLook) scheduleLook();
     },
-    of: (streamId) => runs.get(streamId),
-    journalOf: (streamId) => runs.get(streamId)?.journal,
+    of: (streamId) => calls.get(streamId),
+    writerOf: (streamId) => calls.get(streamId)?.writer,
     end,
     get isClosing() {
       return isClosing;
     },
-    async close({ deadlineMs = 0, signal = new AbortController().signal } = {}) {
+    async close({ deadlineMs = 0, signal } = {}) {
       isClosing = true;
-      for (const { journal } of runs.values()) journal.bell.ring();
-      const ms = Math.min(deadlineMs, longestTimerMs);
-      if (runs.size > 0) await emptied.wait(emptied.count, { ms, signal });
-      await Promise.all([...runs.values()].map((run) => giveUp(run).catch(onError)));
+      for (const { writer } of calls.values()) writer.notifier.notify();
+      if (calls.size > 0) await emptied.wait(emptied.count, { ms: deadlineMs, signal });
+      await Promise.all([...calls.values()].map((call) => giveUp(call).catch(onError)));
     },
   };
 }
 
-/** Beyond that a timer goes off at once. */
-const longestTimerMs = 2 ** 31 - 1;
-
-async function giveUp({ journal }: Run): Promise<void> {
+async function giveUp({ writer }: RunningCall): Promise<void> {
   try {
-    await journal.hold(Date.now());
+    await writer.hold(Date.now());
   } finally {
-    journal.end();
+    writer.end();
   }
 }

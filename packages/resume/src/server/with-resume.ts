@@ -1,6 +1,4 @@
-import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { STREAM_METHOD } from "@sluice/core/wire";
-import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
+import { createOriginGate, type Sluice } from "@sluice/server";
 import type { CorsTerms, Door, McpFetchHandler } from "@sluice/transport-http";
 import {
   createRoutedHandler,
@@ -8,34 +6,91 @@ import {
   endpointRoute,
   readBase,
   readJsonBody,
-  toResponse,
 } from "@sluice/transport-http/handlers";
-import { createLinks, parseEventId } from "./link.ts";
-import { takeAnswers } from "./answers.ts";
-import { cancelledBy, isRequest, messagesIn } from "../protocol/message.ts";
-import { createSessionOpenings } from "../rerun/session-openings.ts";
-import type { Asked, ResumeHandler, ResumeParts, WithResumeOptions } from "./options.ts";
-import { answerEventId, answerLink, inModernEra, isModernVersion } from "./route.ts";
-import { createRuns } from "./running-calls.ts";
-import { memberOf, startStream } from "./start.ts";
+import { StreamWriter, type WrittenStream } from "../stream/stream-writer.ts";
+import { createEndpointGet } from "./endpoint-get.ts";
+import { createEndpointPost } from "./endpoint-post.ts";
+import { createEventAnswers } from "./event-answer.ts";
+import { createLinkRoute } from "./link-route.ts";
+import { createStreamLinks } from "./links.ts";
+import { readTimes, type ResumeHandler, type WithResumeOptions } from "./options.ts";
+import { createRunningCalls } from "./running-calls.ts";
+import { createStreamStart } from "./start-stream.ts";
+import { createAnswerTaking } from "./take-answers.ts";
+import { createTakeOver } from "./take-over.ts";
 
 /**
- * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP
- * 2025-11-25 and older: every such answer has a `Link` with `rel="stream"`, below `<endpoint>/resume/`, and may end
- * before the result. The handler is any that keeps sessions over the SDK's transport. Everything
- * else goes to it untouched, and so do requests of callers whom nobody vouches for. Put it inside `withSluice`, where
- * that is used.
+ * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP 2025-11-25 and
+ * older: every such answer has a `Link` with `rel="stream"`, below `<endpoint>/resume/`, and may end before the result.
+ * The handler is any that keeps sessions over the SDK's transport. Everything else goes to it untouched, and so do
+ * requests of callers without a principal. Put it inside `withSluice`, where that is used.
+ *
+ * Throws a `RangeError` for a time out of its bounds.
  */
 export function withResume(
   handler: McpFetchHandler,
   sluice: Sluice,
   options: WithResumeOptions,
 ): ResumeHandler {
-  const { store, rerun, onError = sluice.host.onError } = options;
+  const { store, onError = sluice.host.onError } = options;
+  const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
+  const { state } = sluice.host;
+  const door = createDoor(handler, sluice, options);
+  const { holdMs, retryMs, leaseMs, maxAgeMs, keepMs } = readTimes(options);
+  const terms = { store, keepMs, patienceMs: leaseMs, onError };
+  const openWriter = (stream: WrittenStream): StreamWriter => new StreamWriter(terms, stream);
+  const reruns = options.rerun?.open({ state, onError });
+  const calls = createRunningCalls({ store, leaseMs, sluice, onError });
+  const links = createStreamLinks(sluice, options.linkTtlMs ?? 300_000);
+  const answerWithEvents = createEventAnswers({ store, calls, state, holdMs, retryMs, onError });
+  const takeOver = createTakeOver({ store, calls, openWriter, leaseMs, reruns, onError });
+  const shared = { handler, sluice, store, calls, links, reruns, takeOver, onError };
+  const takeAnswers = createAnswerTaking(shared);
+  const startStream = createStreamStart({
+    ...shared,
+    openWriter,
+    answerWithEvents,
+    maxAgeMs,
+    leaseMs,
+  });
+  const post = createEndpointPost({ ...shared, startStream, takeAnswers });
+  const get = createEndpointGet({ ...shared, answerWithEvents });
+  const answerLink = createLinkRoute({
+    ...shared,
+    answerWithEvents,
+    maxBodyBytes: maxRequestBodySize,
+  });
+
+  const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
+    const session = request.headers.get("mcp-session-id");
+    const sessionId = session ?? "";
+    // a link knows its caller before it reads a body
+    if (kind === "resume") return answerLink({ request, mcpOptions: given, sessionId }, rest);
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const asked = { request, mcpOptions, sessionId };
+    const { method } = request;
+    if (method === "GET") return get(asked);
+    // without a session, only the opening of one is of interest
+    if (method === "POST" && (session !== null || reruns)) return post(asked);
+    const response = await handler.fetch(request, mcpOptions);
+    if (method === "DELETE" && session !== null && response.ok) {
+      // first, and at once: the relays see their streams end by now
+      await calls.end(sessionId);
+      await reruns?.forget(sessionId);
+      await sluice.endSession(sessionId);
+    }
+    return response;
+  });
+  return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
+}
+
+/** The door of the handler inside, or a new one, with the route of the links. */
+function createDoor(handler: McpFetchHandler, sluice: Sluice, options: WithResumeOptions): Door {
   const { door: inner } = handler;
   const base = inner?.base ?? readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const prefix = `${base}/resume/`;
-  const door: Door = {
+  return {
     base,
     gate: inner?.gate ?? createOriginGate(sluice.endpoint.url, options),
     routes(path) {
@@ -45,119 +100,9 @@ export function withResume(
       return { kind: "resume", credential: "bearer", rest, cors: linkCors };
     },
   };
-  const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
-  const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
-  const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  // beyond that a timer goes off at once
-  const most = 2 ** 31 - 1;
-  for (const [name, ms, least] of [
-    ["holdMs", holdMs, 0],
-    ["retryMs", retryMs, 0],
-    ["leaseMs", leaseMs, 100],
-    ["maxAgeMs", maxAgeMs, 1_000],
-    ["keepMs", keepMs, 1_000],
-  ] as const)
-    if (!(Number.isSafeInteger(ms) && ms >= least && ms <= most))
-      throw new RangeError(`withResume: ${name} must be a whole number from ${least} to ${most}`);
-  const runs = createRuns({ store, leaseMs, sluice, onError });
-  const parts: ResumeParts = {
-    handler,
-    sluice,
-    store,
-    runs,
-    links: createLinks(sluice, options.linkTtlMs ?? 300_000),
-    openings: createSessionOpenings({ state: sluice.host.state, onError }),
-    rerun,
-    holdMs,
-    retryMs,
-    maxAgeMs,
-    keepMs,
-    leaseMs,
-    maxBodyBytes: maxRequestBodySize,
-    onError,
-  };
-  const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
-    const session = request.headers.get("mcp-session-id");
-    const sessionId = session ?? "";
-    // a link knows its caller before it reads a body
-    if (kind === "resume")
-      return answerLink(parts, { request, mcpOptions: given, sessionId }, rest);
-    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
-    if (refusal) return refusal;
-    const asked = { request, mcpOptions, sessionId };
-    if (request.method === "GET") return reopen(parts, asked);
-    if (session === null && !(rerun && request.method === "POST"))
-      return handler.fetch(request, mcpOptions);
-    if (request.method === "POST") return post(parts, asked);
-    const response = await handler.fetch(request, mcpOptions);
-    if (request.method === "DELETE" && response.ok) {
-      if (rerun) await parts.openings.forget(asked.sessionId);
-      await runs.end(asked.sessionId);
-      await sluice.endSession(asked.sessionId);
-    }
-    return response;
-  });
-  return { ...routed, maxRequestBodySize, close: (closing) => runs.close(closing) };
 }
 
 const linkCors: CorsTerms = {
   methods: ["GET", "POST"],
   headers: "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id",
 };
-
-/** A GET on the endpoint: ours when it names an event of ours. */
-async function reopen(parts: ResumeParts, asked: Asked): Promise<Response> {
-  const { request, mcpOptions } = asked;
-  const eventId = request.headers.get("last-event-id");
-  if (eventId !== null && isModernVersion(request.headers.get("mcp-protocol-version")))
-    return toResponse(
-      problem(405, { reason: "era", detail: inModernEra, headers: ["Allow", "POST"] }),
-    );
-  const place = parseEventId(eventId);
-  if (!place) return parts.handler.fetch(request, mcpOptions);
-  try {
-    const member = await memberOf(parts, asked);
-    const answer = member && (await answerEventId(parts, asked, { place, member }));
-    // 404 would tell the client that its session is over
-    return answer ?? toResponse(problem(400));
-  } catch (error) {
-    parts.onError(error);
-    return toResponse(problemOf(error));
-  }
-}
-
-async function post(parts: ResumeParts, asked: Asked): Promise<Response> {
-  const { handler, openings, runs } = parts;
-  const { request, sessionId, mcpOptions } = asked;
-  const body = mcpOptions?.parsedBody;
-  if (body === undefined || !(await isLegacyRequest(request, body)))
-    return handler.fetch(request, mcpOptions);
-  const told: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
-
-  const messages = messagesIn(body);
-  const others = await takeAnswers(parts, asked, messages);
-  if (others instanceof Response) return others;
-  if (others.length === 0) return new Response(null, { status: 202 });
-  if (others.length < messages.length) told.parsedBody = others;
-
-  if (!isRequest(body)) {
-    const response = await handler.fetch(request, told);
-    for (const message of others) {
-      const cancelled = cancelledBy(message);
-      if (response.ok && cancelled !== undefined) await runs.end(sessionId, cancelled);
-    }
-    return response;
-  }
-  if (body.method === "initialize") {
-    const response = await handler.fetch(request, told);
-    const opened = response.headers.get("mcp-session-id");
-    // nobody else's requests are kept, and the store is not for everybody to fill
-    if (!parts.rerun || opened === null || !body.params) return response;
-    const member = await memberOf(parts, { ...asked, sessionId: opened });
-    if (member) await openings.remember(opened, body.params, member.owner);
-    return response;
-  }
-  // its answer may be bytes: withSluice, on either side, must see the request itself
-  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
-  return startStream(parts, asked, body);
-}

@@ -1,25 +1,20 @@
-import { SluiceError, type EventStore } from "@sluice/core";
-import { errorTable, type Reason } from "@sluice/core/wire";
-import { Bell } from "./notifier.ts";
 import {
-  askName,
   cancelledBy,
+  definedMembers,
   isRequest,
   isResponse,
-  noAnswer,
+  SluiceError,
+  type EventStore,
   type RpcId,
   type RpcMessage,
-} from "../protocol/message.ts";
+} from "@sluice/core";
+import { errorTable, type Reason } from "@sluice/core/wire";
+import { Notifier } from "../protocol/notifier.ts";
+import { noAnswer, questionName } from "./question.ts";
 
-/** What a journal is of. */
-export interface JournalOptions {
+/** What the writers of one endpoint share. */
+export interface WriterTerms {
   readonly store: EventStore;
-  readonly streamId: string;
-  readonly epoch: number;
-  /** Id of the request that the stream answers. */
-  readonly requestId: RpcId;
-  /** Number of its newest event. */
-  readonly lastSeq: number;
   /** Milliseconds for which a stream stays after its last event. */
   readonly keepMs: number;
   /** Milliseconds for which a store that does not answer is asked again. */
@@ -27,26 +22,38 @@ export interface JournalOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * Writes what a server says in one stream into the event store, for as long as this process holds the stream. A
- * class with as little in it as can be: there is one for every request that waits.
- */
-export class Journal {
+/** The stream that a writer has. */
+export interface WrittenStream {
   readonly streamId: string;
-  /** Rings after every event, and at the end. */
-  readonly bell: Bell = new Bell();
-  readonly #options: JournalOptions;
+  readonly epoch: number;
+  /** Id of the request that the stream answers. */
+  readonly requestId: RpcId;
+  /** Number of its newest event. */
+  readonly lastSeq: number;
+}
+
+/**
+ * Writes what a server says in one stream into the event store, for as long as this process holds the stream. A class
+ * with few members: there is one for every call that waits.
+ */
+export class StreamWriter {
+  readonly streamId: string;
+  /** Notifies after every event, and at the end. */
+  readonly notifier: Notifier = new Notifier();
+  readonly #terms: WriterTerms;
+  readonly #stream: WrittenStream;
   #lastSeq: number;
-  #open: Map<string, RpcId> | undefined;
+  #openQuestions: Map<string, RpcId> | undefined;
   #isOver = false;
   #isAnswered = false;
   #onEnd: (() => void)[] | undefined;
   #queue: Promise<void> = done;
 
-  constructor(options: JournalOptions) {
-    this.#options = options;
-    this.streamId = options.streamId;
-    this.#lastSeq = options.lastSeq;
+  constructor(terms: WriterTerms, stream: WrittenStream) {
+    this.#terms = terms;
+    this.#stream = stream;
+    this.streamId = stream.streamId;
+    this.#lastSeq = stream.lastSeq;
   }
 
   /** Number of the newest event that this process wrote or found. */
@@ -54,122 +61,119 @@ export class Journal {
     return this.#lastSeq;
   }
 
-  /** There is nothing more to write: the answer is there, or the stream is gone or another process has it. */
+  /** There is nothing more to write: the result is there, the stream is gone, or another process has it. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** The server's own answer to the request is kept. */
+  /** The server's own result is kept. */
   get isAnswered(): boolean {
     return this.#isAnswered;
   }
 
   /** The server waits for answers of the client. */
   get isAsking(): boolean {
-    return this.#open !== undefined && this.#open.size > 0;
+    return this.#openQuestions !== undefined && this.#openQuestions.size > 0;
   }
 
-  /** Questions whose answers the server waits for, with the ids by which it knows them. */
-  get open(): Map<string, RpcId> {
-    return (this.#open ??= new Map());
+  /** Names of the questions without an answer, with their ids. */
+  get openQuestions(): Map<string, RpcId> {
+    return (this.#openQuestions ??= new Map());
   }
 
   /** Calls `listener` once, at the end. */
   onEnd(listener: () => void): void {
     if (this.#isOver) return listener();
-    // no longer than it is: a list that grows makes room for 16
+    // a new array has room for its members only, one that grows for 16
     this.#onEnd = [...(this.#onEnd ?? []), listener];
   }
 
-  /** Writes a message; in order, also when nobody waits. Resolves when it is kept, or will never be. */
+  /** Writes a message, in the order of the calls. Resolves when it is kept, or will never be. */
   write(message: RpcMessage): Promise<void> {
-    return this.#next(() => this.#keep(message));
+    return this.#enqueue(() => this.#keep(message));
   }
 
   /** Ends the stream with an error to its request. */
   fail(reason: Reason): Promise<void> {
-    return this.#next(async () => {
+    return this.#enqueue(async () => {
       if (this.#isOver) return;
       try {
-        await this.#last(reason);
+        await this.#writeError(reason);
       } finally {
         this.end();
       }
     });
   }
 
-  /** Prolongs what this process holds; ends without a trace when another one has it, or its time is over. */
+  /** Prolongs the hold of this process; ends without an event when another process has the stream, or its time is over. */
   async hold(heldUntil: number): Promise<void> {
-    const { store, epoch } = this.#options;
-    const held = await store.hold(this.streamId, { epoch, now: Date.now(), heldUntil });
+    const { epoch } = this.#stream;
+    const held = await this.#terms.store.hold(this.streamId, { epoch, now: Date.now(), heldUntil });
     if (!held) this.end();
   }
 
-  /** Ends without a trace. */
+  /** Ends without an event. */
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#open = undefined;
+    this.#openQuestions = undefined;
     for (const listener of this.#onEnd ?? []) listener();
     this.#onEnd = undefined;
-    this.bell.ring();
+    this.notifier.notify();
   }
 
   async #keep(message: RpcMessage): Promise<void> {
     if (this.#isOver) return;
-    const { store, epoch, requestId, keepMs, patienceMs } = this.#options;
-    const { streamId, bell } = this;
-    const ask = isRequest(message) ? askName(message.id) : undefined;
+    const { store, keepMs, patienceMs } = this.#terms;
+    const { epoch, requestId } = this.#stream;
+    const { streamId, notifier } = this;
+    const ask = isRequest(message) ? questionName(message.id) : undefined;
     const isLast = isResponse(message) && message.id === requestId;
-    // before it is kept: its answer can come as soon as somebody has read it
-    if (ask !== undefined) this.open.set(ask, message.id!);
+    // before it is kept: its answer can come as soon as a reader has it
+    if (isRequest(message)) this.openQuestions.set(questionName(message.id), message.id);
     const cancelled = cancelledBy(message);
-    const withdrawn = cancelled === undefined ? "" : askName(cancelled);
-    const isWithdrawn = this.#open?.delete(withdrawn) ?? false;
+    const withdrawn = cancelled === undefined ? "" : questionName(cancelled);
+    const isWithdrawn = this.#openQuestions?.delete(withdrawn) ?? false;
     const text = JSON.stringify(message);
     const giveUpAt = Date.now() + patienceMs;
     for (;;) {
       try {
         const now = Date.now();
         if (isWithdrawn) await store.answer(streamId, [{ ask: withdrawn, answer: noAnswer }], now);
-        this.#lastSeq = await store.append(streamId, {
-          epoch,
-          text,
-          now,
-          // a store that did not answer in time may have kept it
-          seq: this.#lastSeq + 1,
-          ...(ask !== undefined && { ask }),
-          ...(isLast && { last: { keepUntil: now + keepMs } }),
-        });
+        // a store that did not answer in time may have kept it: the number tells
+        const seq = this.#lastSeq + 1;
+        const last = isLast ? { keepUntil: now + keepMs } : undefined;
+        const event = definedMembers({ epoch, text, now, seq, ask, last });
+        this.#lastSeq = await store.append(streamId, event);
         break;
       } catch (error) {
         const mayPass = SluiceError.is(error) && error.code === "unavailable";
         if (this.#isOver) return;
         if (!mayPass || Date.now() >= giveUpAt) {
-          await this.#refuse(error).finally(() => this.end());
+          await this.#giveUp(error).finally(() => this.end());
           return;
         }
-        // also ends with the journal, which rings
-        await bell.wait(bell.count, { ms: retryMs });
+        // the end of the stream ends this wait
+        await notifier.wait(notifier.count, { ms: retryMs });
       }
     }
     this.#isAnswered = isLast;
     if (isLast) this.end();
-    else bell.ring();
+    else notifier.notify();
   }
 
-  /** An event that cannot be kept would be missing for ever: better no stream than one with a hole. */
-  async #refuse(error: unknown): Promise<void> {
+  /** Ends the stream with an error: without an event that cannot be kept, it would have a hole. */
+  async #giveUp(error: unknown): Promise<void> {
     const code = SluiceError.is(error) ? error.code : "internal";
-    // another process has it, or its time is over
-    if (code !== "precondition_failed" && code !== "not_found") {
-      this.#options.onError(error);
-      await this.#last(code === "too_large" ? "too_large" : "internal");
-    }
+    // another process has the stream, or its time is over
+    if (code === "precondition_failed" || code === "not_found") return;
+    this.#terms.onError(error);
+    await this.#writeError(code === "too_large" ? "too_large" : "internal");
   }
 
-  async #last(reason: Reason): Promise<void> {
-    const { store, epoch, requestId, keepMs } = this.#options;
+  async #writeError(reason: Reason): Promise<void> {
+    const { store, keepMs } = this.#terms;
+    const { epoch, requestId } = this.#stream;
     const row = errorTable.find((each) => each.reason === reason)!;
     const error = { code: row.legacy, message: row.message, data: { reason } };
     const now = Date.now();
@@ -181,8 +185,8 @@ export class Journal {
     });
   }
 
-  #next(work: () => Promise<void>): Promise<void> {
-    this.#queue = this.#queue.then(work).catch(this.#options.onError);
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(work).catch(this.#terms.onError);
     return this.#queue;
   }
 }
