@@ -323,7 +323,7 @@ describe("the client's turn", () => {
     expect(text.match(/elicitation/g)).toHaveLength(1);
   });
 
-  test("answers to nobody's questions go to the endpoint", async () => {
+  test("answers to no known question go to the endpoint", async () => {
     const server = scripted(() => new Response(null, { status: 202 }));
     await start(server).answer(5);
     expect(server.seen[0]).toMatchObject({ method: "POST", url: endpoint });
@@ -437,7 +437,7 @@ describe("giving up", () => {
   });
 });
 
-test("in the era without sessions nothing is followed, and who asks for it hears what there is instead", async () => {
+test("in the era without sessions no answer is followed, and a Last-Event-ID is an error that says what there is instead", async () => {
   const server = scripted(() => events([result]));
   const { fetch } = start(server);
   const headers = { "mcp-protocol-version": "2026-07-28" };

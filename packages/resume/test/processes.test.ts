@@ -41,7 +41,7 @@ test("an answer that comes to another process reaches the tool, if its owner sen
   await expect.poll(() => one.heard).toEqual([{ n: 1 }]);
 });
 
-test("an answer in a session that is over is 404, and nobody hears it", async () => {
+test("an answer in a session that is over is 404, and reaches no tool", async () => {
   const start = together({ leaseMs: 60_000 });
   const [one, two] = [start(), start()];
   const session = await one.open();
@@ -120,7 +120,7 @@ test("a state store that is away keeps no session from opening and no answer fro
   ]);
 });
 
-test("openings are kept of callers whom somebody vouches for, up to their bound, and not after the session", async () => {
+test("openings are kept of callers with a principal, up to their bound, and not after the session", async () => {
   const kept = new Set<string>();
   const memory = createMemoryStateStore();
   const state: StateStore = {

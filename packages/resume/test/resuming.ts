@@ -136,7 +136,7 @@ export function createResuming(options: ResumingOptions = {}) {
     release,
     post,
     send,
-    /** Opens a session of somebody; gives its headers. */
+    /** Opens a session of a subject; gives its headers. */
     async open(subject = "ann", protocolVersion = "2025-11-25"): Promise<Session> {
       const authorization = `Bearer ${subject}`;
       const params = {

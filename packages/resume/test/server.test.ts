@@ -70,7 +70,7 @@ describe("an answer with events", () => {
       .toMatchObject({ id: 1, result: {} });
   });
 
-  test("of which nobody reads on is no cancelled request", async () => {
+  test("that its client leaves is no cancelled request", async () => {
     const server = createResuming();
     const session = await server.open();
     const response = await server.call("work", session);
@@ -116,7 +116,7 @@ describe("a server that waits for the client", () => {
     return { server, session, link: linkOf(response), question, last, events };
   }
 
-  test("disconnects, says 204 to who comes back, and takes an array for a new stream with a new link [SEP-1335/turns/must-disconnect] [SEP-1335/turns/must-204] [SEP-1335/turns/must-new-stream]", async () => {
+  test("disconnects, answers 204 to a client that comes back, and takes an array for a new stream with a new link [SEP-1335/turns/must-disconnect] [SEP-1335/turns/must-204] [SEP-1335/turns/must-new-stream]", async () => {
     const { server, session, link, question, last, events } = await asking();
     expect(events.at(-1)?.retry).toBeLessThan(100);
     const turn = await server.at(link, session, { headers: last });
@@ -230,8 +230,8 @@ describe("a link", () => {
       }
     expect([...answers]).toHaveLength(1);
     expect([...answers][0]).toMatch(/^404\n/);
-    const { authorization: _, ...nobody } = session;
-    expect((await server.at(link, nobody)).status).toBe(401);
+    const { authorization: _, ...anonymous } = session;
+    expect((await server.at(link, anonymous)).status).toBe(401);
     expect((await server.at(link, session)).status).toBe(200);
   });
 
@@ -357,7 +357,7 @@ describe("a client without links", () => {
     expect((await server.send(endpoint, { headers: unknown })).status).toBe(400);
   });
 
-  test("answers at the endpoint, and nobody else does for it", async () => {
+  test("answers at the endpoint, and no other principal does for it", async () => {
     const server = createResuming();
     const session = await server.open();
     const [, question] = await eventsOf(await server.call("ask", session));
@@ -388,7 +388,7 @@ describe("a question that the server withdrew", () => {
     expect((await server.at(link, session, { headers: last })).status).toBe(204);
     await (await server.at(link, session, array([answerTo(two!)], last))).text();
     expect(server.heard).toHaveLength(1);
-    // nobody is asked any more: this is no turn of the client
+    // no question is open: this is no turn of the client
     expect((await server.at(link, session, { headers: last })).status).toBe(200);
     const late = await server.at(link, session, array([answerTo(one!)], last));
     expect(late.status).toBe(200);
@@ -472,13 +472,13 @@ describe("a request whose process is gone", () => {
   }
   const interrupted = { id: 1, error: { code: -32603, data: { reason: "interrupted" } } };
 
-  test("is told to be interrupted to who posts the answers", async () => {
+  test("ends as interrupted for a client that posts the answers", async () => {
     const { server, session, link, question } = await orphan();
     const next = await server.at(link, session, array([answerTo(question)]));
     expect((await eventsOf(next)).at(-1)?.message).toMatchObject(interrupted);
   });
 
-  test("is told to be interrupted to who stays, as soon as its process is given up", async () => {
+  test("ends as interrupted for a reader that stays, as soon as its process is given up", async () => {
     const store = createMemoryEventStore();
     const dead: EventStore = { ...store, hold: async () => true };
     const keys = [generateKey()];
@@ -494,7 +494,7 @@ describe("a request whose process is gone", () => {
     await reader.cancel();
   });
 
-  test("is told to be interrupted to who comes back, and not that it is their turn", async () => {
+  test("ends as interrupted for a client that comes back, in place of a 204", async () => {
     const { server, session, link, question } = await orphan();
     const headers = { "last-event-id": question.id! };
     const next = await server.at(link, session, { headers });
@@ -541,7 +541,7 @@ test("a question withdrawn as its process died is withdrawn by the next one, by 
   expect([one!.heard, two!.heard]).toEqual([[], [{ n: 2 }]]);
 });
 
-test("who looks for what another process writes leaves room for everybody else", async () => {
+test("a reader of a stream that another process writes leaves time to all others", async () => {
   const server = createResuming({ resume: { retryMs: 0 } });
   const session = await server.open("ann", "2025-06-18");
   const response = await server.call("work", session);

@@ -2,7 +2,7 @@ import { resourceTag, type StateStore } from "@sluice/core";
 import { createSessionMemory } from "@sluice/transport-http/handlers";
 
 /** `params` of an `initialize`. */
-export type SessionOpening = Readonly<Record<string, unknown>>;
+type SessionOpening = Readonly<Record<string, unknown>>;
 
 /** How sessions were opened, for calls that may run again in a new one. Never rejects. */
 export interface SessionOpenings {

@@ -1,31 +1,22 @@
-import type { EventStore, StreamPage } from "@sluice/core";
-import { problem, problemOf, tagOf, type Sluice } from "@sluice/server";
-import type { McpFetchHandler } from "@sluice/transport-http";
+import type { StreamPage } from "@sluice/core";
+import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";
 import { parseEventId } from "../stream/event-id.ts";
 import type { AnswerWithEvents } from "./event-answer.ts";
-import type { LinkedPosition, StreamLinks } from "./links.ts";
+import type { LinkedPosition } from "./links.ts";
+import type { ResumeParts } from "./parts.ts";
 import { findMember, ownerOf, type SessionRequest } from "./session-request.ts";
 import { readRecord } from "./stream-record.ts";
 import type { TakeOver } from "./take-over.ts";
 
-/** What {@link createEndpointGet} needs. */
-export interface EndpointGetOptions {
-  readonly handler: McpFetchHandler;
-  readonly sluice: Sluice;
-  readonly store: EventStore;
-  readonly links: StreamLinks;
-  readonly takeOver: TakeOver;
-  readonly answerWithEvents: AnswerWithEvents;
-  readonly onError: (error: unknown) => void;
-}
-
 /** Answers a GET at the endpoint that names an event of ours, as clients without links send it; the handler has the others. */
 export function createEndpointGet(
-  options: EndpointGetOptions,
+  parts: Pick<ResumeParts, "handler" | "sluice" | "store" | "links" | "onError">,
+  takeOver: TakeOver,
+  answerWithEvents: AnswerWithEvents,
 ): (asked: SessionRequest) => Promise<Response> {
-  const { handler, sluice, store, links, takeOver, answerWithEvents, onError } = options;
+  const { handler, sluice, store, links, onError } = parts;
 
   /** `undefined` for a position that the member has no stream for. */
   async function goOn(

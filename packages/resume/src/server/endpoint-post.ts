@@ -1,30 +1,17 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { cancelledBy, isRequest } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
-import type { Sluice } from "@sluice/server";
-import type { McpFetchHandler } from "@sluice/transport-http";
-import type { CallReruns } from "../stream/rerun.ts";
-import type { RunningCalls } from "./running-calls.ts";
+import type { ResumeParts } from "./parts.ts";
 import { findMember, type SessionRequest } from "./session-request.ts";
 import type { StartStream } from "./start-stream.ts";
 import type { TakeAnswers } from "./take-answers.ts";
 
-/** What {@link createEndpointPost} needs. */
-export interface EndpointPostOptions {
-  readonly handler: McpFetchHandler;
-  readonly sluice: Sluice;
-  readonly calls: RunningCalls;
-  readonly reruns: CallReruns | undefined;
-  readonly startStream: StartStream;
-  readonly takeAnswers: TakeAnswers;
-}
-
 /** Answers a POST at the endpoint: calls of a session become streams, answers to our questions are taken. */
 export function createEndpointPost(
-  options: EndpointPostOptions,
+  { handler, sluice, calls, reruns }: Pick<ResumeParts, "handler" | "sluice" | "calls" | "reruns">,
+  startStream: StartStream,
+  takeAnswers: TakeAnswers,
 ): (asked: SessionRequest) => Promise<Response> {
-  const { handler, sluice, calls, reruns, startStream, takeAnswers } = options;
-
   return async (asked) => {
     const { request, sessionId, mcpOptions } = asked;
     const body = mcpOptions?.parsedBody;

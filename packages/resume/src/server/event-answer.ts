@@ -1,24 +1,12 @@
-import { definedMembers, type EventStore, type StateStore, type StreamPage } from "@sluice/core";
+import { definedMembers, type StreamPage } from "@sluice/core";
 import { markPaced } from "@sluice/transport-http/handlers";
 import type { StreamPosition } from "../stream/event-id.ts";
 import { createEventFeed, type SendAway } from "../stream/event-feed.ts";
+import type { ResumeParts } from "./parts.ts";
 import { noteRead } from "./read-note.ts";
-import type { RunningCalls } from "./running-calls.ts";
-
-/** What {@link createEventAnswers} needs. */
-export interface EventAnswersOptions {
-  readonly store: EventStore;
-  readonly calls: RunningCalls;
-  readonly state: StateStore;
-  /** Milliseconds for which a reader is kept while there is nothing to read. */
-  readonly holdMs: number;
-  /** Milliseconds that a reader which is sent away is told to wait. */
-  readonly retryMs: number;
-  readonly onError: (error: unknown) => void;
-}
 
 /** One answer with events. */
-export interface EventAnswer {
+interface EventAnswer {
   readonly position: StreamPosition;
   readonly sessionId: string;
   /** `Link` header; absent for a caller that gets none. */
@@ -34,8 +22,11 @@ export interface EventAnswer {
 export type AnswerWithEvents = (answer: EventAnswer) => Response;
 
 /** Makes the answers of one endpoint. */
-export function createEventAnswers(options: EventAnswersOptions): AnswerWithEvents {
-  const { store, calls, state, holdMs, retryMs, onError } = options;
+export function createEventAnswers(
+  parts: Pick<ResumeParts, "sluice" | "store" | "calls" | "holdMs" | "retryMs" | "onError">,
+): AnswerWithEvents {
+  const { sluice, store, calls, holdMs, retryMs, onError } = parts;
+  const { state } = sluice.host;
   return ({ position, sessionId, link, primed, sendAway, adopt, owner = "" }) => {
     const feed = createEventFeed({
       store,

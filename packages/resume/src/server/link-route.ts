@@ -1,42 +1,27 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import {
-  definedMembers,
-  parseJson,
-  SluiceError,
-  type EventStore,
-  type StreamPage,
-} from "@sluice/core";
-import { problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { definedMembers, parseJson, SluiceError, type StreamPage } from "@sluice/core";
+import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
 import { parseEventId, type StreamPosition } from "../stream/event-id.ts";
 import { answerText, isAnswer, noAnswer, questionName } from "../stream/question.ts";
 import type { AnswerWithEvents } from "./event-answer.ts";
-import type { LinkedPosition, StreamLinks } from "./links.ts";
+import type { LinkedPosition } from "./links.ts";
+import type { ResumeParts } from "./parts.ts";
 import { isRead } from "./read-note.ts";
-import type { RunningCalls } from "./running-calls.ts";
 import { callerOf, type SessionRequest } from "./session-request.ts";
 import type { TakeOver } from "./take-over.ts";
-
-/** What {@link createLinkRoute} needs. */
-export interface LinkRouteOptions {
-  readonly sluice: Sluice;
-  readonly store: EventStore;
-  readonly calls: RunningCalls;
-  readonly links: StreamLinks;
-  readonly takeOver: TakeOver;
-  readonly answerWithEvents: AnswerWithEvents;
-  readonly maxBodyBytes: number;
-  readonly onError: (error: unknown) => void;
-}
 
 /** Answers GET and POST to the link of a token. Never rejects. */
 export type LinkRoute = (asked: SessionRequest, token: string) => Promise<Response>;
 
 /** Makes the route of the links. */
-export function createLinkRoute(options: LinkRouteOptions): LinkRoute {
-  const { sluice, store, calls, links, takeOver, answerWithEvents, maxBodyBytes } = options;
-  const { onError } = options;
+export function createLinkRoute(
+  parts: Pick<ResumeParts, "sluice" | "store" | "calls" | "links" | "maxBodyBytes" | "onError">,
+  takeOver: TakeOver,
+  answerWithEvents: AnswerWithEvents,
+): LinkRoute {
+  const { sluice, store, calls, links, maxBodyBytes, onError } = parts;
   const { state, usage } = sluice.host;
 
   async function answer(asked: SessionRequest, token: string): Promise<Response> {

@@ -27,9 +27,9 @@ export interface RelayOptions {
  * Writes what a handler answers, at the pace of the handler: the readers of the stream make no difference to it. When the
  * writer ends before the result, the request is cancelled.
  */
-export function startRelay(options: RelayOptions): RunningCall {
-  const relay = new Relay(options);
-  relay.run(options.body).catch(options.onError);
+export function startRelay({ body, ...terms }: RelayOptions): RunningCall {
+  const relay = new Relay(terms);
+  relay.run(body).catch(terms.onError);
   return relay;
 }
 
@@ -39,27 +39,19 @@ class Relay implements RunningCall {
   readonly sessionId: string;
   readonly owner: string;
   readonly requestId: RpcId;
-  readonly #handler: McpFetchHandler;
-  readonly #url: string;
-  readonly #headers: Headers;
-  readonly #mcpOptions: McpHandlerRequestOptions | undefined;
-  readonly #onError: (error: unknown) => void;
+  readonly #terms: Omit<RelayOptions, "body">;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  /** Absent between events: a request may wait there for long. */
+  /** Absent between events: a call may wait there for long. */
   #events: EventReader | undefined;
   #lastEventId = "";
   #retryMs = 1_000;
 
-  constructor(options: RelayOptions) {
-    this.writer = options.writer;
-    this.sessionId = options.sessionId;
-    this.owner = options.owner;
-    this.requestId = options.requestId;
-    this.#handler = options.handler;
-    this.#url = options.url;
-    this.#headers = options.headers;
-    this.#mcpOptions = options.mcpOptions;
-    this.#onError = options.onError;
+  constructor(terms: Omit<RelayOptions, "body">) {
+    this.#terms = terms;
+    this.writer = terms.writer;
+    this.sessionId = terms.sessionId;
+    this.owner = terms.owner;
+    this.requestId = terms.requestId;
   }
 
   async run(first: ReadableStream<Uint8Array>): Promise<void> {
@@ -72,9 +64,9 @@ class Relay implements RunningCall {
         if (value) await this.#write(value);
         else goesOn = await this.#reopen();
       } catch (error) {
-        this.#onError(error);
+        this.#terms.onError(error);
         goesOn = await this.#reopen().catch((fault: unknown) => {
-          this.#onError(fault);
+          this.#terms.onError(fault);
           return false;
         });
       }
@@ -138,31 +130,31 @@ class Relay implements RunningCall {
     // the end of the stream ends this wait
     await writer.notifier.wait(writer.notifier.count, { ms: this.#retryMs });
     if (writer.isOver) return false;
-    const request = new Request(this.#url, {
+    const request = new Request(this.#terms.url, {
       headers: {
-        ...sessionHeaders(this.#headers),
+        ...sessionHeaders(this.#terms.headers),
         accept: "text/event-stream",
         "last-event-id": this.#lastEventId,
       },
     });
-    const { parsedBody: _none, ...rest } = this.#mcpOptions ?? {};
-    const response = await this.#handler.fetch(request, rest);
+    const { parsedBody: _none, ...rest } = this.#terms.mcpOptions ?? {};
+    const response = await this.#terms.handler.fetch(request, rest);
     if (response.ok && response.body) this.#read(response.body);
     else await response.body?.cancel();
     return response.ok && response.body !== null;
   }
 
   async #post(message: object): Promise<void> {
-    const request = new Request(this.#url, {
+    const request = new Request(this.#terms.url, {
       method: "POST",
       headers: {
-        ...sessionHeaders(this.#headers),
+        ...sessionHeaders(this.#terms.headers),
         accept: "application/json, text/event-stream",
         "content-type": "application/json",
       },
     });
-    const told = { ...this.#mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
-    const response = await this.#handler.fetch(request, told);
+    const told = { ...this.#terms.mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
+    const response = await this.#terms.handler.fetch(request, told);
     await response.body?.cancel();
     if (!response.ok && response.status !== 404)
       throw new Error(`resume: the handler refused a message of the client: ${response.status}`);

@@ -1,33 +1,13 @@
-import type { EventStore, RpcRequest } from "@sluice/core";
-import { noteRequest, notesOf, type Sluice } from "@sluice/server";
-import type { McpFetchHandler } from "@sluice/transport-http";
+import type { RpcRequest } from "@sluice/core";
+import { noteRequest, notesOf } from "@sluice/server";
 import { hasEvents } from "../protocol/event-reader.ts";
 import { takesPriming } from "../protocol/revision.ts";
 import { newStreamId } from "../stream/event-id.ts";
-import type { CallReruns } from "../stream/rerun.ts";
-import type { StreamWriter, WrittenStream } from "../stream/stream-writer.ts";
 import type { AnswerWithEvents } from "./event-answer.ts";
-import type { StreamLinks } from "./links.ts";
+import type { ResumeParts } from "./parts.ts";
 import { startRelay } from "./relay.ts";
-import type { RunningCalls } from "./running-calls.ts";
 import { findMember, ownerOf, type SessionMember, type SessionRequest } from "./session-request.ts";
 import type { StreamRecord } from "./stream-record.ts";
-
-/** What {@link createStreamStart} needs. */
-export interface StreamStartOptions {
-  readonly handler: McpFetchHandler;
-  readonly sluice: Sluice;
-  readonly store: EventStore;
-  readonly calls: RunningCalls;
-  readonly links: StreamLinks;
-  readonly reruns: CallReruns | undefined;
-  readonly openWriter: (stream: WrittenStream) => StreamWriter;
-  readonly answerWithEvents: AnswerWithEvents;
-  /** Milliseconds for which a call may take. */
-  readonly maxAgeMs: number;
-  readonly leaseMs: number;
-  readonly onError: (error: unknown) => void;
-}
 
 /**
  * Has a call answered by the handler, and keeps its answer while it comes about. An answer that is no stream of events
@@ -36,9 +16,12 @@ export interface StreamStartOptions {
 export type StartStream = (asked: SessionRequest, call: RpcRequest) => Promise<Response>;
 
 /** Makes the function that starts streams. */
-export function createStreamStart(options: StreamStartOptions): StartStream {
-  const { handler, sluice, store, calls, links, reruns, openWriter, answerWithEvents } = options;
-  const { maxAgeMs, leaseMs, onError } = options;
+export function createStreamStart(
+  parts: ResumeParts,
+  answerWithEvents: AnswerWithEvents,
+): StartStream {
+  const { handler, sluice, store, calls, links, openWriter, reruns } = parts;
+  const { maxAgeMs, leaseMs, onError } = parts;
 
   /** Has the end of the session remembered; without that, no link is given that would outlive it. */
   async function isBound(member: SessionMember): Promise<boolean> {

@@ -1,18 +1,10 @@
-import { SluiceError, type EventStore, type RpcResponse } from "@sluice/core";
-import { problem, problemOf, tagOf, type Sluice } from "@sluice/server";
+import { SluiceError, type RpcResponse } from "@sluice/core";
+import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { answerText, isAnswer, questionName, streamOfQuestion } from "../stream/question.ts";
-import type { RunningCalls } from "./running-calls.ts";
+import type { ResumeParts } from "./parts.ts";
 import { findMember, ownerOf, type SessionRequest } from "./session-request.ts";
 import { readRecord } from "./stream-record.ts";
-
-/** What {@link createAnswerTaking} needs. */
-export interface AnswerTakingOptions {
-  readonly store: EventStore;
-  readonly calls: RunningCalls;
-  readonly sluice: Sluice;
-  readonly onError: (error: unknown) => void;
-}
 
 /**
  * Takes the answers to questions of our streams that come to the endpoint, as clients without links send them, and
@@ -24,8 +16,10 @@ export type TakeAnswers = (
 ) => Promise<readonly unknown[] | Response>;
 
 /** Makes the function that takes answers. */
-export function createAnswerTaking(options: AnswerTakingOptions): TakeAnswers {
-  const { store, calls, sluice, onError } = options;
+export function createAnswerTaking(
+  parts: Pick<ResumeParts, "store" | "calls" | "sluice" | "onError">,
+): TakeAnswers {
+  const { store, calls, sluice, onError } = parts;
 
   /** False when this session has no such stream. Throws `not_found` for a caller that is not its owner. */
   async function take(

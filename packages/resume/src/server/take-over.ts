@@ -1,22 +1,10 @@
-import type { EventStore, StreamPage } from "@sluice/core";
-import type { CallReruns } from "../stream/rerun.ts";
-import type { StreamWriter, WrittenStream } from "../stream/stream-writer.ts";
-import type { RunningCalls } from "./running-calls.ts";
+import type { StreamPage } from "@sluice/core";
+import type { ResumeParts } from "./parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import { readRecord } from "./stream-record.ts";
 
-/** What {@link createTakeOver} needs. */
-export interface TakeOverOptions {
-  readonly store: EventStore;
-  readonly calls: RunningCalls;
-  readonly openWriter: (stream: WrittenStream) => StreamWriter;
-  readonly leaseMs: number;
-  readonly reruns: CallReruns | undefined;
-  readonly onError: (error: unknown) => void;
-}
-
 /** A stream that a request has come for. */
-export interface AskedStream {
+interface AskedStream {
   readonly streamId: string;
   readonly page: StreamPage;
   readonly asked: SessionRequest;
@@ -29,8 +17,10 @@ export interface AskedStream {
 export type TakeOver = (stream: AskedStream) => Promise<boolean>;
 
 /** Makes the function that takes streams over. */
-export function createTakeOver(options: TakeOverOptions): TakeOver {
-  const { store, calls, openWriter, leaseMs, reruns, onError } = options;
+export function createTakeOver(
+  parts: Pick<ResumeParts, "store" | "calls" | "openWriter" | "leaseMs" | "reruns" | "onError">,
+): TakeOver {
+  const { store, calls, openWriter, leaseMs, reruns, onError } = parts;
   return async ({ streamId, page: before, asked }) => {
     if (before.isOver || calls.of(streamId)) return false;
     const now = Date.now();

@@ -7,13 +7,14 @@ import {
   readBase,
   readJsonBody,
 } from "@sluice/transport-http/handlers";
-import { StreamWriter, type WrittenStream } from "../stream/stream-writer.ts";
+import { StreamWriter } from "../stream/stream-writer.ts";
 import { createEndpointGet } from "./endpoint-get.ts";
 import { createEndpointPost } from "./endpoint-post.ts";
 import { createEventAnswers } from "./event-answer.ts";
 import { createLinkRoute } from "./link-route.ts";
 import { createStreamLinks } from "./links.ts";
 import { readTimes, type ResumeHandler, type WithResumeOptions } from "./options.ts";
+import type { ResumeParts } from "./parts.ts";
 import { createRunningCalls } from "./running-calls.ts";
 import { createStreamStart } from "./start-stream.ts";
 import { createAnswerTaking } from "./take-answers.ts";
@@ -34,32 +35,30 @@ export function withResume(
 ): ResumeHandler {
   const { store, onError = sluice.host.onError } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const { state } = sluice.host;
   const door = createDoor(handler, sluice, options);
-  const { holdMs, retryMs, leaseMs, maxAgeMs, keepMs } = readTimes(options);
+  const times = readTimes(options);
+  const { leaseMs, keepMs } = times;
   const terms = { store, keepMs, patienceMs: leaseMs, onError };
-  const openWriter = (stream: WrittenStream): StreamWriter => new StreamWriter(terms, stream);
-  const reruns = options.rerun?.open({ state, onError });
   const calls = createRunningCalls({ store, leaseMs, sluice, onError });
-  const links = createStreamLinks(sluice, options.linkTtlMs ?? 300_000);
-  const answerWithEvents = createEventAnswers({ store, calls, state, holdMs, retryMs, onError });
-  const takeOver = createTakeOver({ store, calls, openWriter, leaseMs, reruns, onError });
-  const shared = { handler, sluice, store, calls, links, reruns, takeOver, onError };
-  const takeAnswers = createAnswerTaking(shared);
-  const startStream = createStreamStart({
-    ...shared,
-    openWriter,
-    answerWithEvents,
-    maxAgeMs,
-    leaseMs,
-  });
-  const post = createEndpointPost({ ...shared, startStream, takeAnswers });
-  const get = createEndpointGet({ ...shared, answerWithEvents });
-  const answerLink = createLinkRoute({
-    ...shared,
-    answerWithEvents,
+  const reruns = options.rerun?.open({ state: sluice.host.state, onError });
+  const parts: ResumeParts = {
+    ...times,
+    handler,
+    sluice,
+    store,
+    calls,
+    links: createStreamLinks(sluice, options.linkTtlMs ?? 300_000),
+    openWriter: (stream) => new StreamWriter(terms, stream),
+    reruns,
     maxBodyBytes: maxRequestBodySize,
-  });
+    onError,
+  };
+  const answerWithEvents = createEventAnswers(parts);
+  const takeOver = createTakeOver(parts);
+  const startStream = createStreamStart(parts, answerWithEvents);
+  const post = createEndpointPost(parts, startStream, createAnswerTaking(parts));
+  const get = createEndpointGet(parts, takeOver, answerWithEvents);
+  const answerLink = createLinkRoute(parts, takeOver, answerWithEvents);
 
   const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
     const session = request.headers.get("mcp-session-id");
