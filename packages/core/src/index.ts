@@ -55,9 +55,9 @@ export {
   isResponse,
   keyOf,
   type RpcId,
-  type RpcMessage,
-  type RpcRequest,
-  type RpcResponse,
+  type LooseMessage,
+  type LooseRequest,
+  type LooseResponse,
 } from "./json-rpc/message.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 

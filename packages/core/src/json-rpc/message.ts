@@ -1,8 +1,8 @@
 /** Id of a JSON-RPC request. */
 export type RpcId = string | number;
 
-/** A JSON-RPC message, as far as its kind is to be told. */
-export interface RpcMessage {
+/** A JSON-RPC message of which only the kind is known: its members are not checked. */
+export interface LooseMessage {
   readonly jsonrpc?: unknown;
   readonly id?: unknown;
   readonly method?: unknown;
@@ -12,23 +12,23 @@ export interface RpcMessage {
 }
 
 /** A request of either side. */
-export interface RpcRequest extends RpcMessage {
+export interface LooseRequest extends LooseMessage {
   readonly id: RpcId;
   readonly method: string;
 }
 
 /** A response of either side. */
-export interface RpcResponse extends RpcMessage {
+export interface LooseResponse extends LooseMessage {
   readonly id: RpcId;
 }
 
 /** True for a request of either side. */
-export function isRequest(message: unknown): message is RpcRequest {
+export function isRequest(message: unknown): message is LooseRequest {
   return isMessage(message) && typeof message.method === "string" && isId(message.id);
 }
 
 /** True for a response of either side: it has a result or an error, and no method. */
-export function isResponse(message: unknown): message is RpcResponse {
+export function isResponse(message: unknown): message is LooseResponse {
   if (!isMessage(message) || message.method !== undefined || !isId(message.id)) return false;
   return "result" in message || "error" in message;
 }
@@ -45,7 +45,7 @@ export function keyOf(id: unknown): string {
   return JSON.stringify(id) ?? "";
 }
 
-function isMessage(message: unknown): message is RpcMessage {
+function isMessage(message: unknown): message is LooseMessage {
   return typeof message === "object" && message !== null && !Array.isArray(message);
 }
 

@@ -3,12 +3,12 @@ import {
   isRequest,
   isResponse,
   keyOf,
-  type RpcResponse,
+  type LooseResponse,
   SluiceError,
 } from "@sluice/core";
 import { onAbort, sleep, systemClock } from "@sluice/core/async";
 import type { EventSourceMessage } from "eventsource-parser";
-import { Notifier } from "../protocol/notifier.ts";
+import { CountingNotifier } from "../protocol/counting-notifier.ts";
 import { openEvents, type EventConnection } from "./event-connection.ts";
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
@@ -18,7 +18,7 @@ export interface EventFlow {
   /** True for the id of a request of the server whose answer belongs to this stream. */
   expects(id: unknown): boolean;
   /** Keeps an answer until it is the client's turn. */
-  answer(response: RpcResponse, text: string): void;
+  answer(response: LooseResponse, text: string): void;
   /** Every event as text, to the result. Ends with the result, or throws. */
   follow(): AsyncGenerator<string>;
 }
@@ -42,7 +42,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   const waiting = new Set<string>();
   const asked = new Set<string>();
   /** Notifies when every request of the server has its answer. */
-  const answered = new Notifier();
+  const answered = new CountingNotifier();
   let answers: string[] = [];
   let answerBytes = 0;
   let connection: EventConnection | undefined;

@@ -11,7 +11,7 @@ import {
   isResponse,
   SluiceError,
   type RpcId,
-  type RpcMessage,
+  type LooseMessage,
 } from "@sluice/core";
 import { noteRequest, notesOf } from "@sluice/server";
 import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";
@@ -29,7 +29,7 @@ export function rerunCall(
   onError: (error: unknown) => void,
 ): RunningCall {
   const { call, initialize, page, writer, epoch, sessionId, owner, authInfo } = interrupted;
-  const said = page.events.map(({ text }) => JSON.parse(text) as RpcMessage);
+  const said = page.events.map(({ text }) => JSON.parse(text) as LooseMessage);
   const answers = new Map(page.asks.map(({ ask, answer }) => [ask, answer]));
   /** Ids of the new server's requests, by the names of the questions that the client knows. */
   const ownIds = new Map<string, RpcId>();
@@ -43,14 +43,14 @@ export function rerunCall(
     sessionId,
     async start() {},
     async send(message, sending) {
-      await take(message as RpcMessage, sending);
+      await take(message as LooseMessage, sending);
     },
     async close() {
       transport.onclose?.();
     },
   };
 
-  function tell(message: RpcMessage): void {
+  function tell(message: LooseMessage): void {
     // a copy without the signal: its connection may be cut at any time
     const { url, headers } = interrupted.request;
     const request = new Request(url, { headers });
@@ -58,7 +58,7 @@ export function rerunCall(
     transport.onmessage?.(message as JSONRPCMessage, definedMembers({ request, authInfo }));
   }
 
-  async function take(message: RpcMessage, sending?: TransportSendOptions): Promise<void> {
+  async function take(message: LooseMessage, sending?: TransportSendOptions): Promise<void> {
     if (isResponse(message) && message.id === openingId) return opened();
     const isOurs = isResponse(message)
       ? message.id === call.id
@@ -83,7 +83,7 @@ export function rerunCall(
     clientIds.set(ownId, clientId);
   }
 
-  async function write(message: RpcMessage): Promise<void> {
+  async function write(message: LooseMessage): Promise<void> {
     const cancelled = cancelledBy(message);
     if (cancelled !== undefined) {
       const requestId = clientIds.get(cancelled);
@@ -139,7 +139,7 @@ export function rerunCall(
 const openingId = "sluice-initialize";
 
 /** Requests must ask the same. Of notifications the method is enough: progress may have times in it. */
-function isSame(before: RpcMessage, now: RpcMessage): boolean {
+function isSame(before: LooseMessage, now: LooseMessage): boolean {
   if (before.method !== now.method || isRequest(before) !== isRequest(now)) return false;
   if (isResponse(before) || isResponse(now)) return false;
   return !isRequest(before) || canonical(before.params) === canonical(now.params);
@@ -154,6 +154,6 @@ function canonical(value: unknown): string {
   });
 }
 
-function nameOf({ method }: RpcMessage): string {
+function nameOf({ method }: LooseMessage): string {
   return JSON.stringify(method ?? "its answer");
 }

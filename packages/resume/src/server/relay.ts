@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { cancelledBy, isRequest, type RpcId, type RpcMessage } from "@sluice/core";
+import { cancelledBy, isRequest, type RpcId, type LooseMessage } from "@sluice/core";
 import type { McpFetchHandler } from "@sluice/transport-http";
 import { createEventReader, endsEvent, type EventReader } from "../protocol/event-reader.ts";
 import { formatQuestionId, ownIdOf } from "../stream/question.ts";
@@ -105,11 +105,11 @@ class Relay implements RunningCall {
     if (endsEvent(bytes)) this.#events = undefined;
     for (const { id, data } of events) {
       if (id) this.#lastEventId = id;
-      if (data !== "") await this.writer.write(this.#renamed(JSON.parse(data) as RpcMessage));
+      if (data !== "") await this.writer.write(this.#renamed(JSON.parse(data) as LooseMessage));
     }
   }
 
-  #renamed(message: RpcMessage): RpcMessage {
+  #renamed(message: LooseMessage): LooseMessage {
     const { streamId } = this.writer;
     if (isRequest(message)) return { ...message, id: formatQuestionId(streamId, message.id) };
     const cancelled = cancelledBy(message);

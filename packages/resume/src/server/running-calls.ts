@@ -1,7 +1,7 @@
 import type { EventStore, RpcId } from "@sluice/core";
 import { backgroundClock } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
-import { Notifier } from "../protocol/notifier.ts";
+import { CountingNotifier } from "../protocol/counting-notifier.ts";
 import type { RunningCall } from "../stream/running-call.ts";
 import type { StreamWriter } from "../stream/stream-writer.ts";
 import type { CloseResumeOptions } from "./options.ts";
@@ -37,7 +37,7 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
   const { store, leaseMs, sluice, onError } = options;
   const calls = new Map<string, RunningCall>();
   const sessions = new Map<string, Set<RunningCall>>();
-  const emptied = new Notifier();
+  const emptied = new CountingNotifier();
   let cancelLook: (() => void) | undefined;
   let isClosing = false;
 

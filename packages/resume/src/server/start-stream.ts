@@ -1,4 +1,4 @@
-import type { RpcRequest } from "@sluice/core";
+import type { LooseRequest } from "@sluice/core";
 import { noteRequest, notesOf } from "@sluice/server";
 import { hasEvents } from "../protocol/event-reader.ts";
 import { takesPriming } from "../protocol/revision.ts";
@@ -13,7 +13,7 @@ import type { StreamRecord } from "./stream-record.ts";
  * Has a call answered by the handler, and keeps its answer while it comes about. An answer that is no stream of events
  * goes on as it is, and so does one that there is no room to keep.
  */
-export type StartStream = (asked: SessionRequest, call: RpcRequest) => Promise<Response>;
+export type StartStream = (asked: SessionRequest, call: LooseRequest) => Promise<Response>;
 
 /** Makes the function that starts streams. */
 export function createStreamStart(
@@ -37,7 +37,7 @@ export function createStreamStart(
   /** Makes room for a stream; false where there is none. */
   async function open(
     streamId: string,
-    { call, sessionId, owner }: { call: RpcRequest; sessionId: string; owner: string },
+    { call, sessionId, owner }: { call: LooseRequest; sessionId: string; owner: string },
   ): Promise<boolean> {
     try {
       const now = Date.now();

@@ -1,4 +1,4 @@
-import { SluiceError, type RpcResponse } from "@sluice/core";
+import { SluiceError, type LooseResponse } from "@sluice/core";
 import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { answerText, isAnswer, questionName, streamOfQuestion } from "../stream/question.ts";
@@ -25,7 +25,7 @@ export function createAnswerTaking(
   async function take(
     asked: SessionRequest,
     streamId: string,
-    response: RpcResponse,
+    response: LooseResponse,
   ): Promise<boolean> {
     const { sessionId } = asked;
     const member = await findMember(sluice, asked);

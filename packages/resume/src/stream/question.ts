@@ -1,4 +1,4 @@
-import { isResponse, resourceTag, type RpcId, type RpcResponse } from "@sluice/core";
+import { isResponse, resourceTag, type RpcId, type LooseResponse } from "@sluice/core";
 import { streamIdLength, streamIdPattern } from "./event-id.ts";
 
 /**
@@ -26,12 +26,12 @@ export function questionName(id: RpcId): string {
 }
 
 /** True for what a client may send as an answer: a response with exactly one of a result and an error. */
-export function isAnswer(message: unknown): message is RpcResponse {
+export function isAnswer(message: unknown): message is LooseResponse {
   return isResponse(message) && "result" in message !== "error" in message;
 }
 
 /** An answer as it is kept, the same for the same content. */
-export function answerText({ result, error }: RpcResponse): string {
+export function answerText({ result, error }: LooseResponse): string {
   return JSON.stringify(error === undefined ? { result } : { error });
 }
 

@@ -1,12 +1,12 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { RpcRequest, StateStore, StreamPage } from "@sluice/core";
+import type { LooseRequest, StateStore, StreamPage } from "@sluice/core";
 import type { RunningCall } from "./running-call.ts";
 import type { StreamWriter } from "./stream-writer.ts";
 
 /** What a call is run again with. */
 export interface RerunRecord {
   /** The request of the client, as it came. */
-  readonly call: RpcRequest;
+  readonly call: LooseRequest;
   /** `params` of the `initialize` that opened its session. */
   readonly initialize: Readonly<Record<string, unknown>>;
 }
@@ -34,7 +34,7 @@ export interface CallReruns {
   ): Promise<void>;
   forget(sessionId: string): Promise<void>;
   /** What is kept for a call that may run again; `undefined` for one that may not. */
-  recordOf(sessionId: string, call: RpcRequest): Promise<RerunRecord | undefined>;
+  recordOf(sessionId: string, call: LooseRequest): Promise<RerunRecord | undefined>;
   start(call: InterruptedCall): Promise<RunningCall>;
 }
 

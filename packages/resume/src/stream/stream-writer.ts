@@ -6,10 +6,10 @@ import {
   SluiceError,
   type EventStore,
   type RpcId,
-  type RpcMessage,
+  type LooseMessage,
 } from "@sluice/core";
 import { errorTable, type Reason } from "@sluice/core/wire";
-import { Notifier } from "../protocol/notifier.ts";
+import { CountingNotifier } from "../protocol/counting-notifier.ts";
 import { noAnswer, questionName } from "./question.ts";
 
 /** What the writers of one endpoint share. */
@@ -39,7 +39,7 @@ export interface WrittenStream {
 export class StreamWriter {
   readonly streamId: string;
   /** Notifies after every event, and at the end. */
-  readonly notifier: Notifier = new Notifier();
+  readonly notifier: CountingNotifier = new CountingNotifier();
   readonly #terms: WriterTerms;
   readonly #stream: WrittenStream;
   #lastSeq: number;
@@ -89,7 +89,7 @@ export class StreamWriter {
   }
 
   /** Writes a message, in the order of the calls. Resolves when it is kept, or will never be. */
-  write(message: RpcMessage): Promise<void> {
+  write(message: LooseMessage): Promise<void> {
     return this.#enqueue(() => this.#keep(message));
   }
 
@@ -122,7 +122,7 @@ export class StreamWriter {
     this.notifier.notify();
   }
 
-  async #keep(message: RpcMessage): Promise<void> {
+  async #keep(message: LooseMessage): Promise<void> {
     if (this.#isOver) return;
     const { store, keepMs, patienceMs } = this.#terms;
     const { epoch, requestId } = this.#stream;

@@ -1,13 +1,16 @@
 import { onAbort, systemClock } from "@sluice/core/async";
 
-/** What ends {@link Notifier.wait} without a notification. */
+/** What ends a wait without a notification. */
 export interface WaitLimits {
   readonly ms: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Tells waiting readers that something has changed. A class because every stream has one. */
-export class Notifier {
+/**
+ * Wakes readers at every change, and counts the changes: each reader waits for one that it has not seen. A class because
+ * every stream has one.
+ */
+export class CountingNotifier {
   #count = 0;
   /** Absent while nothing waits, which is the rule for a call whose client is away. */
   #waiting: Set<() => void> | undefined;
@@ -22,7 +25,7 @@ export class Notifier {
     for (const wake of this.#waiting ?? []) wake();
   }
 
-  /** Resolves at the first notification behind the first `count`, after so many milliseconds, or when the signal aborts. */
+  /** Resolves once there were more notifications than `count`, after so many milliseconds, or when the signal aborts. */
   wait(count: number, { ms, signal }: WaitLimits): Promise<void> {
     return new Promise((resolve) => {
       if (this.#count !== count || signal?.aborted || ms <= 0) return resolve();
