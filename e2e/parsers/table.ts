@@ -33,7 +33,7 @@ import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-eve
 import type { Root as BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
 import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
 import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts";
-import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
+import { parseAddress } from "../../packages/graph-emulator/src/lib/item-address.ts";
 import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
 import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
 import { parseEventId } from "../../packages/transport-http/src/resume/resume-link.ts";

@@ -1,5 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createDesk, errorBody, type Fault, readAll, type SeenRequest, sendJson } from "./desk.ts";
+import {
+  createHosts,
+  errorBody,
+  type EmulatedFault,
+  readAll,
+  type SeenRequest,
+  sendJson,
+} from "./hosts.ts";
 import { createDownloadHost, sendContent } from "./download-host.ts";
 import { createDrive, type DriveState, type EmulatedDrive } from "./drive.ts";
 import { createGraphApi } from "./graph-api.ts";
@@ -40,7 +47,7 @@ export interface GraphEmulator extends AsyncDisposable {
     options?: { readonly type?: EmulatedDrive["type"]; readonly isReachable?: boolean },
   ): EmulatedDrive;
   /** Lets something go wrong with requests to come; faults are used up in their order. */
-  fault(fault: Fault): void;
+  fault(fault: EmulatedFault): void;
   /** Refuses all tokens that were given so far. */
   expireTokens(): void;
   /** Makes all download URLs that were given so far expired ones. */
@@ -71,7 +78,7 @@ export async function startGraphEmulator(
   options: GraphEmulatorOptions = {},
 ): Promise<GraphEmulator> {
   const { driveId = "b!emulated", driveType = "business", linkTtlMs = 3_600_000 } = options;
-  const desk = createDesk();
+  const hosts = createHosts();
   const drives: DriveState[] = [];
   const reachable = new Map<string, DriveState>();
   const tokens = new Map<string, number>();
@@ -132,9 +139,9 @@ export async function startGraphEmulator(
     });
   };
 
-  origins.graph = await desk.listen("graph", onGraph);
-  origins.download = await desk.listen("download", (...call) => downloads.handle(...call));
-  origins.upload = await desk.listen("upload", (...call) => uploads.handle(...call));
+  origins.graph = await hosts.listen("graph", onGraph);
+  origins.download = await hosts.listen("download", (...call) => downloads.handle(...call));
+  origins.upload = await hosts.listen("upload", (...call) => uploads.handle(...call));
 
   return {
     origins,
@@ -147,9 +154,9 @@ export async function startGraphEmulator(
         return { token, expiresOnTimestamp };
       },
     },
-    requests: desk.requests,
+    requests: hosts.requests,
     addDrive,
-    fault: (fault) => void desk.faults.push({ fault, left: fault.times ?? 1 }),
+    fault: (fault) => void hosts.faults.push({ fault, left: fault.times ?? 1 }),
     expireTokens: () => tokens.clear(),
     expireLinks: () => downloads.expireAll(),
     forgetChanges() {
@@ -157,9 +164,9 @@ export async function startGraphEmulator(
     },
     passTime: (ms) => void (passedMs += ms),
     openSessions: () => uploads.openSessions(),
-    openAnswers: () => desk.openAnswers(),
+    openAnswers: () => hosts.openAnswers(),
     sentBytes: () => downloads.sentBytes() + streamedBytes,
     settleNotifications: () => subscriptions.settle(),
-    [Symbol.asyncDispose]: () => desk.close(),
+    [Symbol.asyncDispose]: () => hosts.close(),
   };
 }

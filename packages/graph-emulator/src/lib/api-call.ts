@@ -1,4 +1,4 @@
-import { errorBody } from "./desk.ts";
+import { errorBody } from "./hosts.ts";
 import type { DriveState, Item } from "./drive.ts";
 import type { DownloadHost } from "./download-host.ts";
 import type { Subscriptions } from "./subscriptions.ts";

@@ -1,5 +1,5 @@
 import { request as httpRequest } from "node:http";
-import { errorBody } from "./desk.ts";
+import { errorBody } from "./hosts.ts";
 
 const handshakeMs = 10_000;
 const longestMs = 42_300 * 60_000;

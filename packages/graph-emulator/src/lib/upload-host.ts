@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { errorBody, type Fault, readAll, sendJson } from "./desk.ts";
+import { errorBody, type EmulatedFault, readAll, sendJson } from "./hosts.ts";
 import { type DriveState, fold, type Item, toGenerated } from "./drive.ts";
 import { toJson } from "./drive-item-json.ts";
 
@@ -24,7 +24,7 @@ export interface UploadHost {
   handle(
     request: IncomingMessage,
     response: ServerResponse,
-    fault: Fault | undefined,
+    fault: EmulatedFault | undefined,
   ): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-import { type GraphEmulator, startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { type GraphEmulator, startGraphEmulator } from "@sluice/graph-emulator";
 import { expect, test } from "vitest";
 import { at, call } from "./graph-call.ts";
 

@@ -14,7 +14,7 @@ export interface SeenRequest {
 }
 
 /** Something that goes wrong. What it says about bodies concerns the bytes of downloads. */
-export interface Fault {
+export interface EmulatedFault {
   /** Which requests: tested against `GET graph /v1.0/…`, with the path and the query as they came. */
   readonly on: RegExp;
   /** How many of them; 1 unless told. */
@@ -46,12 +46,12 @@ export interface Fault {
   readonly meanwhile?: () => void;
 }
 
-/** Where requests arrive: writes them down, and lets faults happen. */
-export interface Desk {
+/** The servers of the three origins: they record requests and apply faults. */
+export interface Hosts {
   readonly requests: SeenRequest[];
-  readonly faults: { fault: Fault; left: number }[];
+  readonly faults: { fault: EmulatedFault; left: number }[];
   /** Takes the next fault for a request out of the queue. */
-  takeFault(line: string): Fault | undefined;
+  takeFault(line: string): EmulatedFault | undefined;
   /** Listens on a port of its own. */
   listen(origin: Origin, handle: Handle): Promise<string>;
   /** Answers under way on the hosts of content. */
@@ -62,19 +62,19 @@ export interface Desk {
 type Handle = (
   request: IncomingMessage,
   response: ServerResponse,
-  fault: Fault | undefined,
+  fault: EmulatedFault | undefined,
 ) => Promise<void> | void;
 
-/** Creates the place where requests of all three origins arrive. */
-export function createDesk(): Desk {
+/** Creates the servers; each listens once `listen` is called for its origin. */
+export function createHosts(): Hosts {
   const requests: SeenRequest[] = [];
-  const faults: { fault: Fault; left: number }[] = [];
+  const faults: { fault: EmulatedFault; left: number }[] = [];
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
   const timers = new Set<NodeJS.Timeout>();
   let open = 0;
 
-  const takeFault = (line: string): Fault | undefined => {
+  const takeFault = (line: string): EmulatedFault | undefined => {
     const entry = faults.find(({ fault }) => fault.on.test(line));
     if (entry === undefined) return undefined;
     entry.left--;

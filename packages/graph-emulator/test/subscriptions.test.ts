@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type GraphEmulator, startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { type GraphEmulator, startGraphEmulator } from "@sluice/graph-emulator";
 import { expect, test } from "vitest";
 import { call } from "./graph-call.ts";
 

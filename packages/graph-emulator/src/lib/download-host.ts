@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Fault, sendJson } from "./desk.ts";
+import { type EmulatedFault, sendJson } from "./hosts.ts";
 import type { Item } from "./drive.ts";
 
 /** The host of content: URLs that carry their own permission, matched byte for byte. */
@@ -13,7 +13,7 @@ export interface DownloadHost {
   handle(
     request: IncomingMessage,
     response: ServerResponse,
-    fault: Fault | undefined,
+    fault: EmulatedFault | undefined,
   ): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export async function sendContent(
   }: {
     readonly name: string;
     readonly content: Item["content"];
-    readonly fault?: Fault | undefined;
+    readonly fault?: EmulatedFault | undefined;
     readonly count: (bytes: number) => void;
   },
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import type { GraphEmulator } from "@sluice/storage-graph/emulator";
+import type { GraphEmulator } from "@sluice/graph-emulator";
 
 /** Calls the API as a client that does everything right. */
 export async function call(
