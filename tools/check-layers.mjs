@@ -52,6 +52,8 @@ const portableEntries = [
   "core/src/index.ts",
   "core/src/async.ts",
   "core/src/wire.ts",
+  "storage/src/index.ts",
+  "storage/src/plugin.ts",
   "server/src/index.ts",
   "server/src/telemetry.ts",
   "transport-http/src/index.ts",

@@ -20,7 +20,8 @@ import {
 } from "@sluice/core";
 import { createOriginGate } from "@sluice/server";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
-import { createUriMapper, parseCursor } from "@sluice/storage";
+import { createUriMapper } from "@sluice/storage";
+import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/multipart";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";

@@ -1,4 +1,4 @@
-import { createChangeFeed } from "@sluice/storage";
+import { createChangeFeed } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
 test("changes that nobody takes fill no memory: of too many keys only a reset is left", async () => {

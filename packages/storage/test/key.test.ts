@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkKey, createUriMapper, ensureKey, ensureRange, resolveRange } from "@sluice/storage";
+import { createUriMapper } from "@sluice/storage";
+import { checkKey, ensureKey, ensureRange, resolveRange } from "@sluice/storage/plugin";
 
 const runs = process.env["SLUICE_DEEP"] !== undefined ? 10_000 : 1000;
 const bases = [

@@ -1,11 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  checkKey,
-  formatCursor,
-  type ListOptions,
-  type ListPage,
-  parseCursor,
-} from "@sluice/storage";
+import type { ListOptions, ListPage } from "@sluice/storage";
+import { checkKey, formatCursor, parseCursor } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import { statusError } from "./errors.ts";
 

@@ -1,12 +1,6 @@
 import { type ByteRange, SluiceError } from "@sluice/core";
-import {
-  createBody,
-  ensureKey,
-  ensureRange,
-  type OpenedObject,
-  quoteKey,
-  type StorageBackend,
-} from "@sluice/storage";
+import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import { createBody, ensureKey, ensureRange, quoteKey } from "@sluice/storage/plugin";
 import { Agent, type Dispatcher } from "undici";
 import { failure, statusError } from "./errors.ts";
 import { readIndex, toPage } from "./list.ts";

@@ -1,4 +1,5 @@
-import { quoteKey, settleRemoval, type StorageBackend } from "@sluice/storage";
+import type { StorageBackend } from "@sluice/storage";
+import { quoteKey, settleRemoval } from "@sluice/storage/plugin";
 import { type AzureContainer, createRoot, toBlobName } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";

@@ -1,4 +1,4 @@
-import { checkKey } from "@sluice/storage";
+import { checkKey } from "@sluice/storage/plugin";
 import { type Root, toKey } from "./container.ts";
 
 /** What an event says about this root; `lost` when something changed and it cannot be said what. */

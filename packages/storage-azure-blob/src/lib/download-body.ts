@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { toInterrupted } from "./azure-error.ts";
 
 /** So much is taken from the socket ahead of the reader; then the socket waits. */

@@ -1,6 +1,7 @@
 import type { BlobItem } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
-import { formatCursor, type ListOptions, type ListPage, parseCursor } from "@sluice/storage";
+import type { ListOptions, ListPage } from "@sluice/storage";
+import { formatCursor, parseCursor } from "@sluice/storage/plugin";
 import { type Root, toKey } from "./container.ts";
 import { type BlobFacts, type SizedInfo, toObjectInfo, unreadable } from "./object-info.ts";
 import { request } from "./request.ts";

@@ -1,14 +1,8 @@
 import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
 import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
-import {
-  createBody,
-  ensureRange,
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-} from "@sluice/storage";
+import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { statusOf, toSluiceError } from "./azure-error.ts";
 import { type Root, toBlobName } from "./container.ts";
 import { createDownloadBody } from "./download-body.ts";

@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
-import { type ChangeBatch, createChangeFeed, type WatchOptions } from "@sluice/storage";
+import type { ChangeBatch, WatchOptions } from "@sluice/storage";
+import { createChangeFeed } from "@sluice/storage/plugin";
 import { type BlobChange, parseMessage } from "./blob-events.ts";
 import type { Root } from "./container.ts";
 import { request } from "./request.ts";

@@ -1,13 +1,8 @@
 import { createHash, getFips } from "node:crypto";
 import type { BlobRequestConditions } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
-import {
-  type ObjectInfo,
-  type ObjectWriter,
-  quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
+import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
+import { quoteKey, wrongSize } from "@sluice/storage/plugin";
 import { type Root, toBlobName } from "./container.ts";
 import { ensureEtag, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";

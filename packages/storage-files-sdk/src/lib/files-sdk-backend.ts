@@ -1,17 +1,19 @@
 import { SluiceError } from "@sluice/core";
+import type {
+  ListOptions,
+  ListPage,
+  PresignedUrl,
+  PresignOptions,
+  StorageBackend,
+} from "@sluice/storage";
 import {
   checkKey,
   ensureKey,
   ensureRange,
   formatCursor,
-  type ListOptions,
-  type ListPage,
   parseCursor,
-  type PresignedUrl,
-  type PresignOptions,
   quoteKey,
-  type StorageBackend,
-} from "@sluice/storage";
+} from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
 import { answerOf } from "./call.ts";
 import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";

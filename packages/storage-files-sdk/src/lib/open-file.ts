@@ -1,11 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-  sealed,
-} from "@sluice/storage";
+import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import { quoteKey, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Adapter, StoredFile } from "files-sdk";
 import { answerOf } from "./call.ts";
 import { type FileInfo, strongEtag } from "./object-info.ts";
@@ -71,7 +66,7 @@ export async function openFile(
   return {
     info,
     ...(resolved && { range: resolved }),
-    body: exactRead ? body : sealed(body, verify),
+    body: exactRead ? body : holdLastChunk(body, verify),
   };
 }
 

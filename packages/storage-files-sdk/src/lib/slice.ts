@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { createCause } from "./files-error.ts";
 
 /** Which bytes of a stream are the promised ones. */

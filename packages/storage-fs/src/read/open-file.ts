@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
-import { quoteKey } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { isHidden } from "../root/names.ts";
 import { nameOfDescriptor, type Root, toKey, toPath } from "../root/root.ts";

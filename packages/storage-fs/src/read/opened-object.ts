@@ -1,7 +1,8 @@
 import { type BigIntStats, fstat, fstatSync, read } from "node:fs";
 import { promisify } from "node:util";
 import { type FileRegion, SluiceError } from "@sluice/core";
-import { createBody, type OpenedObject, quoteKey } from "@sluice/storage";
+import type { OpenedObject } from "@sluice/storage";
+import { createBody, quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
 import { closeFile, type OpenFile } from "./open-file.ts";

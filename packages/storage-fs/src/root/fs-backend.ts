@@ -1,12 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
-import {
-  createBody,
-  type OpenedObject,
-  quoteKey,
-  resolveRange,
-  type StorageBackend,
-} from "@sluice/storage";
+import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import { createBody, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { createLister } from "../read/list.ts";
 import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
 import { closeFile, openFile, type OpenFile } from "../read/open-file.ts";

@@ -8,7 +8,7 @@ import {
   statSync,
 } from "node:fs";
 import { sep } from "node:path";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";

@@ -1,6 +1,6 @@
 import { lstat, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { quoteKey, settleRemoval } from "@sluice/storage";
+import { quoteKey, settleRemoval } from "@sluice/storage/plugin";
 import { removeEmptyFolders } from "./empty-folders.ts";
 import { toSluiceError } from "../root/fs-error.ts";
 import { type Root, toPath } from "../root/root.ts";

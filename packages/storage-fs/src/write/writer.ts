@@ -1,13 +1,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import {
-  type ObjectInfo,
-  type ObjectWriter,
-  quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
+import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
+import { quoteKey, wrongSize } from "@sluice/storage/plugin";
 import { removeEmptyFolders } from "./empty-folders.ts";
 import { createFlushBehind } from "./flush-behind.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 
 /** The folder whose files a backend serves. */
 export type GraphRoot = { readonly id: string } | { readonly path: string };

@@ -1,5 +1,6 @@
 import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
-import { createBody, type ObjectInfo, resolveRange, sealed } from "@sluice/storage";
+import type { ObjectInfo } from "@sluice/storage";
+import { createBody, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
 import { type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
@@ -87,7 +88,7 @@ export async function openDownload(
       who,
       signal,
     });
-    const body = sealed(bytes, () => ensureUnchanged(route, file, order));
+    const body = holdLastChunk(bytes, () => ensureUnchanged(route, file, order));
     return { size, range: resolved, body };
   } catch (error) {
     response.body.destroy();

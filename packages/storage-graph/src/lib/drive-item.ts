@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, quoteKey } from "@sluice/storage";
+import type { ObjectInfo } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 
 /** The part of a driveItem that matters here. All of it may be absent: which depends on drive and request. */
 export interface DriveItem {

@@ -1,10 +1,5 @@
-import {
-  ensureRange,
-  type ObjectInfo,
-  quoteKey,
-  settleRemoval,
-  type StorageBackend,
-} from "@sluice/storage";
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import { ensureRange, quoteKey, settleRemoval } from "@sluice/storage/plugin";
 import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
 import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
 import { mintUrl, openDownload } from "./download.ts";

@@ -1,12 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  checkKey,
-  formatCursor,
-  type ListOptions,
-  type ListPage,
-  type ObjectInfo,
-  parseCursor,
-} from "@sluice/storage";
+import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { checkKey, formatCursor, parseCursor } from "@sluice/storage/plugin";
 import { checkGraphKey } from "./address.ts";
 import { isFile, toObjectInfo } from "./drive-item.ts";
 import { resumeWalk, startWalk, step, type Walk, type WalkRoute } from "./walk.ts";

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { type ChangeBatch, formatCursor, parseCursor, type WatchOptions } from "@sluice/storage";
+import type { ChangeBatch, WatchOptions } from "@sluice/storage";
+import { formatCursor, parseCursor } from "@sluice/storage/plugin";
 import type { Address } from "./address.ts";
 import { readDelta } from "./delta.ts";
 import { createDeltaTree, type DeltaTree } from "./delta-tree.ts";

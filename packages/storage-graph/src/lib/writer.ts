@@ -1,11 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  type ObjectInfo,
-  type ObjectWriter,
-  quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
+import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
+import { quoteKey, wrongSize } from "@sluice/storage/plugin";
 import { type Address, ensureGraphKey } from "./address.ts";
 import { canonicalKey, type DriveItem, toObjectInfo } from "./drive-item.ts";
 import type { GraphClient } from "./graph-client.ts";

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 
 /** How a body names itself in errors, and what ends it. */
 export interface S3BodyOptions {

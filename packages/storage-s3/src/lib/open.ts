@@ -5,15 +5,8 @@ import {
   HeadObjectCommand,
 } from "@aws-sdk/client-s3";
 import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
-import {
-  createBody,
-  ensureRange,
-  type ObjectInfo,
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-} from "@sluice/storage";
+import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
+import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { createS3Body } from "./body.ts";
 import type { Calls } from "./calls.ts";
 import { ensureReadable, toEtag, toObjectInfo } from "./object-info.ts";

@@ -1,6 +1,7 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
-import { quoteKey, type PresignedUrl, type PresignOptions } from "@sluice/storage";
+import type { PresignedUrl, PresignOptions } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";

@@ -1,5 +1,6 @@
 import { DeleteObjectCommand } from "@aws-sdk/client-s3";
-import { type CallOptions, quoteKey, settleRemoval } from "@sluice/storage";
+import type { CallOptions } from "@sluice/storage";
+import { quoteKey, settleRemoval } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { Root } from "./root.ts";
 

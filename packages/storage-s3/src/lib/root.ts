@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 
 /** Longest name of an object in S3, in UTF-8 bytes. */
 const maxNameBytes = 1024;

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { type ChangeBatch, createChangeFeed, type WatchOptions } from "@sluice/storage";
+import type { ChangeBatch, WatchOptions } from "@sluice/storage";
+import { createChangeFeed } from "@sluice/storage/plugin";
 import type { Root } from "./root.ts";
 import { isNewer, readEvents, type S3Event } from "./s3-event.ts";
 

@@ -1,11 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import {
-  type ObjectInfo,
-  type ObjectWriter,
-  quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
+import type { ObjectInfo, ObjectWriter, WriteOptions } from "@sluice/storage";
+import { quoteKey, wrongSize } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";

@@ -9,12 +9,12 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { createChangeFeed } from "../plugin/change-feed.ts";
 import { formatCursor, parseCursor } from "../plugin/cursor.ts";
 import { ensureKey, quoteKey } from "../contract/key.ts";
-import { resolveRange } from "../contract/range.ts";
-import { wrongSize } from "../contract/wrong-size.ts";
+import { resolveRange } from "../plugin/range.ts";
+import { wrongSize } from "../plugin/wrong-size.ts";
 
 const chunkBytes = 256 * 1024;
 const pageLimit = 1000;

@@ -7,14 +7,14 @@ import type {
   OpenOptions,
   StorageBackend,
 } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { type Clock, systemClock } from "@sluice/core/async";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { ensureRange, resolveRange } from "../contract/range.ts";
+import { ensureRange, resolveRange } from "../plugin/range.ts";
 import { createSharedLoads } from "./shared-loads.ts";
 import { wrap } from "./wrap.ts";
-import { verified } from "./verified.ts";
+import { verifyDigest } from "./verify-digest.ts";
 
 /** Settings of {@link cached}. */
 export interface CachedOptions {
@@ -54,7 +54,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
   });
-  const loads = createSharedLoads(verified(backend), clock);
+  const loads = createSharedLoads(verifyDigest(backend), clock);
 
   /** What is kept and need not be asked for. */
   function fresh(key: string): Kept | undefined {

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";

@@ -5,8 +5,8 @@ import { wrap } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
 
-/** Settings of {@link gate}. */
-export interface GateOptions {
+/** Settings of {@link throttle}. */
+export interface ThrottleOptions {
   /** Longest time a call waits for a throttling service; then `throttled`. 20 s unless told. */
   readonly maxWaitMs?: number;
   /** Where waits take their time from; the platform's clock unless told. */
@@ -19,7 +19,7 @@ export interface GateOptions {
  * one alone. A call that would have to wait too long rejects with `throttled` and the time that
  * is left; an abort ends the wait.
  */
-export function gate(backend: StorageBackend, options: GateOptions = {}): StorageBackend {
+export function throttle(backend: StorageBackend, options: ThrottleOptions = {}): StorageBackend {
   const { maxWaitMs = 20_000, clock = systemClock } = options;
   let opensAt = -Infinity;
 

@@ -7,18 +7,18 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { type Clock, systemClock } from "@sluice/core/async";
 import { type Deadline, within } from "@sluice/core/async";
 import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
-import { ensureRange } from "../contract/range.ts";
+import { ensureRange } from "../plugin/range.ts";
 import { wrap } from "./wrap.ts";
 
 const maxCursorLength = 8192;
 
-/** Settings of {@link guard}. */
-export interface GuardOptions {
+/** Settings of {@link validate}. */
+export interface ValidateOptions {
   /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. 30 s unless told. */
   readonly stallTimeoutMs?: number;
   /** Where waits take their time from; the platform's clock unless told. */
@@ -34,7 +34,7 @@ export interface GuardOptions {
  *
  * A `file` or `bytes` face is checked for its length and passed on.
  */
-export function guard(backend: StorageBackend, options: GuardOptions = {}): StorageBackend {
+export function validate(backend: StorageBackend, options: ValidateOptions = {}): StorageBackend {
   const { name } = backend;
   const { stallTimeoutMs = 30_000, clock = systemClock } = options;
   const deadline = (who: string, signal?: AbortSignal): Deadline => ({

@@ -1,13 +1,13 @@
 import { createSha256, type Sha256, SluiceError } from "@sluice/core";
 import type { StorageBackend } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { sealed } from "./sealed.ts";
+import { holdLastChunk } from "../plugin/hold-last-chunk.ts";
 import { wrap } from "./wrap.ts";
 
-/** Settings of {@link verified}. */
-export interface VerifiedOptions {
+/** Settings of {@link verifyDigest}. */
+export interface VerifyDigestOptions {
   /** Compare whole reads with the digest that storage knows. True unless told. */
   readonly verifyDigest?: boolean;
 }
@@ -17,9 +17,11 @@ export interface VerifiedOptions {
  * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face
  * of such an object is dropped, because its bytes would pass by unseen.
  */
-export function verified(backend: StorageBackend, options: VerifiedOptions = {}): StorageBackend {
-  const { verifyDigest = true } = options;
-  if (!verifyDigest) return backend;
+export function verifyDigest(
+  backend: StorageBackend,
+  options: VerifyDigestOptions = {},
+): StorageBackend {
+  if (options.verifyDigest === false) return backend;
   return wrap(backend, {
     open: (open) => async (key, openOptions) => {
       const opened = await open(key, openOptions);
@@ -53,7 +55,7 @@ function hashedBody(
     },
     release: (reason) => reader.cancel(reason),
   });
-  return sealed(hashed, async () => {
+  return holdLastChunk(hashed, async () => {
     ensureDigest(hash, sha256, who);
   });
 }

@@ -1,18 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
-import {
-  createBody,
-  createMemoryBackend,
-  sealed,
-  type StorageBackend,
-  verified,
-  wrap,
-} from "@sluice/storage";
+import { createMemoryBackend, type StorageBackend, verifyDigest, wrap } from "@sluice/storage";
+import { createBody, holdLastChunk } from "@sluice/storage/plugin";
 import { bodyOf, failure, readText } from "./scripted-backend.ts";
 
-describe("sealed", () => {
+describe("holdLastChunk", () => {
   test("the last chunk waits for verify, and verify runs once, after the last byte", async () => {
     const verify = vi.fn<() => Promise<void>>(async () => {});
-    const reader = sealed(bodyOf("a", "b", "c"), verify).getReader();
+    const reader = holdLastChunk(bodyOf("a", "b", "c"), verify).getReader();
     const seen: string[] = [];
     for (let read = await reader.read(); !read.done; read = await reader.read())
       seen.push(`${new TextDecoder().decode(read.value)}${verify.mock.calls.length}`);
@@ -21,21 +15,23 @@ describe("sealed", () => {
 
   test("what verify rejects with is the body's error, and the last chunk never comes", async () => {
     const error = failure("precondition_failed");
-    const reader = sealed(bodyOf("a", "b"), () => Promise.reject(error)).getReader();
+    const reader = holdLastChunk(bodyOf("a", "b"), () => Promise.reject(error)).getReader();
     await reader.read();
     await expect(reader.read()).rejects.toBe(error);
   });
 
   test("an empty body is verified too", async () => {
     const error = failure("precondition_failed");
-    await expect(readText(sealed(bodyOf(), () => Promise.reject(error)))).rejects.toBe(error);
-    expect(await readText(sealed(bodyOf(), async () => {}))).toBe("");
+    await expect(readText(holdLastChunk(bodyOf(), () => Promise.reject(error)))).rejects.toBe(
+      error,
+    );
+    expect(await readText(holdLastChunk(bodyOf(), async () => {}))).toBe("");
   });
 
   test("a body that fails by itself is not verified", async () => {
     const verify = vi.fn<() => Promise<void>>(async () => {});
     const error = failure("interrupted");
-    await expect(readText(sealed(bodyOf("a", error), verify))).rejects.toBe(error);
+    await expect(readText(holdLastChunk(bodyOf("a", error), verify))).rejects.toBe(error);
     expect(verify).not.toHaveBeenCalled();
   });
 
@@ -43,7 +39,7 @@ describe("sealed", () => {
     const release = vi.fn<(reason?: unknown) => void>();
     const verify = vi.fn<() => Promise<void>>(async () => {});
     const body = createBody({ next: async () => new Uint8Array(1), release });
-    const reader = sealed(body, verify).getReader();
+    const reader = holdLastChunk(body, verify).getReader();
     await reader.read();
     await reader.cancel("enough");
     expect(release).toHaveBeenCalledExactlyOnceWith("enough");
@@ -58,7 +54,7 @@ function inMemory(backend: StorageBackend, bytes: Uint8Array): StorageBackend {
   });
 }
 
-describe("verified", () => {
+describe("verifyDigest", () => {
   const store = createMemoryBackend({ a: "the bytes" });
   const altered = wrap(store, {
     open: (open) => async (key, options) => {
@@ -68,19 +64,21 @@ describe("verified", () => {
   });
 
   test("whole objects with the promised digest are delivered", async () => {
-    expect(await readText((await verified(store).open("a")).body)).toBe("the bytes");
+    expect(await readText((await verifyDigest(store).open("a")).body)).toBe("the bytes");
   });
 
   test("one wrong byte is corrupt, and the object never complete", async () => {
-    const reader = (await verified(altered).open("a")).body.getReader();
+    const reader = (await verifyDigest(altered).open("a")).body.getReader();
     await reader.read();
     await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
   });
 
   test("ranges, objects without a digest, and everything when told, pass unhashed", async () => {
     const range = { start: 0, end: 9 };
-    expect(await readText((await verified(altered).open("a", { range })).body)).toBe("the bytez");
-    const off = verified(altered, { verifyDigest: false });
+    expect(await readText((await verifyDigest(altered).open("a", { range })).body)).toBe(
+      "the bytez",
+    );
+    const off = verifyDigest(altered, { verifyDigest: false });
     expect(await readText((await off.open("a")).body)).toBe("the bytez");
     const unknown = wrap(altered, {
       open: (open) => async (key, options) => {
@@ -88,13 +86,13 @@ describe("verified", () => {
         return { info: { key: info.key }, body };
       },
     });
-    expect(await readText((await verified(unknown).open("a")).body)).toBe("the bytez");
+    expect(await readText((await verifyDigest(unknown).open("a")).body)).toBe("the bytez");
   });
 
   test("the bytes face is hashed at once", async () => {
     const bytes = new TextEncoder().encode("the bytes");
-    expect((await verified(inMemory(store, bytes)).open("a")).bytes).toBe(bytes);
-    const wrong = verified(inMemory(store, bytes.toReversed()));
+    expect((await verifyDigest(inMemory(store, bytes)).open("a")).bytes).toBe(bytes);
+    const wrong = verifyDigest(inMemory(store, bytes.toReversed()));
     await expect(wrong.open("a")).rejects.toMatchObject({ code: "corrupt" });
   });
 
@@ -103,7 +101,7 @@ describe("verified", () => {
     const withFile = wrap(store, {
       open: (open) => async (key, options) => ({ ...(await open(key, options)), file }),
     });
-    expect((await verified(withFile).open("a")).file).toBeUndefined();
-    expect((await verified(withFile).open("a", { range: { start: 1 } })).file).toBe(file);
+    expect((await verifyDigest(withFile).open("a")).file).toBeUndefined();
+    expect((await verifyDigest(withFile).open("a", { range: { start: 1 } })).file).toBe(file);
   });
 });

@@ -1,11 +1,11 @@
-import { createBody } from "../contract/body.ts";
+import { createBody } from "./body.ts";
 
 /**
  * A body whose last chunk is held back until `verify` passes, so that bytes of a version that
  * moved while they were read never make a complete body. A rejection of `verify` becomes the
  * body's error. For backends whose service gives no snapshot: one cheap look after the last byte.
  */
-export function sealed(
+export function holdLastChunk(
   body: ReadableStream<Uint8Array>,
   verify: () => Promise<void>,
 ): ReadableStream<Uint8Array> {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { gate } from "@sluice/storage";
+import { throttle } from "@sluice/storage";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted, failure } from "./scripted-backend.ts";
 
-/** A gated backend whose first describe is throttled. */
+/** A throttled backend whose first describe is throttled. */
 function throttledOnce(retryAfterMs?: number, maxWaitMs?: number) {
   const clock = createManualClock();
   let first = true;
@@ -17,14 +17,17 @@ function throttledOnce(retryAfterMs?: number, maxWaitMs?: number) {
       },
     };
   });
-  const gated = gate(scripted.backend, { clock, ...(maxWaitMs !== undefined && { maxWaitMs }) });
-  return { clock, gated, calls: scripted.calls };
+  const throttled = throttle(scripted.backend, {
+    clock,
+    ...(maxWaitMs !== undefined && { maxWaitMs }),
+  });
+  return { clock, throttled, calls: scripted.calls };
 }
 
 test("one throttled call pauses every call of the backend until its time has passed", async () => {
-  const { clock, gated, calls } = throttledOnce(5000);
-  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
-  const waiting = [gated.describe("a"), gated.open("a"), gated.list()];
+  const { clock, throttled, calls } = throttledOnce(5000);
+  await expect(throttled.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = [throttled.describe("a"), throttled.open("a"), throttled.list()];
   await clock.advance(4999);
   expect(calls).toEqual(["describe a"]);
   await clock.advance(1);
@@ -33,9 +36,9 @@ test("one throttled call pauses every call of the backend until its time has pas
 });
 
 test("a service that names no time is left alone for a second", async () => {
-  const { clock, gated, calls } = throttledOnce();
-  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
-  const waiting = gated.describe("a");
+  const { clock, throttled, calls } = throttledOnce();
+  await expect(throttled.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = throttled.describe("a");
   await clock.advance(999);
   expect(calls.length).toBe(1);
   await clock.advance(1);
@@ -43,10 +46,10 @@ test("a service that names no time is left alone for a second", async () => {
 });
 
 test("an abort ends the wait with its reason, and no timer stays", async () => {
-  const { clock, gated } = throttledOnce(5000);
-  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const { clock, throttled } = throttledOnce(5000);
+  await expect(throttled.describe("a")).rejects.toMatchObject({ code: "throttled" });
   const caller = new AbortController();
-  const waiting = gated.describe("a", { signal: caller.signal });
+  const waiting = throttled.describe("a", { signal: caller.signal });
   await settle();
   caller.abort("the reason");
   await expect(waiting).rejects.toBe("the reason");
@@ -54,13 +57,13 @@ test("an abort ends the wait with its reason, and no timer stays", async () => {
 });
 
 test("a pause that is longer than a call may wait is throttled at once, with the time that is left", async () => {
-  const { clock, gated, calls } = throttledOnce(60_000, 10_000);
-  await expect(gated.describe("a")).rejects.toMatchObject({ code: "throttled" });
+  const { clock, throttled, calls } = throttledOnce(60_000, 10_000);
+  await expect(throttled.describe("a")).rejects.toMatchObject({ code: "throttled" });
   await clock.advance(20_000);
-  await expect(gated.list()).rejects.toMatchObject({ code: "throttled", retryAfterMs: 40_000 });
+  await expect(throttled.list()).rejects.toMatchObject({ code: "throttled", retryAfterMs: 40_000 });
   expect(calls.length).toBe(1);
   await clock.advance(30_000);
-  const waiting = gated.list();
+  const waiting = throttled.list();
   await clock.advance(10_000);
   await waiting;
 });
@@ -74,11 +77,11 @@ test("a write that is throttled on its way pauses the backend as well", async ()
         [step]: () => Promise.reject(failure("throttled", 5000)),
       }),
     }));
-    const gated = gate(backend, { clock });
-    await using writer = await gated.write!("b");
+    const throttled = throttle(backend, { clock });
+    await using writer = await throttled.write!("b");
     const writing = step === "write" ? writer.write(new Uint8Array(1)) : writer.commit();
     await expect(writing).rejects.toMatchObject({ code: "throttled" });
-    const waiting = gated.list();
+    const waiting = throttled.list();
     await clock.advance(4999);
     expect(calls).toEqual([]);
     await clock.advance(1);
@@ -86,13 +89,13 @@ test("a write that is throttled on its way pauses the backend as well", async ()
   }
 });
 
-test("other failures close no gate", async () => {
+test("other failures pause nothing", async () => {
   const { backend } = createScripted(() => ({
     describe: () => () => Promise.reject(failure("unavailable")),
   }));
-  const gated = gate(backend, { clock: createManualClock() });
-  await expect(gated.describe("a")).rejects.toMatchObject({ code: "unavailable" });
-  await gated.list();
+  const throttled = throttle(backend, { clock: createManualClock() });
+  await expect(throttled.describe("a")).rejects.toMatchObject({ code: "unavailable" });
+  await throttled.list();
 });
 
 test("a removal waits for the pause as well, and makes one when it is throttled", async () => {
@@ -103,9 +106,9 @@ test("a removal waits for the pause as well, and makes one when it is throttled"
       if (removals++ === 0) throw failure("throttled", 5000);
     },
   }));
-  const gated = gate(backend, { clock });
-  await expect(gated.remove?.("a")).rejects.toMatchObject({ code: "throttled" });
-  const waiting = gated.remove?.("a");
+  const throttled = throttle(backend, { clock });
+  await expect(throttled.remove?.("a")).rejects.toMatchObject({ code: "throttled" });
+  const waiting = throttled.remove?.("a");
   await clock.advance(4999);
   expect(removals).toBe(1);
   await clock.advance(1);

@@ -1,11 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
-import { createBody, guard, type OpenedObject, type Overrides } from "@sluice/storage";
+import { validate, type OpenedObject, type Overrides } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { bodyOf, createScripted, readText } from "./scripted-backend.ts";
 
-/** A guarded backend whose open gives this. */
-function opening(opened: OpenedObject): ReturnType<typeof guard> {
-  return guard(createScripted(() => ({ open: () => async () => opened })).backend);
+/** A validated backend whose open gives this. */
+function opening(opened: OpenedObject): ReturnType<typeof validate> {
+  return validate(createScripted(() => ({ open: () => async () => opened })).backend);
 }
 
 /** A listing that is always this page. */
@@ -23,20 +24,20 @@ describe("what goes in", () => {
       remove: () => () => expect.fail("it reached the backend"),
       watch: () => () => expect.fail("it reached the backend"),
     }));
-    const guarded = guard(backend);
+    const validated = validate(backend);
     for (const call of [
-      () => guarded.describe("../x"),
-      () => guarded.open("a//b"),
-      () => guarded.open("a", { range: { start: 3, end: 2 } }),
-      () => guarded.list({ limit: 0 }),
-      () => guarded.list({ limit: 1.5 }),
-      () => guarded.list({ cursor: "" }),
-      () => guarded.list({ cursor: "x".repeat(10_000) }),
-      () => guarded.list({ prefix: 7 as never }),
-      async () => guarded.write?.("a", { size: -1 }),
-      async () => guarded.write?.("a", { ifAbsent: true, ifMatch: "x" }),
-      async () => guarded.remove?.("../x"),
-      async () => guarded.watch?.({ cursor: "", signal: new AbortController().signal }),
+      () => validated.describe("../x"),
+      () => validated.open("a//b"),
+      () => validated.open("a", { range: { start: 3, end: 2 } }),
+      () => validated.list({ limit: 0 }),
+      () => validated.list({ limit: 1.5 }),
+      () => validated.list({ cursor: "" }),
+      () => validated.list({ cursor: "x".repeat(10_000) }),
+      () => validated.list({ prefix: 7 as never }),
+      async () => validated.write?.("a", { size: -1 }),
+      async () => validated.write?.("a", { ifAbsent: true, ifMatch: "x" }),
+      async () => validated.remove?.("../x"),
+      async () => validated.watch?.({ cursor: "", signal: new AbortController().signal }),
     ])
       await expect(call()).rejects.toMatchObject({ code: "invalid_argument" });
     expect(calls).toEqual([]);
@@ -45,9 +46,9 @@ describe("what goes in", () => {
   test("an aborted signal rejects with its reason, and nothing is asked", async () => {
     const { backend, calls } = createScripted();
     const signal = AbortSignal.abort("the reason");
-    await expect(guard(backend).describe("a", { signal })).rejects.toBe("the reason");
-    await expect(guard(backend).open("a", { signal })).rejects.toBe("the reason");
-    await expect(guard(backend).list({ signal })).rejects.toBe("the reason");
+    await expect(validate(backend).describe("a", { signal })).rejects.toBe("the reason");
+    await expect(validate(backend).open("a", { signal })).rejects.toBe("the reason");
+    await expect(validate(backend).list({ signal })).rejects.toBe("the reason");
     expect(calls).toEqual([]);
   });
 });
@@ -62,7 +63,7 @@ describe("what comes out", () => {
         },
     }));
     const batches = [];
-    for await (const batch of guard(backend).watch!({ signal: new AbortController().signal }))
+    for await (const batch of validate(backend).watch!({ signal: new AbortController().signal }))
       batches.push(batch);
     expect(batches).toEqual([{ changed: ["a"], removed: ["b"], cursor: "c" }, { reset: true }]);
   });
@@ -110,18 +111,18 @@ describe("what comes out", () => {
     ] as const) {
       const release = vi.fn<(reason?: unknown) => void>();
       const body = createBody({ next: never, release });
-      const guarded = opening({ info: { key: "a", size: 10, etag: "one" }, ...given, body });
-      await expect(guarded.open("a", asked)).rejects.toMatchObject({ code });
+      const validated = opening({ info: { key: "a", size: 10, etag: "one" }, ...given, body });
+      await expect(validated.open("a", asked)).rejects.toMatchObject({ code });
       expect(release).toHaveBeenCalledOnce();
     }
   });
 
   test("pages longer than asked for or going in circles are corrupt; what has no key is left out", async () => {
     const keys = [{ key: "a" }, { key: "b/" }, { key: "../c" }];
-    const two = guard(createScripted(() => page(keys)).backend);
+    const two = validate(createScripted(() => page(keys)).backend);
     await expect(two.list({ limit: 2 })).rejects.toMatchObject({ code: "corrupt" });
     expect((await two.list()).objects).toEqual([{ key: "a" }]);
-    const circle = guard(createScripted(() => page([], "same")).backend);
+    const circle = validate(createScripted(() => page([], "same")).backend);
     await expect(circle.list({ cursor: "same" })).rejects.toMatchObject({ code: "corrupt" });
   });
 
@@ -146,8 +147,8 @@ describe("what comes out", () => {
   test("a file face of another length is corrupt and closed", async () => {
     const close = vi.fn<() => Promise<void>>(async () => {});
     const file = { fd: 0, start: 0, end: 9, verify: never, close };
-    const guarded = opening({ info: { key: "a", size: 10 }, file, body: bodyOf() });
-    await expect(guarded.open("a")).rejects.toMatchObject({ code: "corrupt" });
+    const validated = opening({ info: { key: "a", size: 10 }, file, body: bodyOf() });
+    await expect(validated.open("a")).rejects.toMatchObject({ code: "corrupt" });
     expect(close).toHaveBeenCalledOnce();
   });
 
@@ -167,7 +168,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => () => new Promise((resolve) => (answer = resolve)),
     }));
-    const waiting = guard(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const waiting = validate(backend, { clock, stallTimeoutMs: 500 }).open("a");
     waiting.catch(() => {});
     await clock.advance(499);
     await clock.advance(1);
@@ -187,7 +188,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => async () => ({ info: { key: "a" }, body }),
     }));
-    const opened = await guard(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const opened = await validate(backend, { clock, stallTimeoutMs: 500 }).open("a");
     const reader = opened.body.getReader();
     for (let chunk = 0; chunk < 3; chunk++) {
       const read = reader.read();
@@ -212,10 +213,10 @@ describe("waits", () => {
       describe: () => never,
       open: () => async () => ({ info: { key: "a" }, body }),
     }));
-    const guarded = guard(backend, { clock: createManualClock() });
+    const validated = validate(backend, { clock: createManualClock() });
     const { signal } = caller;
-    const describing = guarded.describe("a", { signal });
-    const reading = (await guarded.open("a", { signal })).body.getReader().read();
+    const describing = validated.describe("a", { signal });
+    const reading = (await validated.open("a", { signal })).body.getReader().read();
     caller.abort("the reason");
     await expect(describing).rejects.toBe("the reason");
     await expect(reading).rejects.toBe("the reason");
