@@ -35,8 +35,6 @@ import type { Root as BlobRoot } from "../../packages/storage-azure-blob/src/lib
 import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
 import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts";
 import { parseAddress } from "../../packages/graph-emulator/src/lib/item-address.ts";
-import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
-import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
 import { parseEventId } from "../../packages/transport-http/src/resume/resume-link.ts";
 import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
 import {
@@ -183,18 +181,13 @@ export const parsers: Readonly<Record<string, Parser>> = {
   },
   "storage-fs parseCursor": {
     read: (text) => parseFsCursor({ path: "/" } as FsRoot, "", text),
-    starts: ["", "W10."],
+    starts: ["", "01234567.W10"],
     symbols: ["a", ".", "_", "-", "=", "\n"],
   },
   "storage-graph parseAddress": {
     read: parseAddress,
     starts: ["", "/root", "/items/a", "/root:/"],
     symbols: [...url, "\n"],
-  },
-  "storage-s3 parseCursor": {
-    read: (text) => parseS3Cursor({ bucket: "b", prefix: "" } as S3Root, "", text),
-    starts: ["", "abcdefghijk."],
-    symbols: ["a", ".", "_", "-", "=", "\n"],
   },
   "transport-http parseEventId": {
     read: parseEventId,

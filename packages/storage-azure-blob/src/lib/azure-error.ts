@@ -1,5 +1,6 @@
 import type { RestError } from "@azure/storage-blob";
 import {
+  definedMembers,
   parseContentRange,
   parseRetryAfter,
   SluiceError,
@@ -33,7 +34,7 @@ const codes: Readonly<Record<string, Meaning>> = {
     "unsupported",
     "blocks of another client's unfinished upload are in the way",
   ],
-  // someone else finished a write of this blob, which drops the blocks of all others
+  // another client finished a write of this blob, which drops the blocks of all others
   InvalidBlockList: ["precondition_failed", "another writer was faster"],
   ServerBusy: busy,
 };
@@ -53,7 +54,7 @@ const statuses: Readonly<Record<number, Meaning>> = {
 };
 
 /** What the service, the network or a credential said; everything is optional, `undefined` where it does not apply. */
-interface Fault {
+interface AzureFault {
   readonly status: number | undefined;
   /** An error code of the service ("BlobNotFound"), of the system ("ECONNRESET"), or the error's name. */
   readonly name: string;
@@ -61,27 +62,29 @@ interface Fault {
 }
 
 /**
- * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. `who` starts the
+ * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. `operation` starts the
  * message. Neither the message nor the cause repeats what the SDK or the service wrote: there are
  * signed URLs and signatures in it.
  */
-export function toSluiceError(error: unknown, who: string): SluiceError {
+export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const fault = faultOf(error);
   const [code, text] = meaningOf(fault);
   const retryAfterMs = parseRetryAfter(fault.header("retry-after"), Date.now());
   const size = parseContentRange(fault.header("content-range"))?.size;
-  return new SluiceError(code, `${who}: ${text} (${fault.name})`, {
+  return new SluiceError(code, `${operation}: ${text} (${fault.name})`, {
     cause: createCause(fault),
-    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
-    ...(code === "range_not_satisfiable" && size !== undefined && { size }),
+    ...definedMembers({
+      retryAfterMs: code === "throttled" ? retryAfterMs : undefined,
+      size: code === "range_not_satisfiable" ? size : undefined,
+    }),
   });
 }
 
 /** A connection that broke while a body came. The SDK calls that an abort, whoever it was. */
-export function toInterrupted(error: unknown, who: string): SluiceError {
+export function toInterrupted(error: unknown, operation: string): SluiceError {
   const fault = faultOf(error);
-  return new SluiceError("interrupted", `${who}: the connection broke (${fault.name})`, {
+  return new SluiceError("interrupted", `${operation}: the connection broke (${fault.name})`, {
     cause: createCause(fault),
   });
 }
@@ -91,7 +94,7 @@ export function statusOf(error: unknown): number | undefined {
   return (error as Partial<RestError> | undefined)?.statusCode;
 }
 
-function faultOf(error: unknown): Fault {
+function faultOf(error: unknown): AzureFault {
   const { statusCode, code, name, response } = (error ?? {}) as Partial<RestError>;
   const header = (field: string): string | undefined => response?.headers.get(field);
   // an answer to HEAD has no body, so its code is in a header only
@@ -100,7 +103,7 @@ function faultOf(error: unknown): Fault {
   return { status: statusCode, name: isCode ? known : "unknown error", header };
 }
 
-function meaningOf({ status, name, header }: Fault): Meaning {
+function meaningOf({ status, name, header }: AzureFault): Meaning {
   const meaning = Object.hasOwn(codes, name) ? codes[name] : undefined;
   if (meaning !== undefined) return meaning;
   if (status === 503 && header("retry-after") !== undefined) return busy;
@@ -111,7 +114,7 @@ function meaningOf({ status, name, header }: Fault): Meaning {
 }
 
 /** What a log needs to find the request, and nothing else of it. */
-function createCause({ status, name, header }: Fault): Error {
+function createCause({ status, name, header }: AzureFault): Error {
   const id = header("x-ms-request-id");
   const parts = new Set([name, status && `HTTP ${status}`, id && `request ${id}`]);
   const text = [...parts].filter(Boolean).join(", ");

@@ -3,7 +3,11 @@ import { type Root, toKey } from "./container.ts";
 
 /** What an event says about this root; `lost` when something changed and it cannot be said what. */
 export type BlobChange =
-  | { readonly kind: "changed" | "removed"; readonly key: string; readonly sequencer: string }
+  | {
+      readonly kind: "changed" | "removed";
+      readonly key: string;
+      readonly sequencer: string | undefined;
+    }
   | { readonly kind: "lost" };
 
 interface StorageEvent {
@@ -42,7 +46,7 @@ function toChanges(event: StorageEvent, root: Root): BlobChange[] {
     /^\/blobServices\/default\/containers\/([^/]+)\/blobs\/(.+)$/s.exec(event.subject ?? "") ?? [];
   if (name === undefined || container !== root.container.containerName) return [];
   const type = (event.eventType ?? event.type ?? "").replace(/^Microsoft\.Storage\./, "");
-  const sequencer = event.data?.sequencer ?? "";
+  const sequencer = event.data?.sequencer || undefined;
   if (wholeFolders.includes(type)) return mayReach(root, name) ? [lost] : [];
   if (type === "BlobCreated") return toChange("changed", name, sequencer, root);
   if (type === "BlobDeleted") return toChange("removed", name, sequencer, root);
@@ -57,7 +61,7 @@ function toChanges(event: StorageEvent, root: Root): BlobChange[] {
 function toChange(
   kind: "changed" | "removed",
   name: string,
-  sequencer: string,
+  sequencer: string | undefined,
   root: Root,
 ): BlobChange[] {
   // Event Grid is known to put U+FFFD for characters outside the BMP: then it is not the name

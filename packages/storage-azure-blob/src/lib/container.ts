@@ -56,13 +56,13 @@ export function pipelineOf(client: ContainerClient): PipelineLike {
  * The name of the blob behind a key. Everything that is no plain path is refused before the SDK sees
  * it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
  */
-export function toBlobName({ prefix }: Root, key: string, who: string): string {
-  ensureKey(key, who);
+export function toBlobName({ prefix }: Root, key: string, operation: string): string {
+  ensureKey(key, operation);
   // the service drops such dots, so the key would be another name of another blob
   if (hasTrailingDot(key))
     throw new SluiceError(
       "invalid_argument",
-      `${who} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
+      `${operation} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
     );
   return prefix + key;
 }

@@ -11,7 +11,7 @@ const aheadBytes = 512 * 1024;
  */
 export function createDownloadBody(
   stream: Readable,
-  who: string,
+  operation: string,
   signal: AbortSignal | undefined,
 ): ReadableStream<Uint8Array> {
   const parts: Uint8Array[] = [];
@@ -45,7 +45,7 @@ export function createDownloadBody(
       }
       const part = parts.shift();
       if (part === undefined) {
-        if (failure !== undefined) throw toInterrupted(failure, who);
+        if (failure !== undefined) throw toInterrupted(failure, operation);
         return undefined;
       }
       // what came before a fault is right: a reader that goes on elsewhere need not fetch it again

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import type { StoredFile } from "files-sdk";
 
@@ -12,13 +13,12 @@ export function toObjectInfo(key: string, file: StoredFile): FileInfo {
 
 /** The metadata of one item of `list`. */
 export function toListedInfo(key: string, { size, etag, lastModified }: StoredFile): FileInfo {
-  const strong = strongEtag(etag);
-  return {
+  return definedMembers({
     key,
     size,
-    ...(strong !== undefined && { etag: strong }),
-    ...(lastModified !== undefined && { lastModified: new Date(lastModified) }),
-  };
+    etag: strongEtag(etag),
+    lastModified: lastModified === undefined ? undefined : new Date(lastModified),
+  });
 }
 
 /** Some adapters quote their etags, some do not; a weak one promises nothing about bytes. */

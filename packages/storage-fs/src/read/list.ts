@@ -1,7 +1,8 @@
 import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
-import { SluiceError } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { resolveLimit } from "@sluice/storage/plugin";
 import { formatCursor, parseCursor } from "./cursor.ts";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
@@ -31,13 +32,13 @@ export interface Lister {
  */
 export function createLister(root: Root, racyMs: number): Lister {
   /** By the cursor that continues it, longest idle first. */
-  const idle = new Map<string, { readonly walk: Walk; readonly timer: NodeJS.Timeout }>();
+  const idle = new Map<string, { readonly walk: Walk; readonly cancelTimer: () => void }>();
   let closed = false;
 
   const take = (cursor: string): Walk | undefined => {
     const entry = idle.get(cursor);
     idle.delete(cursor);
-    clearTimeout(entry?.timer);
+    entry?.cancelTimer();
     return entry?.walk;
   };
   const drop = async (cursor: string): Promise<void> => {
@@ -45,24 +46,22 @@ export function createLister(root: Root, racyMs: number): Lister {
   };
   const keep = async (cursor: string, walk: Walk): Promise<void> => {
     if (closed) return walk.close();
-    const timer = setTimeout(() => void drop(cursor).catch(() => {}), idleMs).unref();
-    idle.set(cursor, { walk, timer });
+    const dropQuietly = (): void => void drop(cursor).catch(() => {});
+    idle.set(cursor, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });
     const [oldest] = idle.keys();
     if (idle.size > mostIdleWalks && oldest !== undefined) await drop(oldest);
   };
 
   return {
-    async list({ prefix = "", cursor, limit = pageLimit, signal }) {
+    async list({ prefix = "", cursor, limit, signal }) {
       signal?.throwIfAborted();
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new SluiceError("invalid_argument", `fs: list: limit ${limit} is not at least 1`);
+      const most = resolveLimit(limit, pageLimit, "fs: list");
       const from = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
       const kept = cursor === undefined ? undefined : take(cursor);
       const walk = kept ?? createWalk(root, prefix, from?.position);
       // two walks at the same place have different cursors
       const name = (kept && from?.walk) ?? crypto.randomUUID();
       try {
-        const most = Math.min(limit, pageLimit);
         const found: Promise<ObjectInfo | undefined>[] = [];
         while (found.length < most) {
           const file = await walk.next(signal);

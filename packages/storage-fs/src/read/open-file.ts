@@ -43,11 +43,11 @@ export interface OpenFile {
 export async function openFile(
   root: Root,
   key: string,
-  who: string,
+  operation: string,
   signal: AbortSignal | undefined,
 ): Promise<OpenFile> {
   signal?.throwIfAborted();
-  const path = toPath(root, key, who);
+  const path = toPath(root, key, operation);
   let fd: number | undefined;
   try {
     // a way through the thread pool costs more than everything else here together
@@ -58,11 +58,11 @@ export async function openFile(
       ? keyByDescriptor(root, key, path, fd)
       : await keyByIdentity(root, path, stats);
     if (found === undefined)
-      throw new SluiceError("permission_denied", `${who} ${quoteKey(key)}: outside the root`);
+      throw new SluiceError("permission_denied", `${operation} ${quoteKey(key)}: outside the root`);
     if (found !== key && isHidden(found, root.dotfiles))
-      throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+      throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
     if (!stats.isFile() || (stats.size === 0n && (await hasBytes(fd))))
-      throw new SluiceError("unsupported", `${who} ${quoteKey(key)}: not a regular file`);
+      throw new SluiceError("unsupported", `${operation} ${quoteKey(key)}: not a regular file`);
     signal?.throwIfAborted();
     if (stats.dev === root.localDevice) root.warmPaths.add(path);
     return { fd, key: found, stats };
@@ -70,7 +70,7 @@ export async function openFile(
   } catch (error) {
     if (fd !== undefined) await closeAsync(fd);
     if (signal?.aborted && error === signal.reason) throw error;
-    throw toSluiceError(error, `${who} ${quoteKey(key)}`);
+    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
   }
   // #endregion
 }

@@ -33,14 +33,14 @@ export function createOpenedObject(
 ): OpenedObject {
   const { fd, stats } = opened;
   const { start, end } = range ?? { start: 0, end: info.size };
-  const who = `fs: read ${quoteKey(info.key)}`;
+  const operation = `fs: read ${quoteKey(info.key)}`;
   let reading: Promise<unknown> | undefined;
   let closed: Promise<void> | undefined;
   let body: ReadableStream<Uint8Array> | undefined;
   let taken = false;
 
   const ensureOpen = (): void => {
-    if (closed !== undefined) throw new TypeError(`${who}: the file was closed`);
+    if (closed !== undefined) throw new TypeError(`${operation}: the file was closed`);
   };
 
   const file: FileRegion = {
@@ -58,10 +58,10 @@ export function createOpenedObject(
         stats.dev === root.localDevice
           ? fstatSync(fd, { bigint: true })
           : await fstatAsync(fd, { bigint: true }).catch((error: unknown) => {
-              throw toSluiceError(error, who);
+              throw toSluiceError(error, operation);
             });
       if (!isSame(stats, now) && !(mayGrow && now.size >= stats.size))
-        throw new SluiceError("precondition_failed", `${who}: the file changed meanwhile`);
+        throw new SluiceError("precondition_failed", `${operation}: the file changed meanwhile`);
     },
     close() {
       // a number that is closed while a read waits may already name another file when it starts
@@ -82,12 +82,15 @@ export function createOpenedObject(
         chunk.byteLength - filled,
         position + filled,
       ).catch((error: unknown) => {
-        throw new SluiceError("interrupted", `${who}: stopped at byte ${position + filled}`, {
+        throw new SluiceError("interrupted", `${operation}: stopped at byte ${position + filled}`, {
           cause: error,
         });
       });
       if (bytesRead === 0)
-        throw new SluiceError("precondition_failed", `${who}: the file was truncated meanwhile`);
+        throw new SluiceError(
+          "precondition_failed",
+          `${operation}: the file was truncated meanwhile`,
+        );
       filled += bytesRead;
     }
     return chunk;

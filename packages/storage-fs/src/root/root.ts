@@ -37,11 +37,11 @@ const localFileSystems: ReadonlySet<number> = new Set([
 
 /** Resolves the folder. Throws a `SluiceError` when it is missing, unreadable or no folder. */
 export function createRoot(folder: string, dotfiles: boolean): Root {
-  const who = `fs: root ${JSON.stringify(folder)}`;
+  const operation = `fs: root ${JSON.stringify(folder)}`;
   try {
     const path = realpathSync.native(folder);
     const stats = statSync(path, { bigint: true });
-    if (!stats.isDirectory()) throw new SluiceError("unsupported", `${who}: not a folder`);
+    if (!stats.isDirectory()) throw new SluiceError("unsupported", `${operation}: not a folder`);
     const onLinux = process.platform === "linux";
     return {
       path,
@@ -52,8 +52,8 @@ export function createRoot(folder: string, dotfiles: boolean): Root {
       warmPaths: createWarmPaths(),
     };
   } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, who);
-    const what = `${who}: it is not there (ENOENT); make the folder, or name another`;
+    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, operation);
+    const what = `${operation}: it is not there (ENOENT); make the folder, or name another`;
     throw new SluiceError("not_found", what, { cause: error });
   }
 }
@@ -85,15 +85,15 @@ export function isServable(root: Root, key: string): boolean {
 }
 
 /** The path of a key. Throws `invalid_argument` for an illegal one and `not_found` for a hidden one. */
-export function toPath(root: Root, key: string, who: string): string {
-  ensureKey(key, who);
+export function toPath(root: Root, key: string, operation: string): string {
+  ensureKey(key, operation);
   if (process.platform === "win32" && isWindowsTrap(key))
     throw new SluiceError(
       "invalid_argument",
-      `${who} ${quoteKey(key)}: Windows gives this name another meaning`,
+      `${operation} ${quoteKey(key)}: Windows gives this name another meaning`,
     );
   if (isHidden(key, root.dotfiles))
-    throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+    throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
   return pathOf(root, key);
 }
 

@@ -56,9 +56,9 @@ export function checkGraphKey(key: string): string | undefined {
 }
 
 /** Throws `invalid_argument` unless the key is legal on a drive (see {@link checkGraphKey}). */
-export function ensureGraphKey(key: string, who: string): void {
-  ensureKey(key, who);
+export function ensureGraphKey(key: string, operation: string): void {
+  ensureKey(key, operation);
   const finding = checkGraphKey(key);
   if (finding !== undefined)
-    throw new SluiceError("invalid_argument", `${who} ${quoteKey(key)}: the key ${finding}`);
+    throw new SluiceError("invalid_argument", `${operation} ${quoteKey(key)}: the key ${finding}`);
 }

@@ -1,4 +1,10 @@
-import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
+import {
+  type ByteRange,
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  SluiceError,
+} from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { createBody, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
@@ -22,7 +28,7 @@ export interface DownloadRoute {
 export interface DownloadOrder {
   readonly range: ByteRange | undefined;
   /** How messages start. */
-  readonly who: string;
+  readonly operation: string;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -41,13 +47,13 @@ export interface Download {
 export async function mintUrl(
   { client, address }: DownloadRoute,
   id: string,
-  { who, signal }: Omit<DownloadOrder, "range">,
+  { operation, signal }: Omit<DownloadOrder, "range">,
 ): Promise<string> {
   const target = address.toItem(id, "/content");
-  const { headers } = await client.ask({ target, expect: [302], who, signal });
+  const { headers } = await client.ask({ target, expect: [302], operation, signal });
   const url = textOf(headers["location"]);
   if (url === undefined)
-    throw new SluiceError("protocol", `${who}: the service gave no download URL`);
+    throw new SluiceError("protocol", `${operation}: the service gave no download URL`);
   return url;
 }
 
@@ -60,32 +66,35 @@ export async function openDownload(
   file: FoundFile,
   order: DownloadOrder,
 ): Promise<Download> {
-  const { range, who, signal } = order;
+  const { range, operation, signal } = order;
   const response = await request(route, file, order);
   const { statusCode, headers } = response;
   try {
     if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
-      throw new SluiceError("protocol", `${who}: the bytes came encoded, though nobody asked`);
+      throw new SluiceError(
+        "protocol",
+        `${operation}: the bytes came encoded, though nobody asked`,
+      );
     const given = parseContentRange(textOf(headers["content-range"]));
     const length = lengthOf(headers);
     const size = statusCode === 200 ? (length ?? file.info.size) : (given?.size ?? file.info.size);
     if (statusCode === 416)
-      throw new SluiceError("range_not_satisfiable", `${who}: the range is beyond the end`, {
-        ...(size !== undefined && { size }),
+      throw new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
+        ...definedMembers({ size }),
       });
     if (statusCode === 206 && (size === undefined || given?.range?.start !== range?.start))
-      throw new SluiceError("protocol", `${who}: another range came than was asked for`);
+      throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
     // without any length a clean end could be a truncation
     if (size === undefined)
-      throw new SluiceError("protocol", `${who}: nobody says how many bytes will come`);
-    const resolved = range && resolveRange(range, size, who);
+      throw new SluiceError("protocol", `${operation}: nobody says how many bytes will come`);
+    const resolved = range && resolveRange(range, size, operation);
     const { start, end } = resolved ?? { start: 0, end: size };
     const bytes = bodyOf(response.body, {
       // a service may ignore the range, and then everything before it comes, too
       skip: statusCode === 200 ? start : 0,
       length: end - start,
       isCut: resolved !== undefined,
-      who,
+      operation,
       signal,
     });
     const body = holdLastChunk(bytes, () => ensureUnchanged(route, file, order));
@@ -102,7 +111,7 @@ async function request(
   file: FoundFile,
   order: DownloadOrder,
 ): Promise<Dispatcher.ResponseData> {
-  const { range, who, signal } = order;
+  const { range, operation, signal } = order;
   const headers =
     range === undefined
       ? undefined
@@ -118,16 +127,16 @@ async function request(
       method: "GET",
       url,
       ...(headers && { headers }),
-      who,
+      operation,
       signal,
     });
     const { statusCode } = response;
     if (statusCode === 200 || (range !== undefined && (statusCode === 206 || statusCode === 416)))
       return response;
-    const answer = await readAnswer(response, who, signal);
+    const answer = await readAnswer(response, operation, signal);
     if (attempt === 1 && staleStatuses.has(statusCode)) continue;
     // nobody asked this host as somebody, so it cannot mean our credentials
-    throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, who);
+    throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, operation);
   }
 }
 
@@ -138,14 +147,14 @@ interface BodyPlan {
   readonly length: number;
   /** More may come than is delivered. */
   readonly isCut: boolean;
-  readonly who: string;
+  readonly operation: string;
   readonly signal: AbortSignal | undefined;
 }
 
 /** The bytes of a response in chunks of 256 KiB, counted against what was promised. */
 function bodyOf(
   response: Dispatcher.ResponseData["body"],
-  { skip, length, isCut, who, signal }: BodyPlan,
+  { skip, length, isCut, operation, signal }: BodyPlan,
 ): ReadableStream<Uint8Array> {
   const parts = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>;
   let dropped = 0;
@@ -157,7 +166,7 @@ function bodyOf(
     const { done, value } = await parts.next().catch((error: unknown) => {
       signal?.throwIfAborted();
       const at = `byte ${delivered} of ${length}`;
-      throw new SluiceError("interrupted", `${who}: the connection broke at ${at}`, {
+      throw new SluiceError("interrupted", `${operation}: the connection broke at ${at}`, {
         cause: createCause(error),
       });
     });
@@ -177,7 +186,10 @@ function bodyOf(
         // the clean end is waited for: more may come
         if (rest.byteLength === 0) await take();
         if (ended) return undefined;
-        throw new SluiceError("corrupt", `${who}: more than the promised ${length} bytes came`);
+        throw new SluiceError(
+          "corrupt",
+          `${operation}: more than the promised ${length} bytes came`,
+        );
       }
       const chunk = new Uint8Array(Buffer.allocUnsafeSlow(wanted).buffer);
       let filled = 0;
@@ -186,7 +198,7 @@ function bodyOf(
         if (ended)
           throw new SluiceError(
             "interrupted",
-            `${who}: it ended at byte ${delivered + filled} of ${length}`,
+            `${operation}: it ended at byte ${delivered + filled} of ${length}`,
           );
         const part = rest.subarray(0, wanted - filled);
         chunk.set(part, filled);
@@ -207,19 +219,19 @@ function bodyOf(
 async function ensureUnchanged(
   { client, address }: DownloadRoute,
   { id, info }: FoundFile,
-  { who, signal }: DownloadOrder,
+  { operation, signal }: DownloadOrder,
 ): Promise<void> {
   const answer = await client.ask({
     target: `${address.toItem(id)}?${selectItem}`,
     ...(info.etag !== undefined && { headers: { "if-none-match": `"${info.etag}"` } }),
     expect: [200, 304, 404],
-    who,
+    operation,
     signal,
   });
   if (answer.status === 304) return;
   // a service that does not compare content tags tells what they are now
   if (answer.status === 200 && isSame(toObjectInfo(info.key, answer.body ?? {}), info)) return;
-  throw new SluiceError("precondition_failed", `${who}: it changed while it was read`);
+  throw new SluiceError("precondition_failed", `${operation}: it changed while it was read`);
 }
 
 /** The same content by its tags, or where there are none, by time and size. */

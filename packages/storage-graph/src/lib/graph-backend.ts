@@ -1,5 +1,5 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { ensureRange, quoteKey, settleRemoval } from "@sluice/storage/plugin";
+import { ensureRange, quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
 import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
 import { mintUrl, openDownload } from "./download.ts";
@@ -7,7 +7,7 @@ import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";
 import type { Notifications } from "./notifications.ts";
 import { createTokenSource, type TokenCredential } from "./tokens.ts";
-import { createWatcher } from "./watch.ts";
+import { createGraphWatch } from "./watch.ts";
 import { createGraphWriter } from "./writer.ts";
 
 export type { GraphRoot } from "./address.ts";
@@ -59,19 +59,19 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   });
   const route = { client, address };
   const lister = createLister(route);
-  const watcher = createWatcher({ ...route, intervalMs: watchIntervalMs, notifications });
+  const watches = createGraphWatch({ ...route, intervalMs: watchIntervalMs, notifications });
 
   const find = async (
-    operation: string,
+    method: string,
     key: string,
     signal: AbortSignal | undefined,
   ): Promise<FoundFile> => {
     signal?.throwIfAborted();
-    ensureGraphKey(key, `graph: ${operation}`);
-    const who = `graph: ${operation} ${quoteKey(key)}`;
+    ensureGraphKey(key, `graph: ${method}`);
+    const operation = `graph: ${method} ${quoteKey(key)}`;
     const target = `${address.toKey(key)}?${selectItem}`;
-    const { body } = await client.ask({ target, expect: [200], who, signal });
-    return toFoundFile(body ?? {}, key, address.driveId, who);
+    const { body } = await client.ask({ target, expect: [200], operation, signal });
+    return toFoundFile(body ?? {}, key, address.driveId, operation);
   };
   const describe = async (key: string, signal: AbortSignal | undefined): Promise<ObjectInfo> =>
     (await find("describe", key, signal)).info;
@@ -79,9 +79,9 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   /** By id, so that it is a file that goes: behind a path there may be a folder meanwhile, with all that is in it. */
   const removeFile = async (key: string, signal: AbortSignal | undefined): Promise<void> => {
     const { id } = await find("remove", key, signal);
-    const who = `graph: remove ${quoteKey(key)}`;
+    const operation = `graph: remove ${quoteKey(key)}`;
     const target = address.toItem(id);
-    await client.ask({ method: "DELETE", target, expect: [204], who, signal });
+    await client.ask({ method: "DELETE", target, expect: [204], operation, signal });
   };
 
   const backend = {
@@ -91,15 +91,15 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
 
     async open(key, { range, ifMatch, signal } = {}) {
       signal?.throwIfAborted();
-      const who = `graph: open ${quoteKey(key)}`;
-      if (range !== undefined) ensureRange(range, who);
+      const operation = `graph: open ${quoteKey(key)}`;
+      if (range !== undefined) ensureRange(range, operation);
       const file = await find("open", key, signal);
       ensureMatch(file.info, ifMatch, "graph: open");
       const {
         size,
         range: resolved,
         body,
-      } = await openDownload(route, file, { range, who, signal });
+      } = await openDownload(route, file, { range, operation, signal });
       const info = size === undefined ? file.info : { ...file.info, size };
       return resolved === undefined ? { info, body } : { info, range: resolved, body };
     },
@@ -112,14 +112,14 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
       if (contentType !== undefined || contentDisposition !== undefined) return undefined;
       const file = await find("presign", key, signal);
       const expiresAt = new Date(Date.now() + Math.min(expiresInMs, urlLifeMs));
-      const who = `graph: presign ${quoteKey(key)}`;
-      return { url: await mintUrl(route, file.id, { who, signal }), expiresAt };
+      const operation = `graph: presign ${quoteKey(key)}`;
+      return { url: await mintUrl(route, file.id, { operation, signal }), expiresAt };
     },
 
-    watch: (watchOptions) => watcher.watch(watchOptions),
+    watch: (watchOptions) => watches.watch(watchOptions),
 
     async close() {
-      watcher.close();
+      watches.close();
       await client.close();
     },
   } satisfies StorageBackend;
@@ -128,7 +128,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
     ...backend,
     write: (key, writeOptions = {}) => createGraphWriter({ ...route, describe }, key, writeOptions),
     // into the recycle bin, where users find it
-    remove: (key, { signal } = {}) => settleRemoval(removeFile(key, signal)),
+    remove: (key, { signal } = {}) => unlessMissing(removeFile(key, signal)),
   };
 }
 

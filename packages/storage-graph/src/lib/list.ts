@@ -1,17 +1,17 @@
 import { SluiceError } from "@sluice/core";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { checkKey, formatCursor, parseCursor } from "@sluice/storage/plugin";
+import { checkKey, formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
 import { checkGraphKey } from "./address.ts";
 import { isFile, toObjectInfo } from "./drive-item.ts";
 import { resumeWalk, startWalk, step, type Walk, type WalkRoute } from "./walk.ts";
 
 const pageLimit = 1000;
-/** One page asks so often at most and is short then, so that nobody waits long for it. */
+/** One page asks so often at most and is short then, so that a page comes soon. */
 const requestsPerPage = 16;
 const mostKeptWalks = 16;
 const keptMs = 30_000;
 
-const who = "graph: list";
+const operation = "graph: list";
 
 /** Lists a root page by page. */
 export interface Lister {
@@ -39,15 +39,17 @@ export function createLister(route: WalkRoute): Lister {
   };
 
   return {
-    async list({ prefix = "", cursor, limit = pageLimit, signal }) {
+    async list({ prefix = "", cursor, limit, signal }) {
       signal?.throwIfAborted();
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
+      const most = resolveLimit(limit, pageLimit, operation);
       const folder = prefix.slice(0, prefix.lastIndexOf("/") + 1);
       const scope = `${route.address.toKey("")}\n${prefix}`;
-      const position = cursor === undefined ? undefined : parseCursor(cursor, who, scope);
+      const position = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
       if (position !== undefined && (checkKey(position) || !position.startsWith(folder)))
-        throw new SluiceError("invalid_argument", `${who}: the cursor is not one of this listing`);
+        throw new SluiceError(
+          "invalid_argument",
+          `${operation}: the cursor is not one of this listing`,
+        );
       // nothing can be below a folder that cannot be
       if (folder !== "" && checkGraphKey(folder.slice(0, -1))) return { objects: [] };
 
@@ -56,7 +58,6 @@ export function createLister(route: WalkRoute): Lister {
           ? (recall(cursor) ?? (await resumeWalk(route, folder, position, signal)))
           : await startWalk(route, folder, signal);
       const objects: ObjectInfo[] = [];
-      const most = Math.min(limit, pageLimit);
       let visited: string | undefined;
       for (let requests = 0; walk.length > 0;) {
         if (visited !== undefined && (objects.length === most || requests >= requestsPerPage)) {

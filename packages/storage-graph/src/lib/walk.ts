@@ -46,7 +46,7 @@ export async function startWalk(
   const answer = await client.ask({
     target: `${address.toKey(key)}?${selectItem}`,
     expect: key === "" ? [200] : [200, 404],
-    who: "graph: list",
+    operation: "graph: list",
     signal,
   });
   const item = answer.body as DriveItem;
@@ -129,7 +129,7 @@ async function nextPage(
     target: next,
     // a folder that was removed meanwhile has nothing more to list
     expect: [200, 404],
-    who: "graph: list",
+    operation: "graph: list",
     signal,
   });
   if (status === 404) return { ...frame, entries: [], done: 0 };

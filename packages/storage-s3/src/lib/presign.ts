@@ -20,13 +20,13 @@ export async function presignObject(
   key: string,
   { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
 ): Promise<PresignedUrl | undefined> {
-  const call = { who: `s3: presign ${quoteKey(key)}`, signal };
+  const call = { operation: `s3: presign ${quoteKey(key)}`, signal };
   signal?.throwIfAborted();
   const command = new GetObjectCommand({
     Bucket: root.bucket,
     Key: root.toName(key, "presign"),
-    ...(contentType !== undefined && { ResponseContentType: contentType }),
-    ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+    ResponseContentType: contentType,
+    ResponseContentDisposition: contentDisposition,
   });
   if (![contentType, contentDisposition].every(isHeaderText)) return undefined;
   try {
@@ -44,7 +44,7 @@ export async function presignObject(
     return { url, expiresAt: new Date(now + expiresIn * 1000) };
   } catch (error) {
     signal?.throwIfAborted();
-    throw toSluiceError(error, call.who);
+    throw toSluiceError(error, call.operation);
   }
 }
 

@@ -1,6 +1,6 @@
 import { DeleteObjectCommand } from "@aws-sdk/client-s3";
 import type { CallOptions } from "@sluice/storage";
-import { quoteKey, settleRemoval } from "@sluice/storage/plugin";
+import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { Root } from "./root.ts";
 
@@ -14,5 +14,5 @@ export async function removeObject(
   signal?.throwIfAborted();
   const command = new DeleteObjectCommand({ Bucket: root.bucket, Key: root.toName(key, "remove") });
   // S3 says 204 for what is not there, the stores of others also 404
-  await settleRemoval(calls.send(command, { who: `s3: remove ${quoteKey(key)}`, signal }));
+  await unlessMissing(calls.send(command, { operation: `s3: remove ${quoteKey(key)}`, signal }));
 }

@@ -10,7 +10,7 @@ export interface Root {
   /** Empty, or ends with a slash, so that `docs` never reaches into `docs-old`. */
   readonly prefix: string;
   /** The name of an object in the bucket. An illegal key, or one that is too long here, throws `invalid_argument`. */
-  toName(key: string, operation: string): string;
+  toName(key: string, method: string): string;
   /** The key of an object in the bucket; `undefined` outside the root, and where its name is no legal key. */
   toKey(name: string): string | undefined;
 }
@@ -26,13 +26,13 @@ export function createRoot(bucket: string, givenPrefix: string): Root {
   return {
     bucket,
     prefix,
-    toName(key, operation) {
-      ensureKey(key, `s3: ${operation}`);
+    toName(key, method) {
+      ensureKey(key, `s3: ${method}`);
       const name = prefix + key;
       if (Buffer.byteLength(name) > maxNameBytes)
         throw new SluiceError(
           "invalid_argument",
-          `s3: ${operation} ${quoteKey(key)}: the key with its prefix is longer than ${maxNameBytes} bytes`,
+          `s3: ${method} ${quoteKey(key)}: the key with its prefix is longer than ${maxNameBytes} bytes`,
         );
       return name;
     },

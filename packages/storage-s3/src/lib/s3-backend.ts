@@ -7,7 +7,7 @@ import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
 import { removeObject } from "./remove.ts";
 import { createRoot } from "./root.ts";
-import { createS3Watcher, type S3EventSource } from "./watch.ts";
+import { createS3Watch, type S3EventSource } from "./watch.ts";
 import { createS3Writer } from "./writer.ts";
 
 /** Settings of {@link createS3Backend}. */
@@ -44,13 +44,13 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
   const root = createRoot(bucket, prefix);
   const client = options.client ?? createClient(options);
   const calls = createCalls(client);
-  const watcher = events && createS3Watcher(root, events);
+  const watches = events && createS3Watch(root, events);
 
   const backend = {
     name: "s3",
 
     async describe(key, { signal } = {}) {
-      return describeObject(calls, root, key, { operation: "describe", signal });
+      return describeObject(calls, root, key, { method: "describe", signal });
     },
 
     open: (key, openOptions = {}) => openObject(calls, root, key, openOptions),
@@ -60,13 +60,13 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     presign: (key, presignOptions) => presignObject(calls, root, key, presignOptions),
 
     async close() {
-      watcher?.close();
+      watches?.close();
       if (options.client === undefined) client.destroy();
     },
   } satisfies StorageBackend;
   return {
     ...backend,
-    ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
+    ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
     ...(writable && {
       write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
       remove: (key, callOptions = {}) => removeObject(calls, root, key, callOptions),

@@ -8,8 +8,8 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
-import { type WriteOptions } from "@sluice/storage";
+import { within } from "@sluice/core/async";
+import type { WriteOptions } from "@sluice/storage";
 import type { Calls } from "./calls.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
@@ -18,7 +18,8 @@ const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
 export interface Target extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
-  readonly who: string;
+  /** Start of messages. */
+  readonly operation: string;
   readonly bucket: string;
   readonly name: string;
 }
@@ -43,32 +44,34 @@ export async function putObject(
   const command = new PutObjectCommand({
     ...toAddress(target),
     ...toConditions(target),
-    ...toType(target),
+    ContentType: target.contentType,
     Body: bytes,
     ChecksumAlgorithm: "SHA256",
   });
-  const call = { who: target.who, signal, timeoutMs: longMs };
+  const call = { operation: target.operation, signal, timeoutMs: longMs };
   return (await conditional(target, () => calls.send(command, call))).ETag;
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
 export function createUpload(calls: Calls, target: Target, signal: AbortSignal): Upload {
-  const { who } = target;
+  const { operation } = target;
   const address = toAddress(target);
   const completed: CompletedPart[] = [];
   let cutOff = false;
-  // never ended half way: who loses the id of an upload cannot abort it
+  // an abort does not end it: without the id of the upload its parts would stay
   const starting = calls
-    .send(new CreateMultipartUploadCommand({ ...address, ...toType(target) }), { who })
+    .send(new CreateMultipartUploadCommand({ ...address, ContentType: target.contentType }), {
+      operation,
+    })
     .then(({ UploadId }) => {
-      if (UploadId === undefined) throw new SluiceError("protocol", `${who}: the upload has no id`);
+      if (UploadId === undefined)
+        throw new SluiceError("protocol", `${operation}: the upload has no id`);
       return UploadId;
     });
   const started = (): Promise<string> =>
     within(starting, {
-      clock: systemClock,
       timeoutMs: longMs,
-      expired: () => new SluiceError("timeout", `${who}: the upload did not start`),
+      expired: () => new SluiceError("timeout", `${operation}: the upload did not start`),
       signal,
     });
 
@@ -82,7 +85,7 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
         Body: part,
       });
       try {
-        const { ETag } = await calls.send(command, { who, signal, timeoutMs: longMs });
+        const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
         completed.push({ PartNumber: number, ETag });
       } catch (error) {
         cutOff = true;
@@ -96,7 +99,7 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
         UploadId: await started(),
         MultipartUpload: { Parts: completed },
       });
-      const call = { who, signal, timeoutMs: longMs };
+      const call = { operation, signal, timeoutMs: longMs };
       return (await conditional(target, () => calls.send(command, call))).ETag;
     },
     async abort() {
@@ -105,10 +108,10 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
       // a part that was cut off may still arrive after the abort, and would stay
       for (let tries = 0; tries < mostAborts; tries++) {
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
-        const gone = await calls.send(command, { who }).then(() => true, isGone);
+        const gone = await calls.send(command, { operation }).then(() => true, isGone);
         if (gone && !cutOff) return;
         const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
-        if (await calls.send(parts, { who }).then(() => false, isGone)) return;
+        if (await calls.send(parts, { operation }).then(() => false, isGone)) return;
       }
     },
   };
@@ -122,26 +125,24 @@ function toAddress({ bucket, name }: Target): { readonly Bucket: string; readonl
   return { Bucket: bucket, Key: name };
 }
 
-function toType({ contentType }: Target): { readonly ContentType?: string } {
-  return contentType === undefined ? {} : { ContentType: contentType };
-}
-
 function toConditions({ ifMatch, ifAbsent }: Target): {
-  readonly IfMatch?: string;
-  readonly IfNoneMatch?: string;
+  readonly IfMatch: string | undefined;
+  readonly IfNoneMatch: string | undefined;
 } {
   return {
-    ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
-    ...(ifAbsent && { IfNoneMatch: "*" }),
+    IfMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
+    IfNoneMatch: ifAbsent ? "*" : undefined,
   };
 }
 
 /** What is not there cannot be the version that was asked for: S3 says 404. */
-async function conditional<T>({ ifMatch, who }: Target, send: () => Promise<T>): Promise<T> {
+async function conditional<T>({ ifMatch, operation }: Target, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {
     if (ifMatch === undefined || !SluiceError.is(error) || error.code !== "not_found") throw error;
-    throw new SluiceError("precondition_failed", `${who}: the object is gone`, { cause: error });
+    throw new SluiceError("precondition_failed", `${operation}: the object is gone`, {
+      cause: error,
+    });
   }
 }

@@ -1,13 +1,15 @@
+import { onAbort } from "@sluice/core/async";
+
 /** Steps of a body made by {@link createBody}. */
 export interface BodySteps {
   /** The next chunk, or `undefined` at the end. Called when the reader wants one, never ahead, never twice at once. */
   next(): Promise<Uint8Array | undefined>;
   /**
-   * Lets go of what the body holds. Called exactly once: after the end, an error, a cancel or an
+   * Frees what the body holds. Called exactly once: after the end, an error, a cancel or an
    * abort; in the last two cases possibly while a `next` is still under way.
    */
   release?(reason?: unknown): void | Promise<void>;
-  /** Ends the body with `signal.reason`, also while nobody reads. */
+  /** Ends the body with `signal.reason`, also while it is not read. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -16,30 +18,28 @@ export interface BodySteps {
  * whatever the size. An abort errors it at once with `signal.reason`.
  */
 export function createBody(steps: BodySteps): ReadableStream<Uint8Array> {
-  const { signal } = steps;
   let released = false;
   let controller: ReadableStreamDefaultController<Uint8Array>;
+  let removeListener = (): void => {};
 
   const release = async (reason?: unknown): Promise<void> => {
     if (released) return;
     released = true;
-    signal?.removeEventListener("abort", onAbort);
+    removeListener();
     await steps.release?.(reason);
   };
   const fail = (reason: unknown): void => {
     if (released) return;
     controller.error(reason);
-    // the reader learns the first fault; that letting go failed too would tell it nothing
+    // the reader gets the first error; a failed release would tell it nothing
     release(reason).catch(() => {});
   };
-  const onAbort = (): void => fail(signal?.reason);
 
   return new ReadableStream<Uint8Array>(
     {
       start(given) {
         controller = given;
-        if (signal?.aborted) onAbort();
-        else signal?.addEventListener("abort", onAbort, { once: true });
+        removeListener = onAbort(steps.signal, fail);
       },
       async pull() {
         try {

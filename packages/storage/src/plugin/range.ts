@@ -4,23 +4,34 @@ import { type ByteRange, SluiceError } from "@sluice/core";
  * Throws `invalid_argument` unless the bounds are safe integers from 0 and `start` is not
  * beyond `end`.
  */
-export function ensureRange(range: ByteRange, who: string): void {
+export function ensureRange(range: ByteRange, operation: string): void {
   const { start, end } = range;
   if (!isOffset(start) || (end !== undefined && (!isOffset(end) || end < start)))
-    throw new SluiceError("invalid_argument", `${who}: [${start}, ${end}) is not a byte range`);
+    throw new SluiceError(
+      "invalid_argument",
+      `${operation}: [${start}, ${end}) is not a byte range`,
+    );
 }
 
 /**
  * The range within an object of `size` bytes: the end filled in and clamped. A malformed range
  * throws `invalid_argument`; one that starts at or beyond the end `range_not_satisfiable`.
  */
-export function resolveRange(range: ByteRange, size: number, who: string): Required<ByteRange> {
-  ensureRange(range, who);
+export function resolveRange(
+  range: ByteRange,
+  size: number,
+  operation: string,
+): Required<ByteRange> {
+  ensureRange(range, operation);
   const { start } = range;
   if (start >= size)
-    throw new SluiceError("range_not_satisfiable", `${who}: ${start} is beyond the end (${size})`, {
-      size,
-    });
+    throw new SluiceError(
+      "range_not_satisfiable",
+      `${operation}: ${start} is beyond the end (${size})`,
+      {
+        size,
+      },
+    );
   return { start, end: Math.min(range.end ?? size, size) };
 }
 

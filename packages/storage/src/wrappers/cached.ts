@@ -87,8 +87,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
       async (key, openOptions = {}) => {
         const { signal, ifMatch, range } = openOptions;
         signal?.throwIfAborted();
-        const who = `${backend.name}: open ${quoteKey(key)}`;
-        if (range) ensureRange(range, who);
+        const operation = `${backend.name}: open ${quoteKey(key)}`;
+        if (range) ensureRange(range, operation);
         let found = fresh(key);
         if (!found) {
           const { info, checkedAt } = await ask(
@@ -96,7 +96,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             key,
             signal && { signal },
           );
-          ensureVersion(info, ifMatch, who);
+          ensureVersion(info, ifMatch, operation);
           const { etag, size } = info;
           if (etag === undefined || size === undefined || size > maxObjectBytes)
             return open(key, openOptions);
@@ -109,8 +109,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             kept.set(key, found);
           }
         }
-        ensureVersion(found.info, ifMatch, who);
-        return openKept(found, openOptions, who);
+        ensureVersion(found.info, ifMatch, operation);
+        return openKept(found, openOptions, operation);
       },
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);
@@ -153,18 +153,18 @@ function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: numb
   if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");
 }
 
-function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, who: string): void {
+function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, operation: string): void {
   if (ifMatch === undefined || ifMatch === etag) return;
-  throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+  throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
 }
 
 /** A copy, so that no reader can change what others get. */
 function openKept(
   { info: known, bytes: all }: Kept,
   { range, signal }: OpenOptions,
-  who: string,
+  operation: string,
 ): OpenedObject {
-  const resolved = range && resolveRange(range, all.byteLength, who);
+  const resolved = range && resolveRange(range, all.byteLength, operation);
   const bytes = all.slice(resolved?.start, resolved?.end);
   const info = structuredClone(known);
   let left: Uint8Array | undefined = bytes;

@@ -30,62 +30,63 @@ export interface ValidateOptions {
  * are `invalid_argument` before the backend sees them. An answer that does not fit the question
  * is `corrupt`, or `precondition_failed` when it is another version. A body is counted: too
  * short is `interrupted`, too long is `corrupt`, and its last chunk waits until that is known.
- * Whoever does not answer in time is given up with `timeout`; an abort ends every wait at once.
+ * An answer or a chunk that does not come in time is `timeout`; an abort ends every wait at once.
  *
  * A `file` or `bytes` face is checked for its length and passed on.
  */
 export function validate(backend: StorageBackend, options: ValidateOptions = {}): StorageBackend {
   const { name } = backend;
   const { stallTimeoutMs = 30_000, clock = systemClock } = options;
-  const deadline = (who: string, signal?: AbortSignal): Deadline => ({
+  const deadline = (operation: string, signal?: AbortSignal): Deadline => ({
     clock,
     timeoutMs: stallTimeoutMs,
-    expired: () => new SluiceError("timeout", `${who}: nothing came for ${stallTimeoutMs} ms`),
+    expired: () =>
+      new SluiceError("timeout", `${operation}: nothing came for ${stallTimeoutMs} ms`),
     signal,
   });
 
   return wrap(backend, {
     describe: (describe) => async (key, callOptions) => {
-      const who = begin(name, "describe", key, callOptions?.signal);
-      return within(describe(key, callOptions), deadline(who, callOptions?.signal));
+      const operation = begin(name, "describe", key, callOptions?.signal);
+      return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
     },
 
     open:
       (open) =>
       async (key, openOptions = {}) => {
         const { signal, range } = openOptions;
-        const who = begin(name, "open", key, signal);
-        if (range !== undefined) ensureRange(range, who);
-        const wait = deadline(who, signal);
+        const operation = begin(name, "open", key, signal);
+        if (range !== undefined) ensureRange(range, operation);
+        const wait = deadline(operation, signal);
         const opened = await within(open(key, openOptions), wait, (late) => void discard(late));
         try {
-          ensureAnswer(opened, openOptions, who);
+          ensureAnswer(opened, openOptions, operation);
         } catch (error) {
           await discard(opened, error);
           throw error;
         }
-        return withBody(opened, () => countedBody(opened, wait, who));
+        return withBody(opened, () => countedBody(opened, wait, operation));
       },
 
     list:
       (list) =>
       async (listOptions = {}) => {
         listOptions.signal?.throwIfAborted();
-        const who = `${name}: list`;
-        ensureListOptions(listOptions, who);
-        const page = await within(list(listOptions), deadline(who, listOptions.signal));
+        const operation = `${name}: list`;
+        ensureListOptions(listOptions, operation);
+        const page = await within(list(listOptions), deadline(operation, listOptions.signal));
         if (page.objects.length > (listOptions.limit ?? Infinity))
-          throw new SluiceError("corrupt", `${who}: more objects came than were asked for`);
+          throw new SluiceError("corrupt", `${operation}: more objects came than were asked for`);
         if (page.cursor !== undefined && page.cursor === listOptions.cursor)
-          throw new SluiceError("corrupt", `${who}: the walk does not move on`);
+          throw new SluiceError("corrupt", `${operation}: the walk does not move on`);
         // what has no legal key cannot be named, so it cannot be read either
         return { ...page, objects: page.objects.filter(({ key }) => checkKey(key) === undefined) };
       },
 
     presign: (presign) => async (key, presignOptions) => {
-      const who = begin(name, "presign", key, presignOptions.signal);
-      ensureCount(presignOptions.expiresInMs, 1, `${who}: expiresInMs`);
-      return within(presign(key, presignOptions), deadline(who, presignOptions.signal));
+      const operation = begin(name, "presign", key, presignOptions.signal);
+      ensureCount(presignOptions.expiresInMs, 1, `${operation}: expiresInMs`);
+      return within(presign(key, presignOptions), deadline(operation, presignOptions.signal));
     },
 
     watch: (watch) => (watchOptions) => {
@@ -96,16 +97,20 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
     write:
       (write) =>
       async (key, writeOptions = {}) => {
-        const who = begin(name, "write", key, writeOptions.signal);
-        ensureWriteOptions(writeOptions, who);
-        return within(write(key, writeOptions), deadline(who, writeOptions.signal), (late) => {
-          late.abort().catch(() => {});
-        });
+        const operation = begin(name, "write", key, writeOptions.signal);
+        ensureWriteOptions(writeOptions, operation);
+        return within(
+          write(key, writeOptions),
+          deadline(operation, writeOptions.signal),
+          (late) => {
+            late.abort().catch(() => {});
+          },
+        );
       },
 
     remove: (remove) => async (key, callOptions) => {
-      const who = begin(name, "remove", key, callOptions?.signal);
-      return within(remove(key, callOptions), deadline(who, callOptions?.signal));
+      const operation = begin(name, "remove", key, callOptions?.signal);
+      return within(remove(key, callOptions), deadline(operation, callOptions?.signal));
     },
   });
 }
@@ -127,24 +132,28 @@ function isLegal(key: string): boolean {
 }
 
 /** First checks of every call about one key; gives how its messages start. */
-function begin(name: string, operation: string, key: string, signal?: AbortSignal): string {
+function begin(name: string, method: string, key: string, signal?: AbortSignal): string {
   signal?.throwIfAborted();
-  ensureKey(key, `${name}: ${operation}`);
-  return `${name}: ${operation} ${quoteKey(key)}`;
+  ensureKey(key, `${name}: ${method}`);
+  return `${name}: ${method} ${quoteKey(key)}`;
 }
 
 /** Throws unless what was opened is what was asked for. */
-function ensureAnswer(opened: OpenedObject, { range, ifMatch }: OpenOptions, who: string): void {
+function ensureAnswer(
+  opened: OpenedObject,
+  { range, ifMatch }: OpenOptions,
+  operation: string,
+): void {
   const { info, file, bytes } = opened;
   if (ifMatch !== undefined && info.etag !== undefined && info.etag !== ifMatch)
-    throw new SluiceError("precondition_failed", `${who}: another version came`);
+    throw new SluiceError("precondition_failed", `${operation}: another version came`);
   if (range === undefined ? opened.range !== undefined : !isWithin(opened, range))
-    throw new SluiceError("corrupt", `${who}: another range came than was asked for`);
+    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
   const size = expectedBytes(opened);
   if (file !== undefined && size !== undefined && file.end - file.start !== size)
-    throw new SluiceError("corrupt", `${who}: the file is not as long as was promised`);
+    throw new SluiceError("corrupt", `${operation}: the file is not as long as was promised`);
   if (bytes !== undefined && size !== undefined && bytes.byteLength !== size)
-    throw new SluiceError("corrupt", `${who}: the bytes are not as many as were promised`);
+    throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
 }
 
 /** True when the delivered range is the asked one, shortened at most to the end of the object. */
@@ -165,7 +174,7 @@ function expectedBytes({ info, range }: OpenedObject): number | undefined {
 function countedBody(
   opened: OpenedObject,
   wait: Deadline,
-  who: string,
+  operation: string,
 ): ReadableStream<Uint8Array> {
   const expected = expectedBytes(opened);
   const reader = opened.body.getReader();
@@ -180,7 +189,7 @@ function countedBody(
           if (expected !== undefined && received < expected)
             throw new SluiceError(
               "interrupted",
-              `${who}: it ended at ${received} of ${expected} bytes`,
+              `${operation}: it ended at ${received} of ${expected} bytes`,
             );
           ended = true;
           return last;
@@ -188,7 +197,10 @@ function countedBody(
         received += value.byteLength;
         if (expected === undefined || received < expected) return value;
         if (received > expected)
-          throw new SluiceError("corrupt", `${who}: more than the promised ${expected} bytes came`);
+          throw new SluiceError(
+            "corrupt",
+            `${operation}: more than the promised ${expected} bytes came`,
+          );
         // the promised length is there; hand it on once the source says that it is all
         if (value.byteLength > 0) last = value;
       }
@@ -198,21 +210,24 @@ function countedBody(
   });
 }
 
-function ensureListOptions({ prefix, cursor, limit }: ListOptions, who: string): void {
+function ensureListOptions({ prefix, cursor, limit }: ListOptions, operation: string): void {
   if (prefix !== undefined && typeof prefix !== "string")
-    throw new SluiceError("invalid_argument", `${who}: the prefix is not a string`);
+    throw new SluiceError("invalid_argument", `${operation}: the prefix is not a string`);
   if (
     cursor !== undefined &&
     (typeof cursor !== "string" || cursor === "" || cursor.length > maxCursorLength)
   )
-    throw new SluiceError("invalid_argument", `${who}: the cursor is not one of this store`);
-  if (limit !== undefined) ensureCount(limit, 1, `${who}: limit`);
+    throw new SluiceError("invalid_argument", `${operation}: the cursor is not one of this store`);
+  if (limit !== undefined) ensureCount(limit, 1, `${operation}: limit`);
 }
 
-function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, who: string): void {
-  if (size !== undefined) ensureCount(size, 0, `${who}: size`);
+function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, operation: string): void {
+  if (size !== undefined) ensureCount(size, 0, `${operation}: size`);
   if (ifAbsent && ifMatch !== undefined)
-    throw new SluiceError("invalid_argument", `${who}: ifMatch and ifAbsent exclude each other`);
+    throw new SluiceError(
+      "invalid_argument",
+      `${operation}: ifMatch and ifAbsent exclude each other`,
+    );
 }
 
 function ensureCount(value: number, least: number, what: string): void {

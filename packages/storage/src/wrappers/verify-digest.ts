@@ -27,15 +27,15 @@ export function verifyDigest(
       const opened = await open(key, openOptions);
       const { sha256 } = opened.info.digests ?? {};
       if (sha256 === undefined || opened.range !== undefined) return opened;
-      const who = `${backend.name}: open ${quoteKey(key)}`;
+      const operation = `${backend.name}: open ${quoteKey(key)}`;
       const { bytes } = opened;
       if (bytes !== undefined) {
         const hash = createSha256();
         hash.update(bytes);
-        ensureDigest(hash, sha256, who);
+        ensureDigest(hash, sha256, operation);
         return opened;
       }
-      return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, who));
+      return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, operation));
     },
   });
 }
@@ -43,7 +43,7 @@ export function verifyDigest(
 function hashedBody(
   body: ReadableStream<Uint8Array>,
   sha256: string,
-  who: string,
+  operation: string,
 ): ReadableStream<Uint8Array> {
   const hash = createSha256();
   const reader = body.getReader();
@@ -56,11 +56,11 @@ function hashedBody(
     release: (reason) => reader.cancel(reason),
   });
   return holdLastChunk(hashed, async () => {
-    ensureDigest(hash, sha256, who);
+    ensureDigest(hash, sha256, operation);
   });
 }
 
-function ensureDigest(hash: Sha256, sha256: string, who: string): void {
+function ensureDigest(hash: Sha256, sha256: string, operation: string): void {
   if (hash.digest() !== sha256)
-    throw new SluiceError("corrupt", `${who}: the bytes do not have the promised digest`);
+    throw new SluiceError("corrupt", `${operation}: the bytes do not have the promised digest`);
 }
