@@ -159,7 +159,12 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
         open = false;
       };
       return {
-        write: (chunk) => writer.write(chunk),
+        // a failed write ends the writer
+        write: (chunk) =>
+          writer.write(chunk).catch((error: unknown) => {
+            finish();
+            throw error;
+          }),
         commit: () => writer.commit().finally(finish),
         abort: (reason) => writer.abort(reason).finally(finish),
         [Symbol.asyncDispose]: () => writer.abort().finally(finish),
