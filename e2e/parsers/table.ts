@@ -153,6 +153,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "Sun, 06 Nov 1994 ", "Sunday, ", "Sun Nov "],
     symbols: [...digits, "Sun", "Z", ":", "GMT"],
   },
+  "graph-emulator parseAddress": {
+    read: parseAddress,
+    starts: ["", "/root", "/items/a", "/root:/"],
+    symbols: [...url, "\n"],
+  },
   "server parseAskedRange": {
     read: parseAskedRange,
     starts: ["", "bytes ", "lines=1-"],
@@ -183,11 +188,6 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: (text) => parseFsCursor({ path: "/" } as FsRoot, "", text),
     starts: ["", "01234567.W10"],
     symbols: ["a", ".", "_", "-", "=", "\n"],
-  },
-  "storage-graph parseAddress": {
-    read: parseAddress,
-    starts: ["", "/root", "/items/a", "/root:/"],
-    symbols: [...url, "\n"],
   },
   "transport-http parseEventId": {
     read: parseEventId,

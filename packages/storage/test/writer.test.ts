@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { createWriter, type WriteDriver, type WriterOptions } from "@sluice/storage/plugin";
@@ -30,10 +31,13 @@ function scripted(steps: Partial<WriteDriver> = {}, options: Partial<WriterOptio
 
 /** A step that settles when the test says so. */
 function pending() {
-  let resolve = (): void => {};
-  let reject = (_: Error): void => {};
-  const promise = new Promise<void>((...both) => ([resolve, reject] = both));
-  return { promise, resolve: () => resolve(), reject: (error: Error) => reject(error) };
+  const caller = new EventEmitter();
+  const settled = once(caller, "resolve");
+  return {
+    promise: (async () => void (await settled))(),
+    resolve: () => void caller.emit("resolve"),
+    reject: (error: Error) => void caller.emit("error", error),
+  };
 }
 
 test("a commit publishes what was appended, then releases once, also when abort follows", async () => {

@@ -31,15 +31,14 @@ export interface Calls {
 export function createCalls(client: S3Client): Calls {
   let checked: Promise<void> | undefined;
 
-  const credentials = (call: ServiceCall): Promise<S3Credentials> =>
-    callService(call, () => client.config.credentials(), { toError: asItIs });
+  const credentials = (call: ServiceCall, forceRefresh = false): Promise<S3Credentials> =>
+    callService(call, () => client.config.credentials({ forceRefresh }), { toError: asItIs });
 
   /** Credentials that may do better than those that were refused, if there are any. */
   const hasOthers = async (refused: S3Credentials, call: ServiceCall): Promise<boolean> => {
     // another call may have renewed them already
     if (isOther(refused, await credentials(call))) return true;
-    const renew = () => client.config.credentials({ forceRefresh: true });
-    return isOther(refused, await callService(call, renew, { toError: asItIs }));
+    return isOther(refused, await credentials(call, true));
   };
 
   return {

@@ -20,12 +20,12 @@ export interface BodySteps {
 export function createBody(steps: BodySteps): ReadableStream<Uint8Array> {
   let released = false;
   let controller: ReadableStreamDefaultController<Uint8Array>;
-  let removeListener = (): void => {};
+  let removeListener: (() => void) | undefined;
 
   const release = async (reason?: unknown): Promise<void> => {
     if (released) return;
     released = true;
-    removeListener();
+    removeListener?.();
     await steps.release?.(reason);
   };
   const fail = (reason: unknown): void => {

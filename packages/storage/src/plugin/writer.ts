@@ -69,14 +69,14 @@ export function createWriter(
       .catch(() => {})
       .then(() => driver.release())
       .finally(() => removeListener()));
-  const fail = async (error: unknown): Promise<never> => {
+  const fail = async (cause: unknown): Promise<never> => {
     const wasEnded = ending.signal.aborted;
-    ending.abort(error);
+    ending.abort(cause);
     const releasing = release().catch(() => {});
     // an abort is told at once, however long the release takes
     signal?.throwIfAborted();
     await releasing;
-    throw wasEnded ? ending.signal.reason : toError(error, operation);
+    throw wasEnded ? ending.signal.reason : toError(cause, operation);
   };
   const publish = async (): Promise<ObjectInfo> => {
     try {
