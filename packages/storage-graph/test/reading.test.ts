@@ -175,7 +175,7 @@ test.each([
   await expect(read(change)).rejects.toMatchObject({ code: "precondition_failed" });
 });
 
-test("G13: what was described is read, whoever takes its name meanwhile", async () => {
+test("G13: what was described is read, whatever takes its name meanwhile", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({

@@ -278,7 +278,7 @@ describe("an abort", () => {
     await expect.poll(() => standIn.countAnswering()).toBe(0);
   });
 
-  test("during a throttled call finds nobody asleep", async () => {
+  test("during a throttled call has no sleep to end", async () => {
     await using bucket = await createBucket();
     bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "3600" });
     const error = await failureOf(bucket.backend.open("a"));

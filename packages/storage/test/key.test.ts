@@ -75,7 +75,7 @@ describe("keys", () => {
       expect(checkKey(key)).toBeDefined();
   });
 
-  test("the message of a refused key is short, quoted and says who", () => {
+  test("the message of a refused key is short, quoted and names the operation", () => {
     expect(() => ensureKey("a\n//b", "fs: open")).toThrow(/^fs: open "a\\n\/\/b": the key has a/);
     expect(() => ensureKey("x".repeat(9999), "fs: open")).toThrow(/^.{1,200}$/);
   });

@@ -80,7 +80,7 @@ test("a rule is broken by a handle that stays open", async () => {
   expect(reasonOf(finding)).toBe("1 handles are still open after the rule");
 });
 
-test("a rule is broken by a rejection that nobody handles", async () => {
+test("a rule is broken by an unhandled rejection", async () => {
   const finding = await checkRule(
     ruleOf(async () => {
       void Promise.reject(new Error("nobody cares"));

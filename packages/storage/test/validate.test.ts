@@ -126,7 +126,7 @@ describe("what comes out", () => {
     await expect(circle.list({ cursor: "same" })).rejects.toMatchObject({ code: "corrupt" });
   });
 
-  test("the file face is passed on as it is, and nobody asks for a body", async () => {
+  test("the file face is passed on as it is, and no body is made", async () => {
     const file = {
       fd: 0,
       start: 0,

@@ -31,7 +31,7 @@ export interface ApiParts {
   readonly subscriptions: Subscriptions;
   /** The name after which each link to another page goes on, by the raw link. */
   readonly links: Map<string, string>;
-  /** Items in a page when nobody says. */
+  /** Items in a page without `$top`. */
   readonly pageSize: number;
 }
 

@@ -42,7 +42,7 @@ export function createDownloadHost({
 
   return {
     mint(item, read = () => item.content) {
-      // lower-case escapes and a space: whoever writes the query anew breaks the signature
+      // lower-case escapes and a space: a rewritten query breaks the signature
       const path = `/_layouts/15/download.aspx?UniqueId=${item.id}&Translate=false&tempauth=v1.${++minted}x.a%2bb%20c&ApiVersion=2.0`;
       links.set(path, { item, read, expiresAt: now() + linkTtlMs });
       return `${origin()}${path}`;
@@ -125,7 +125,7 @@ export async function sendContent(
   response.end(new Uint8Array(fault.extraBytes ?? 0));
 }
 
-/** Waits for room to write; false when nobody reads any more. */
+/** Waits for room to write; false when the reader is gone. */
 function isDrained(response: ServerResponse): Promise<boolean> {
   return new Promise((resolve) => {
     const done = (isOpen: boolean) => (): void => {

@@ -8,7 +8,7 @@ interface JsonOptions {
   readonly isDelta?: boolean;
 }
 
-/** An item as Graph writes it. `mintUrl` makes the annotation with the download URL. */
+/** An item as Graph writes it; JSON leaves out members of `undefined`. `mintUrl` makes the annotation with the download URL. */
 export function toJson(
   drive: DriveState,
   item: Item,
@@ -21,35 +21,41 @@ export function toJson(
     driveType: drive.type,
     driveId: parent.driveId,
     id: parent.id,
-    ...(!isDelta && { path: pathOf(drive, parent) }),
+    path: isDelta ? undefined : pathOf(drive, parent),
   };
   if (isDelta && item.deleted)
-    return { id, deleted: { state: "deleted" }, parentReference, ...(isPersonal && { name }) };
+    return {
+      id,
+      deleted: { state: "deleted" },
+      parentReference,
+      name: isPersonal ? name : undefined,
+    };
   const all: Record<string, unknown> = {
     id,
     name,
     eTag: eTagOf(drive, item),
     // business drives leave it out of changes, and folders have none there
-    ...((isPersonal || (kind === "file" && !isDelta)) && { cTag: cTagOf(drive, item) }),
+    cTag: isPersonal || (kind === "file" && !isDelta) ? cTagOf(drive, item) : undefined,
     size: meta.reportedSize ?? content.size,
     lastModifiedDateTime: new Date(item.modifiedAt).toISOString(),
-    ...(parentReference && { parentReference }),
-    ...(parent === undefined && { root: {} }),
-    ...(kind === "folder" && { folder: { childCount: item.children.size } }),
-    ...(kind === "package" && { package: { type: "oneNote" }, folder: { childCount: 0 } }),
-    ...(kind === "shortcut" && { remoteItem: { id: item.target?.id, folder: {} } }),
-    ...(kind === "file" && {
-      file: {
-        ...(meta.mimeType !== undefined && { mimeType: meta.mimeType }),
-        ...(item.hash !== undefined && { hashes: { quickXorHash: item.hash } }),
-      },
-    }),
-    ...(meta.malware && { malware: { description: "Emulated.A" } }),
+    parentReference,
+    root: parent === undefined ? {} : undefined,
+    ...facetsOf(item),
+    malware: meta.malware ? { description: "Emulated.A" } : undefined,
   };
   if (select === undefined)
     return kind === "file" ? { "@microsoft.graph.downloadUrl": mintUrl(item), ...all } : all;
   const wanted = new Set(select.split(","));
   return Object.fromEntries(Object.entries(all).filter(([field]) => wanted.has(field)));
+}
+
+/** What kind of item it is. */
+function facetsOf({ kind, children, target, meta, hash }: Item): Record<string, unknown> {
+  if (kind === "folder") return { folder: { childCount: children.size } };
+  if (kind === "package") return { package: { type: "oneNote" }, folder: { childCount: 0 } };
+  if (kind === "shortcut") return { remoteItem: { id: target?.id, folder: {} } };
+  const hashes = hash === undefined ? undefined : { quickXorHash: hash };
+  return { file: { mimeType: meta.mimeType, hashes } };
 }
 
 /** Personal drives write their tags without quotes. */

@@ -40,7 +40,7 @@ export interface Item {
   modifiedAt: number;
   readonly versions: { readonly id: string; readonly content: GeneratedContent }[];
   /** What a shortcut leads to. */
-  readonly target?: Item;
+  readonly target: Item | undefined;
 }
 
 /** Changes a drive past its API, as other people would. Paths are relative to its root. */
@@ -115,7 +115,7 @@ export function createDrive(
       deleted: false,
       modifiedAt: now(),
       versions: [],
-      ...(target && { target }),
+      target,
     };
     items.set(item.id, item);
     parent?.children.set(fold(name), item);
@@ -212,7 +212,7 @@ export function createDrive(
   };
 }
 
-/** Bytes as content; copied, so that nobody changes them later. */
+/** Bytes as content; copied, so that later changes do not show. */
 export function toGenerated(content: EmulatedContent): GeneratedContent {
   if (typeof content === "string") content = new TextEncoder().encode(content);
   if (!(content instanceof Uint8Array)) return content;

@@ -8,7 +8,7 @@ const missing = fail(404, "itemNotFound");
 const redirect = (url: string): ApiAnswer => ({ status: 302, headers: { location: url } });
 const mostSimpleBytes = 250_000_000;
 
-/** Creates the API behind the door: who knocks was checked before. */
+/** Creates the API. Its caller has checked the token. */
 export function createGraphApi(parts: ApiParts): (call: ApiCall) => Promise<ApiAnswer> {
   const { drives, downloads, uploads, subscriptions } = parts;
   const mint = (item: Item): string => downloads.mint(item);

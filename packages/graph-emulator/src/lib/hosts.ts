@@ -17,7 +17,7 @@ export interface SeenRequest {
 export interface EmulatedFault {
   /** Which requests: tested against `GET graph /v1.0/…`, with the path and the query as they came. */
   readonly on: RegExp;
-  /** How many of them; 1 unless told. */
+  /** How many of them. Default: 1. */
   readonly times?: number;
   /** Answer with this status, and `code` as the code of Graph. */
   readonly status?: number;
@@ -145,7 +145,7 @@ export function errorBody(code: string, inner?: string): object {
       code,
       message: "This text is for people and may change.",
       innerError: {
-        ...(inner && { code: inner }),
+        code: inner,
         date: new Date().toISOString(),
         "request-id": crypto.randomUUID(),
       },

@@ -4,7 +4,7 @@ import { toJson } from "./drive-item-json.ts";
 
 const mostOnPage = 999;
 
-/** One page of a folder. Its link is known byte for byte: one that somebody rebuilt is refused. */
+/** One page of a folder. Its link is compared byte for byte: a link that was rebuilt is refused. */
 export function childrenOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnswer {
   const { drive, query, base, search } = call;
   const { pageSize, links, origin, downloads } = parts;
@@ -26,7 +26,7 @@ export function childrenOf(parts: ApiParts, call: ItemCall, item: Item): ApiAnsw
       value: page.map(([, child]) =>
         toJson(drive, child, (file) => downloads.mint(file), { select }),
       ),
-      ...(isMore && { "@odata.nextLink": `${origin()}${link}` }),
+      "@odata.nextLink": isMore ? `${origin()}${link}` : undefined,
     },
   };
 }

@@ -15,15 +15,15 @@ import { createUploadHost } from "./upload-host.ts";
 
 /** Settings of {@link startGraphEmulator}. */
 export interface GraphEmulatorOptions {
-  /** Id of the first drive. `b!emulated` unless told. */
+  /** Id of the first drive. Default: `b!emulated`. */
   readonly driveId?: string;
-  /** What kind of drive it is, which changes tags, ids, paths and delta. `business` unless told. */
+  /** What kind of drive it is, which changes tags, ids, paths and delta. Default: `business`. */
   readonly driveType?: EmulatedDrive["type"];
-  /** Life of download URLs in milliseconds. One hour unless told. */
+  /** Life of download URLs in milliseconds. Default: one hour. */
   readonly linkTtlMs?: number;
-  /** What an expired download URL is answered with. 401 unless told. */
+  /** What an expired download URL is answered with. Default: 401. */
   readonly expiredStatus?: 401 | 403 | 404;
-  /** Most items in a page of children or changes. 200 unless told. */
+  /** Most items in a page of children or changes. Default: 200. */
   readonly pageSize?: number;
   /** Count what upload sessions bring and do not keep it, so that files of any size cost no memory; they read as zeros. */
   readonly discardsUploads?: boolean;

@@ -7,7 +7,7 @@ const longestMs = 42_300 * 60_000;
 interface Subscription {
   readonly id: string;
   readonly notificationUrl: string;
-  readonly clientState?: string;
+  readonly clientState: string | undefined;
   readonly resource: string;
   expirationDateTime: string;
 }
@@ -55,7 +55,7 @@ export function createSubscriptions(now: () => number): Subscriptions {
           notificationUrl: String(notificationUrl),
           resource: String(resource),
           expirationDateTime: String(expirationDateTime),
-          ...(typeof clientState === "string" && { clientState }),
+          clientState: typeof clientState === "string" ? clientState : undefined,
         };
         all.set(subscription.id, subscription);
         return { status: 201, body: subscription };

@@ -11,13 +11,13 @@ import { createBlobWriter } from "./writer.ts";
 
 /** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
 export type AzureBlobBackendOptions = AzureContainer & {
-  /** Serve the blobs below this folder alone; keys are then relative to it. The whole container unless told. */
+  /** Serve the blobs below this folder alone; keys are then relative to it. Default: the whole container. */
   readonly prefix?: string;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
-  /** Milliseconds between two looks into an empty queue. 1000 unless told. */
+  /** Milliseconds between two looks into an empty queue. Default: 1000. */
   readonly pollMs?: number;
 };
 

@@ -81,7 +81,7 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   });
 }
 
-/** A connection that broke while a body came. The SDK calls that an abort, whoever it was. */
+/** A connection that broke while a body came. The SDK calls that an abort, whatever broke it. */
 export function toInterrupted(error: unknown, operation: string): SluiceError {
   const fault = faultOf(error);
   return new SluiceError("interrupted", `${operation}: the connection broke (${fault.name})`, {

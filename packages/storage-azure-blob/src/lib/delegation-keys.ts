@@ -53,7 +53,7 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
       }
       key = undefined;
       if (!SluiceError.is(error) || error.code !== "permission_denied") throw error;
-      // the operator has to do something, whoever asked for the URL
+      // the operator has to act, whichever caller asked for the URL
       throw new SluiceError(
         "unauthenticated",
         `${operation}: the credential may not get a key to sign with; give it the role "Storage Blob Delegator"`,

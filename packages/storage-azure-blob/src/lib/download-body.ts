@@ -7,7 +7,7 @@ const aheadBytes = 512 * 1024;
 
 /**
  * The body of a download: the parts as the network gives them, mostly 64 KiB. Gathering them to
- * larger chunks would copy every byte, which costs more than it saves. Letting go destroys the socket.
+ * larger chunks would copy every byte, which costs more than it saves. A cancel destroys the socket.
  */
 export function createDownloadBody(
   stream: Readable,

@@ -2,7 +2,7 @@ import type { BlobItem } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core";
 import type { ListOptions, ListPage } from "@sluice/storage";
 import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
-import { type Root, toKey } from "./container.ts";
+import { type BlobRoot, toKey } from "./container.ts";
 import { type BlobFacts, type SizedInfo, toObjectInfo, unreadable } from "./object-info.ts";
 import { request } from "./request.ts";
 
@@ -16,7 +16,7 @@ const mostPerPage = 5000;
  * cursor: folders and archived blobs are left out, and the service itself gives empty pages.
  */
 export async function listBlobs(
-  root: Root,
+  root: BlobRoot,
   { prefix = "", cursor, limit, signal }: ListOptions,
 ): Promise<ListPage> {
   signal?.throwIfAborted();
@@ -41,7 +41,7 @@ export async function listBlobs(
 }
 
 /** The metadata of a listed blob, or `undefined` when it could not be opened. */
-function toListed(root: Root, item: BlobItem): SizedInfo | undefined {
+function toListed(root: BlobRoot, item: BlobItem): SizedInfo | undefined {
   const { name, properties, metadata } = item;
   const key = toKey(root, name);
   const facts: BlobFacts = { ...properties, metadata };

@@ -4,14 +4,14 @@ import { type ByteRange, definedMembers, parseContentRange, SluiceError } from "
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { statusOf, toSluiceError } from "./azure-error.ts";
-import { type Root, toBlobName } from "./container.ts";
+import { type BlobRoot, toBlobName } from "./container.ts";
 import { createDownloadBody } from "./download-body.ts";
 import { ensureEtag, ensureReadable, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 /** Opens a blob with one GET, whose headers describe the bytes that follow them. */
 export async function openBlob(
-  root: Root,
+  root: BlobRoot,
   key: string,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {

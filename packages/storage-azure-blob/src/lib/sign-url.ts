@@ -9,7 +9,7 @@ import {
 } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
-import { type Root, toBlobName } from "./container.ts";
+import { type BlobRoot, toBlobName } from "./container.ts";
 import { createDelegationKeys } from "./delegation-keys.ts";
 import { request } from "./request.ts";
 
@@ -29,7 +29,7 @@ export type SignUrl = (key: string, options: PresignOptions) => Promise<Presigne
  * Signs with the account key (service SAS), or with a key that the service makes for a token
  * credential (user delegation SAS). `undefined` without either: a SAS cannot sign another one.
  */
-export function createUrlSigner(root: Root): SignUrl | undefined {
+export function createUrlSigner(root: BlobRoot): SignUrl | undefined {
   const { container } = root;
   const getSigner = findSigner(container);
   if (getSigner === undefined) return undefined;

@@ -8,7 +8,7 @@ import {
   type EventWatch,
 } from "@sluice/storage/plugin";
 import { type BlobChange, parseMessage } from "./blob-events.ts";
-import type { Root } from "./container.ts";
+import type { BlobRoot } from "./container.ts";
 import { request } from "./request.ts";
 
 const operation = "azure-blob: watch";
@@ -39,7 +39,7 @@ export interface EventQueue {
 }
 
 /** Creates the watches of a root. One reader of the queue serves all of them; without a watch the queue is not read. */
-export function createBlobWatch(root: Root, queue: EventQueue, pollMs: number): EventWatch {
+export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: number): EventWatch {
   // the sequencers of one blob are in the order of its changes when they are compared as text
   const isNew = createEventOrder((sequencer, than) => sequencer > than);
 

@@ -9,7 +9,7 @@ import {
   unlessMissing,
   type WriteDriver,
 } from "@sluice/storage/plugin";
-import { type Root, toBlobName } from "./container.ts";
+import { type BlobRoot, toBlobName } from "./container.ts";
 import { type BlobFacts, ensureEtag, toEtag, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
@@ -24,7 +24,7 @@ const uploadMs = 300_000;
  * declared size beyond 390 GiB, since a blob has at most 50,000 blocks.
  */
 export async function createBlobWriter(
-  root: Root,
+  root: BlobRoot,
   key: string,
   { size, contentType, ifMatch, ifAbsent, signal }: WriteOptions,
 ): Promise<ObjectWriter> {

@@ -29,7 +29,7 @@ export interface FilesSdkBackendOptions {
   /**
    * Have a `presign` that hands out the adapter's URLs. Only for adapters that sign for exactly as
    * long as they are asked to, with credentials that outlive the URLs, and without a
-   * `publicBaseUrl`: an adapter does not tell. False unless told.
+   * `publicBaseUrl`: an adapter does not tell. Default: false.
    */
   readonly presign?: boolean;
 }

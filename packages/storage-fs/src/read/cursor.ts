@@ -1,5 +1,5 @@
 import { formatCursor as format, parseCursor as parse } from "@sluice/storage/plugin";
-import type { Root } from "../root/root.ts";
+import type { FsRoot } from "../root/root.ts";
 import type { WalkPosition } from "./walk.ts";
 
 /** What a cursor carries. */
@@ -11,13 +11,13 @@ export interface CursorContent {
 
 // #region cursor
 /** A cursor as text, bound to the root and the prefix: its position only says which names to pass over. */
-export function formatCursor(root: Root, prefix: string, content: CursorContent): string {
+export function formatCursor(root: FsRoot, prefix: string, content: CursorContent): string {
   const text = JSON.stringify([content.walk, ...content.position]);
   return format(Buffer.from(text).toString("base64url"), scopeOf(root, prefix));
 }
 
 /** The content of a cursor. Throws `invalid_argument` when {@link formatCursor} did not make it for this root and prefix. */
-export function parseCursor(root: Root, prefix: string, cursor: string): CursorContent {
+export function parseCursor(root: FsRoot, prefix: string, cursor: string): CursorContent {
   const text = parse(cursor, "fs: list", scopeOf(root, prefix));
   const [walk, ...position] = JSON.parse(Buffer.from(text, "base64url").toString()) as [
     string,
@@ -27,6 +27,6 @@ export function parseCursor(root: Root, prefix: string, cursor: string): CursorC
 }
 // #endregion
 
-function scopeOf(root: Root, prefix: string): string {
+function scopeOf(root: FsRoot, prefix: string): string {
   return JSON.stringify([root.path, prefix]);
 }

@@ -6,7 +6,7 @@ import { resolveLimit } from "@sluice/storage/plugin";
 import { formatCursor, parseCursor } from "./cursor.ts";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
-import type { Root } from "../root/root.ts";
+import type { FsRoot } from "../root/root.ts";
 import { createWalk, type FoundFile, type Walk } from "./walk.ts";
 
 const pageLimit = 1000;
@@ -30,7 +30,7 @@ export interface Lister {
  * Between two pages the walk stays open, so that the next page goes on where the last one ended:
  * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
-export function createLister(root: Root, racyMs: number): Lister {
+export function createLister(root: FsRoot, racyMs: number): Lister {
   /** By the cursor that continues it, longest idle first. */
   const idle = new Map<string, { readonly walk: Walk; readonly cancelTimer: () => void }>();
   let closed = false;

@@ -15,11 +15,11 @@ import { SluiceError } from "@sluice/core";
 import { quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { isHidden } from "../root/names.ts";
-import { nameOfDescriptor, type Root, toKey, toPath } from "../root/root.ts";
+import { nameOfDescriptor, type FsRoot, toKey, toPath } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 // what a platform lacks is undefined and counts as 0 here;
-// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until somebody writes to it
+// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until a writer opens it
 const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 const openAsync = promisify(open);
@@ -37,11 +37,11 @@ export interface OpenFile {
 }
 
 /**
- * Opens first and then asks the descriptor what it is and where it lies: whatever somebody
+ * Opens first and then asks the descriptor what it is and where it lies: whatever another process
  * swaps meanwhile, the answer is about the bytes that will be read.
  */
 export async function openFile(
-  root: Root,
+  root: FsRoot,
   key: string,
   operation: string,
   signal: AbortSignal | undefined,
@@ -76,13 +76,13 @@ export async function openFile(
 }
 
 /** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */
-export function closeFile(root: Root, { fd, stats }: OpenFile): Promise<void> {
+export function closeFile(root: FsRoot, { fd, stats }: OpenFile): Promise<void> {
   if (stats.dev !== root.localDevice) return closeAsync(fd);
   closeSync(fd);
   return Promise.resolve();
 }
 
-function keyByDescriptor(root: Root, key: string, path: string, fd: number): string | undefined {
+function keyByDescriptor(root: FsRoot, key: string, path: string, fd: number): string | undefined {
   const name = nameOfDescriptor(fd);
   if (name === path) return key;
   // replaced or removed since it was opened: still the file that had this name
@@ -92,10 +92,10 @@ function keyByDescriptor(root: Root, key: string, path: string, fd: number): str
 
 /**
  * Without names of descriptors: the file that a path inside the root names must be the one that
- * is open. Between the two looks at the path somebody who may write to the root can swap links.
+ * is open. Between the two looks at the path a process that may write to the root can swap links.
  */
 async function keyByIdentity(
-  root: Root,
+  root: FsRoot,
   path: string,
   stats: BigIntStats,
 ): Promise<string | undefined> {

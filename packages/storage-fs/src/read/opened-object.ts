@@ -1,12 +1,12 @@
 import { type BigIntStats, fstat, fstatSync, read } from "node:fs";
 import { promisify } from "node:util";
-import { type FileRegion, SluiceError } from "@sluice/core";
+import { definedMembers, type FileRegion, SluiceError } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import { createBody, quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
 import { closeFile, type OpenFile } from "./open-file.ts";
-import { pathOf, type Root } from "../root/root.ts";
+import { pathOf, type FsRoot } from "../root/root.ts";
 
 const chunkBytes = 256 * 1024;
 const readAsync = promisify(read);
@@ -27,7 +27,7 @@ export interface OpenedObjectOptions {
  * close it any more, because under a read it would become the number of another file.
  */
 export function createOpenedObject(
-  root: Root,
+  root: FsRoot,
   opened: OpenFile,
   { info, range, mayGrow, signal }: OpenedObjectOptions,
 ): OpenedObject {
@@ -120,7 +120,7 @@ export function createOpenedObject(
 
   return {
     info,
-    ...(range && { range }),
+    ...definedMembers({ range }),
     file,
     // made when it is asked for: the other face needs none
     get body() {

@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { SluiceError } from "@sluice/core";
 import { type OpenDirectory, openDirectory } from "./open-directory.ts";
-import { isServable, type Root, toDirectoryPath } from "../root/root.ts";
+import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
 /** How many of the names visited last a position keeps for each directory. */
 const anchors = 3;
@@ -58,7 +58,7 @@ interface Resume {
  * what was not found yet. When all of the names are gone, the directory is walked again from
  * its start: a file may be found twice, but not missed.
  */
-export function createWalk(root: Root, prefix: string, from: WalkPosition = []): Walk {
+export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []): Walk {
   const start = prefix.slice(0, prefix.lastIndexOf("/") + 1);
   const levels: Level[] = [];
   let started = false;

@@ -7,8 +7,8 @@ import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
 import { closeFile, openFile, type OpenFile } from "../read/open-file.ts";
 import { createOpenedObject } from "../read/opened-object.ts";
 import { removeFile } from "../write/remove-file.ts";
-import { createRoot, type Root } from "./root.ts";
-import { createSmallFiles, type KeptFile } from "../read/small-files.ts";
+import { createRoot, type FsRoot } from "./root.ts";
+import { createSmallFiles, type SmallFile } from "../read/small-files.ts";
 import { createFsWatch } from "../watch/watch.ts";
 import { createKeyLocks } from "../write/key-locks.ts";
 import { createFsWriter } from "../write/writer.ts";
@@ -17,11 +17,11 @@ import { createFsWriter } from "../write/writer.ts";
 export interface FsBackendOptions {
   /** The folder to serve. It is resolved once, when the backend is created. */
   readonly root: string;
-  /** Show and open names that start with a dot. False unless told. */
+  /** Show and open names that start with a dot. Default: false. */
   readonly dotfiles?: boolean;
   /**
    * Keys of files that are only ever appended to, such as logs: their growth after opening is no
-   * change, and the bytes that were there are delivered. No key unless told.
+   * change, and the bytes that were there are delivered. Default: no key.
    */
   readonly appendOnly?: (key: string) => boolean;
   /**
@@ -30,7 +30,7 @@ export interface FsBackendOptions {
    * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
 }
 
@@ -115,7 +115,11 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 /** Longest wait of one `describe`: two ticks of FAT. */
 const mostRacyWaitMs = 4_000;
 
-async function lookAt(root: Root, key: string, signal: AbortSignal | undefined): Promise<OpenFile> {
+async function lookAt(
+  root: FsRoot,
+  key: string,
+  signal: AbortSignal | undefined,
+): Promise<OpenFile> {
   const file = await openFile(root, key, "fs: describe", signal);
   await closeFile(root, file);
   return file;
@@ -128,7 +132,7 @@ interface KeptOptions {
 }
 
 function openKept(
-  { info, bytes }: KeptFile,
+  { info, bytes }: SmallFile,
   { operation, ifMatch, signal }: KeptOptions,
 ): OpenedObject {
   ensureMatch(info, ifMatch, operation);

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { backgroundClock, onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "@sluice/storage";
-import type { Root } from "../root/root.ts";
+import type { FsRoot } from "../root/root.ts";
 import { createWatchedTree } from "./watched-tree.ts";
 
 /** Changes gather for at least so long before directories are read again. */
@@ -19,7 +19,7 @@ export interface FsWatch {
 }
 
 /** Creates the watches of a root. Each watch remembers a line about every file it reaches. */
-export function createFsWatch(root: Root): FsWatch {
+export function createFsWatch(root: FsRoot): FsWatch {
   const running = new Set<() => void>();
 
   async function* watch({

@@ -2,7 +2,7 @@ import { type FSWatcher, lstat, watch } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
 import { openDirectory } from "../read/open-directory.ts";
-import { isServable, type Root, toDirectoryPath } from "../root/root.ts";
+import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
 const mostFiles = 100_000;
 /** How many files are looked at together. */
@@ -34,7 +34,7 @@ interface Folder {
  * Watches every directory for itself: a recursive watch loses sight of files that were replaced
  * by rename. What the system says only tells which directories to read again, and calls `wake`.
  */
-export function createWatchedTree(root: Root, prefix: string, wake: () => void): WatchedTree {
+export function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): WatchedTree {
   const folders = new Map<string, Folder>();
   /** Directories to read again, with the names that the system gave. */
   let dirty = new Map<string, Set<string>>();
@@ -132,7 +132,7 @@ export function createWatchedTree(root: Root, prefix: string, wake: () => void):
 
 /** What a directory holds now, as far as the prefix reaches; `undefined` when it is gone. */
 async function readFolder(
-  root: Root,
+  root: FsRoot,
   prefix: string,
   key: string,
 ): Promise<Pick<Folder, "files" | "folders"> | undefined> {

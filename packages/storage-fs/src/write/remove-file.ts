@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { removeEmptyFolders } from "./empty-folders.ts";
 import { toSluiceError } from "../root/fs-error.ts";
-import { type Root, toPath } from "../root/root.ts";
+import { type FsRoot, toPath } from "../root/root.ts";
 import { openTargetDirectory } from "./target-directory.ts";
 import type { WithKeyLock } from "./key-locks.ts";
 
@@ -19,7 +19,7 @@ export interface RemoveOptions {
  * removed already. It resolves once the directory is flushed to disk.
  */
 export async function removeFile(
-  root: Root,
+  root: FsRoot,
   key: string,
   { withKeyLock, signal }: RemoveOptions,
 ): Promise<void> {
@@ -38,13 +38,13 @@ export async function removeFile(
 }
 
 // #region inside
-async function removeInside(root: Root, key: string, operation: string): Promise<void> {
+async function removeInside(root: FsRoot, key: string, operation: string): Promise<void> {
   toPath(root, key, "fs: remove");
   const directory = await openTargetDirectory(root, key, "remove");
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const stats = await lstat(target);
-    // what somebody puts there meanwhile is at most a link: unlink never removes a directory
+    // unlink never removes a directory that another process puts there meanwhile
     if (!stats.isFile() && !stats.isSymbolicLink())
       throw new SluiceError("unsupported", `${operation}: not a regular file`);
     await unlink(target);

@@ -9,7 +9,7 @@ import { createFlushBehind } from "./flush-behind.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
 import { temporaryName } from "../root/names.ts";
 import { toObjectInfo } from "../read/object-info.ts";
-import { type Root, toPath } from "../root/root.ts";
+import { type FsRoot, toPath } from "../root/root.ts";
 import { openTargetDirectory, type TargetDirectory } from "./target-directory.ts";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
@@ -24,7 +24,7 @@ const mostAttempts = 20;
  * disk and gives its name in one step. Up to 512 KiB wait in memory.
  */
 export async function createFsWriter(
-  root: Root,
+  root: FsRoot,
   key: string,
   options: WriteOptions,
   { racyMs, withKeyLock }: { readonly racyMs: number; readonly withKeyLock: WithKeyLock },
@@ -107,7 +107,7 @@ interface Temporary {
 
 /** Once the file is there its folder stays; before, a removal nearby may take the empty folder away. */
 async function openTemporary(
-  root: Root,
+  root: FsRoot,
   key: string,
   options: WriteOptions,
   ensureCurrent: (target: string) => Promise<void>,
@@ -121,7 +121,7 @@ async function openTemporary(
 }
 
 async function tryTemporary(
-  root: Root,
+  root: FsRoot,
   key: string,
   { private: isPrivate, ifAbsent }: WriteOptions,
   ensureCurrent: (target: string) => Promise<void>,

@@ -73,7 +73,7 @@ export async function openDownload(
     if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
       throw new SluiceError(
         "protocol",
-        `${operation}: the bytes came encoded, though nobody asked`,
+        `${operation}: the bytes came encoded, which was not asked for`,
       );
     const given = parseContentRange(textOf(headers["content-range"]));
     const length = lengthOf(headers);
@@ -86,7 +86,10 @@ export async function openDownload(
       throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
     // without any length a clean end could be a truncation
     if (size === undefined)
-      throw new SluiceError("protocol", `${operation}: nobody says how many bytes will come`);
+      throw new SluiceError(
+        "protocol",
+        `${operation}: the service does not say how many bytes will come`,
+      );
     const resolved = range && resolveRange(range, size, operation);
     const { start, end } = resolved ?? { start: 0, end: size };
     const bytes = bodyOf(response.body, {
@@ -112,21 +115,13 @@ async function request(
   order: DownloadOrder,
 ): Promise<Dispatcher.ResponseData> {
   const { range, operation, signal } = order;
-  const headers =
-    range === undefined
-      ? undefined
-      : {
-          range: formatRange({
-            ...range,
-            ...(range.end === range.start && { end: range.start + 1 }),
-          }),
-        };
+  const headers: Record<string, string> = range ? { range: toRangeHeader(range) } : {};
   for (let attempt = 1; ; attempt++) {
     const url = await mintUrl(route, file.id, order);
     const response = await route.client.askAnonymously({
       method: "GET",
       url,
-      ...(headers && { headers }),
+      headers,
       operation,
       signal,
     });
@@ -135,7 +130,7 @@ async function request(
       return response;
     const answer = await readAnswer(response, operation, signal);
     if (attempt === 1 && staleStatuses.has(statusCode)) continue;
-    // nobody asked this host as somebody, so it cannot mean our credentials
+    // this host was asked without credentials, so it cannot mean ours
     throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, operation);
   }
 }
@@ -215,6 +210,11 @@ function bodyOf(
   });
 }
 
+/** HTTP cannot ask for no bytes: an empty range asks for one. */
+function toRangeHeader({ start, end }: ByteRange): string {
+  return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
+}
+
 /** Throws `precondition_failed` unless the content is still the one that was described. */
 async function ensureUnchanged(
   { client, address }: DownloadRoute,
@@ -223,7 +223,7 @@ async function ensureUnchanged(
 ): Promise<void> {
   const answer = await client.ask({
     target: `${address.toItem(id)}?${selectItem}`,
-    ...(info.etag !== undefined && { headers: { "if-none-match": `"${info.etag}"` } }),
+    headers: info.etag === undefined ? {} : { "if-none-match": `"${info.etag}"` },
     expect: [200, 304, 404],
     operation,
     signal,

@@ -21,18 +21,18 @@ export interface GraphBackendOptions {
   readonly credential: TokenCredential;
   /** Id of the drive: a OneDrive, or a document library of SharePoint. */
   readonly driveId: string;
-  /** The folder to serve, by id or by path; the whole drive unless told. */
+  /** The folder to serve, by id or by path. Default: the whole drive. */
   readonly root?: GraphRoot;
   /**
-   * Scheme and host of Graph, also the audience of its tokens. `https://graph.microsoft.com`
-   * unless told; national clouds have hosts of their own. Plain HTTP is for this machine only.
+   * Scheme and host of Graph, also the audience of its tokens; national clouds have hosts of their own.
+   * Plain HTTP is for this machine only. Default: `https://graph.microsoft.com`.
    */
   readonly baseUrl?: string;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
-  /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. `NONISV|Sluice|storage-graph` unless told. */
+  /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. Default: `NONISV|Sluice|storage-graph`. */
   readonly userAgent?: string;
-  /** Longest time between two looks for changes, in milliseconds. 30,000 unless told. */
+  /** Longest time between two looks for changes, in milliseconds. Default: 30,000. */
   readonly watchIntervalMs?: number;
   /** The receiving end of a subscription: watches look at once when it is notified. */
   readonly notifications?: Notifications;

@@ -1,4 +1,4 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** What is left of an answer once its body was read. */
 export interface GraphAnswer {
@@ -84,7 +84,7 @@ export function toSluiceError(answer: GraphAnswer, operation: string): SluiceErr
   const retryAfterMs = parseRetryAfter(textOf(headers["retry-after"]), Date.now());
   return new SluiceError(code, `${operation}: ${sentences[code] ?? `the answer was ${status}`}`, {
     cause,
-    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
+    ...definedMembers({ retryAfterMs: code === "throttled" ? retryAfterMs : undefined }),
   });
 }
 

@@ -21,7 +21,7 @@ interface Frame {
   /** How many of the entries were visited. */
   readonly done: number;
   /** Where more entries are; absent after the last page. */
-  readonly next?: string;
+  readonly next: string | undefined;
 }
 
 /** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
@@ -132,7 +132,7 @@ async function nextPage(
     operation: "graph: list",
     signal,
   });
-  if (status === 404) return { ...frame, entries: [], done: 0 };
+  if (status === 404) return { ...frame, next: undefined, entries: [], done: 0 };
   const { value, "@odata.nextLink": link } = (body ?? {}) as {
     value?: unknown;
     "@odata.nextLink"?: unknown;
@@ -147,6 +147,6 @@ async function nextPage(
     entries: value as DriveItem[],
     done: 0,
     // taken as it is: links are opaque
-    ...(typeof link === "string" && { next: link }),
+    next: typeof link === "string" ? link : undefined,
   };
 }

@@ -4,7 +4,7 @@ import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import { toEtag } from "./object-info.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 const pageLimit = 1000;
 
@@ -14,7 +14,7 @@ const pageLimit = 1000;
  */
 export async function listObjects(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   { prefix = "", cursor, limit, signal }: ListOptions,
 ): Promise<ListPage> {
   const operation = "s3: list";
@@ -47,7 +47,7 @@ export async function listObjects(
 
 function toListed(
   { Key, Size, ETag, LastModified }: _Object,
-  root: Root,
+  root: S3Root,
   decode: (name: string) => string | undefined,
 ): ObjectInfo[] {
   const name = decode(Key ?? "");

@@ -10,12 +10,12 @@ import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage
 import { createS3Body } from "./body.ts";
 import type { Calls } from "./calls.ts";
 import { ensureReadable, toEtag, toObjectInfo } from "./object-info.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 /** Metadata of one object, by HEAD. */
 export async function describeObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { method, signal }: { readonly method: string; readonly signal?: AbortSignal | undefined },
 ): Promise<ObjectInfo & { readonly size: number }> {
@@ -35,7 +35,7 @@ export async function describeObject(
 /** Opens an object, by one GET: its headers describe the bytes that follow. */
 export async function openObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {
@@ -82,7 +82,7 @@ interface NothingOptions {
 /** A range without bytes, which HTTP cannot ask for. */
 async function openNothing(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { range, ifMatch, signal }: NothingOptions,
 ): Promise<OpenedObject> {

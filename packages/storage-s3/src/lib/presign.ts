@@ -3,7 +3,7 @@ import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
 import { quoteKey } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
 
 /** The longest that a signature of S3 is good for: seven days. */
@@ -16,7 +16,7 @@ const maxSeconds = 7 * 24 * 3600;
  */
 export async function presignObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
 ): Promise<PresignedUrl | undefined> {

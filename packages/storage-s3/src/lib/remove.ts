@@ -2,12 +2,12 @@ import { DeleteObjectCommand } from "@aws-sdk/client-s3";
 import type { CallOptions } from "@sluice/storage";
 import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 /** Removes an object, by DELETE. A bucket with versions keeps the old ones behind a marker. */
 export async function removeObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { signal }: CallOptions,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 const maxNameBytes = 1024;
 
 /** The part of a bucket that a backend serves. */
-export interface Root {
+export interface S3Root {
   readonly bucket: string;
   /** Empty, or ends with a slash, so that `docs` never reaches into `docs-old`. */
   readonly prefix: string;
@@ -16,7 +16,7 @@ export interface Root {
 }
 
 /** Creates a root. A prefix that is neither empty nor a legal key throws `invalid_argument`. */
-export function createRoot(bucket: string, givenPrefix: string): Root {
+export function createRoot(bucket: string, givenPrefix: string): S3Root {
   const folder = givenPrefix.endsWith("/") ? givenPrefix.slice(0, -1) : givenPrefix;
   const finding = givenPrefix === "" ? undefined : checkKey(folder);
   if (finding !== undefined)

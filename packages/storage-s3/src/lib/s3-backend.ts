@@ -13,13 +13,13 @@ import { createS3Writer } from "./writer.ts";
 /** Settings of {@link createS3Backend}. */
 export interface S3BackendOptions {
   readonly bucket: string;
-  /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. The whole bucket unless told. */
+  /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. Default: the whole bucket. */
   readonly prefix?: string;
   /** Address of a store other than Amazon's (`https://minio.example:9000`). It is asked by path style. */
   readonly endpoint?: string;
   /** Region of the bucket. As the SDK finds it (`AWS_REGION`, profile); with an endpoint `us-east-1`. */
   readonly region?: string;
-  /** As whom: fixed, or a provider of the SDK. Its default chain (environment, profile, role) unless told. */
+  /** Fixed credentials, or a provider of the SDK. Default: its chain (environment, profile, role). */
   readonly credentials?: S3ClientConfig["credentials"];
   /**
    * A client of your own instead of the three settings above. It needs `maxAttempts: 1`, and
@@ -27,7 +27,7 @@ export interface S3BackendOptions {
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
   readonly client?: S3Client;
-  /** Have a `write` and a `remove`. False unless told. */
+  /** Have a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Have a `watch` that takes its changes from here. */
   readonly events?: S3EventSource;

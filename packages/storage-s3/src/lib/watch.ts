@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { createEventOrder, createEventWatch, type EventWatch } from "@sluice/storage/plugin";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 import { isNewer, readEvents } from "./s3-event.ts";
 
 /** One message of the queue that a bucket sends its events to. */
@@ -24,7 +24,7 @@ export interface S3EventSource {
  * Creates the watches of a root. The queue is read while a watch is open and keeps its messages otherwise, so a
  * watch that goes on from its cursor misses nothing, or begins with `reset`.
  */
-export function createS3Watch(root: Root, source: S3EventSource): EventWatch {
+export function createS3Watch(root: S3Root, source: S3EventSource): EventWatch {
   const isNew = createEventOrder(isNewer);
   return createEventWatch("s3", async (feed, signal) => {
     try {

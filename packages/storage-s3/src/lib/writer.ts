@@ -10,7 +10,7 @@ import {
 import type { Calls } from "./calls.ts";
 import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
 import { createUpload, putObject, type Target, type Upload } from "./upload.ts";
 
@@ -26,7 +26,7 @@ const maxParts = 10_000;
  */
 export async function createS3Writer(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   options: WriteOptions,
 ): Promise<ObjectWriter> {
@@ -131,7 +131,7 @@ function partBytesFor(size = 0): number {
 
 async function ensurePrecondition(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { ifMatch, ifAbsent, signal }: WriteOptions,
 ): Promise<void> {

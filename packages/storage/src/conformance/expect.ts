@@ -53,7 +53,7 @@ export async function readKey(
   return readBody((await backend.open(key, options)).body);
 }
 
-/** Fails with a short message: a difference of megabytes helps nobody. */
+/** Fails with a short message: a difference of megabytes helps no reader. */
 export function assertBytes(actual: Uint8Array, expected: Uint8Array, what = "the bytes"): void {
   if (Buffer.compare(actual, expected) === 0) return;
   const at = actual.findIndex((byte, index) => byte !== expected[index]);

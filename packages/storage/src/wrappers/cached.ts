@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { LRUCache } from "lru-cache";
 import type {
   CallOptions,
@@ -27,12 +27,12 @@ export interface CachedOptions {
    * one that is as old. Default: 0, `describe` is asked each time.
    */
   readonly maxAgeMs?: number;
-  /** Where ages take their time from; the platform's clock unless told. */
+  /** Where ages take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 
 /** A whole object in memory. */
-interface Kept {
+interface KeptObject {
   readonly info: ObjectInfo;
   readonly bytes: Uint8Array;
   /** When storage last said that this is the version. */
@@ -50,14 +50,14 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
-  const kept = new LRUCache<string, Kept>({
+  const kept = new LRUCache<string, KeptObject>({
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
   });
   const loads = createSharedLoads(verifyDigest(backend), clock);
 
   /** What is kept and need not be asked for. */
-  function fresh(key: string): Kept | undefined {
+  function fresh(key: string): KeptObject | undefined {
     const found = kept.get(key);
     return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
   }
@@ -160,7 +160,7 @@ function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, operat
 
 /** A copy, so that no reader can change what others get. */
 function openKept(
-  { info: known, bytes: all }: Kept,
+  { info: known, bytes: all }: KeptObject,
   { range, signal }: OpenOptions,
   operation: string,
 ): OpenedObject {
@@ -168,7 +168,7 @@ function openKept(
   const bytes = all.slice(resolved?.start, resolved?.end);
   const info = structuredClone(known);
   let left: Uint8Array | undefined = bytes;
-  return withBody({ info, bytes, ...(resolved && { range: resolved }) }, () =>
+  return withBody({ info, bytes, ...definedMembers({ range: resolved }) }, () =>
     createBody({
       async next() {
         const chunk = left;

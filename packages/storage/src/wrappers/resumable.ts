@@ -10,7 +10,7 @@ const progressBytes = 1024 * 1024;
 
 /** Settings of {@link resumable}. */
 export interface ResumableOptions {
-  /** Resumes in a row that brought less than 1 MiB together before the body fails. 3 unless told. */
+  /** Resumes in a row that brought less than 1 MiB together before the body fails. Default: 3. */
   readonly resumes?: number;
 }
 

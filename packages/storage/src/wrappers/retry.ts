@@ -10,15 +10,15 @@ const refund = 0.1;
 
 /** Settings of {@link retry}. */
 export interface RetryOptions {
-  /** Tries of one call in all. 4 unless told. */
+  /** Tries of one call in all. Default: 4. */
   readonly attempts?: number;
-  /** Retries that all calls together may make before successes earn new ones. 20 unless told. */
+  /** Retries that all calls together may make before successes earn new ones. Default: 20. */
   readonly retryBudget?: number;
-  /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. 20 s unless told. */
+  /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. Default: 20 s. */
   readonly maxWaitMs?: number;
-  /** A number in [0, 1), for the jitter; `Math.random` unless told. */
+  /** A number in [0, 1), for the jitter. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Where waits take their time from; the platform's clock unless told. */
+  /** Where waits take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 

@@ -7,9 +7,9 @@ const defaultPauseMs = 1000;
 
 /** Settings of {@link throttle}. */
 export interface ThrottleOptions {
-  /** Longest time a call waits for a throttling service; then `throttled`. 20 s unless told. */
+  /** Longest time a call waits for a throttling service; then `throttled`. Default: 20 s. */
   readonly maxWaitMs?: number;
-  /** Where waits take their time from; the platform's clock unless told. */
+  /** Where waits take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type {
   ChangeBatch,
   ListOptions,
@@ -19,9 +19,9 @@ const maxCursorLength = 8192;
 
 /** Settings of {@link validate}. */
 export interface ValidateOptions {
-  /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. 30 s unless told. */
+  /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. Default: 30 s. */
   readonly stallTimeoutMs?: number;
-  /** Where waits take their time from; the platform's clock unless told. */
+  /** Where waits take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 
@@ -121,8 +121,7 @@ async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<Ch
     const { changed, removed } = batch;
     yield {
       ...batch,
-      ...(changed && { changed: changed.filter(isLegal) }),
-      ...(removed && { removed: removed.filter(isLegal) }),
+      ...definedMembers({ changed: changed?.filter(isLegal), removed: removed?.filter(isLegal) }),
     };
   }
 }

@@ -8,7 +8,7 @@ import { wrap } from "./wrap.ts";
 
 /** Settings of {@link verifyDigest}. */
 export interface VerifyDigestOptions {
-  /** Compare whole reads with the digest that storage knows. True unless told. */
+  /** Compare whole reads with the digest that storage knows. Default: true. */
   readonly verifyDigest?: boolean;
 }
 

@@ -183,7 +183,10 @@ export const failureRules: readonly Rule[] = [
         failures.push((await readToFault(backend, "message.bin")).error);
       }
       for (const { message } of failures as Error[]) {
-        assert.ok(message.startsWith(`${backend.name}: `), `"${message}" does not say who`);
+        assert.ok(
+          message.startsWith(`${backend.name}: `),
+          `"${message}" does not name the backend`,
+        );
         assert.doesNotMatch(message, /[a-z]:\/\//i, "there is a URL in the message");
         for (const secret of secrets)
           assert.ok(!message.includes(secret), "a secret is in the message");
