@@ -185,7 +185,9 @@ test("as tests, a broken rule fails and an absent one is printed and skipped", a
       return { ...fixture, backend: { ...fixture.backend, name: "other" } };
     },
   );
-  await expect(tests.get("failure-message")?.({ skip })).rejects.toThrow("does not name the backend");
+  await expect(tests.get("failure-message")?.({ skip })).rejects.toThrow(
+    "does not name the backend",
+  );
 });
 
 test("large content is zeros, with the tail at its very end", () => {

@@ -1,7 +1,7 @@
 import { errorBody } from "./hosts.ts";
 import type { DriveState, Item } from "./drive.ts";
 import type { DownloadHost } from "./download-host.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { EmulatedSubscriptions } from "./subscriptions.ts";
 import type { UploadHost } from "./upload-host.ts";
 
 /** A call of the API, also one inside a batch. */
@@ -28,7 +28,7 @@ export interface ApiParts {
   readonly origin: () => string;
   readonly downloads: DownloadHost;
   readonly uploads: UploadHost;
-  readonly subscriptions: Subscriptions;
+  readonly subscriptions: EmulatedSubscriptions;
   /** The name after which each link to another page goes on, by the raw link. */
   readonly links: Map<string, string>;
   /** Items in a page without `$top`. */

@@ -17,7 +17,7 @@ export interface DownloadHost {
   ): Promise<void>;
 }
 
-interface Link {
+interface DownloadLink {
   readonly item: Item;
   /** What is served: what the file holds then, not what it held when the URL was made. */
   readonly read: () => Item["content"];
@@ -36,7 +36,7 @@ export function createDownloadHost({
   readonly linkTtlMs: number;
   readonly expiredStatus: number;
 }): DownloadHost {
-  const links = new Map<string, Link>();
+  const links = new Map<string, DownloadLink>();
   let minted = 0;
   let sentBytes = 0;
 

@@ -1,7 +1,7 @@
 import { quickXorHash } from "./quick-xor.ts";
 
 /** Content that is computed when it is read, so that its size costs no memory. */
-interface GeneratedContent {
+interface ItemContent {
   /** Bytes of the whole file. */
   readonly size: number;
   /** The bytes `[start, end)`; always the same ones for the same offsets. */
@@ -9,7 +9,7 @@ interface GeneratedContent {
 }
 
 /** What a file holds: bytes (copied), text (as UTF-8), or a generator of bytes. */
-export type EmulatedContent = Uint8Array | string | GeneratedContent;
+export type EmulatedContent = Uint8Array | string | ItemContent;
 
 /** What is different about a file. */
 export interface EmulatedMeta {
@@ -28,7 +28,7 @@ export interface Item {
   parent: Item | undefined;
   readonly kind: "file" | "folder" | "package" | "shortcut";
   readonly children: Map<string, Item>;
-  content: GeneratedContent;
+  content: ItemContent;
   meta: EmulatedMeta;
   hash: string | undefined;
   /** Counts all changes, and those of the content. */
@@ -38,7 +38,7 @@ export interface Item {
   sequence: number;
   deleted: boolean;
   modifiedAt: number;
-  readonly versions: { readonly id: string; readonly content: GeneratedContent }[];
+  readonly versions: { readonly id: string; readonly content: ItemContent }[];
   /** What a shortcut leads to. */
   readonly target: Item | undefined;
 }
@@ -73,18 +73,13 @@ export interface DriveState extends EmulatedDrive {
   readonly items: ReadonlyMap<string, Item>;
   /** The item at the segments below another; names know no case. */
   find(from: Item, segments: readonly string[]): Item | undefined;
-  store(
-    from: Item,
-    segments: readonly string[],
-    content: GeneratedContent,
-    meta?: EmulatedMeta,
-  ): Item;
+  store(from: Item, segments: readonly string[], content: ItemContent, meta?: EmulatedMeta): Item;
   change(item: Item, how: "content" | "metadata"): void;
   renameItem(item: Item, name: string): void;
   removeItem(item: Item): void;
 }
 
-const none: GeneratedContent = { size: 0, read: () => new Uint8Array() };
+const none: ItemContent = { size: 0, read: () => new Uint8Array() };
 
 /** Creates an empty drive. `onChange` is told after every change. */
 export function createDrive(
@@ -213,7 +208,7 @@ export function createDrive(
 }
 
 /** Bytes as content; copied, so that later changes do not show. */
-export function toGenerated(content: EmulatedContent): GeneratedContent {
+export function toGenerated(content: EmulatedContent): ItemContent {
   if (typeof content === "string") content = new TextEncoder().encode(content);
   if (!(content instanceof Uint8Array)) return content;
   const bytes = content.slice();

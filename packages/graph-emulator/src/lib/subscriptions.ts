@@ -13,7 +13,7 @@ interface Subscription {
 }
 
 /** Subscriptions to changes of drives. */
-export interface Subscriptions {
+export interface EmulatedSubscriptions {
   /** Answers `/subscriptions` and what is below it. */
   handle(
     method: string,
@@ -27,7 +27,7 @@ export interface Subscriptions {
 }
 
 /** Creates the list of subscriptions. A receiver must first echo a token, as plain text and decoded. */
-export function createSubscriptions(now: () => number): Subscriptions {
+export function createSubscriptions(now: () => number): EmulatedSubscriptions {
   const all = new Map<string, Subscription>();
   const underWay = new Set<Promise<unknown>>();
   let made = 0;

@@ -7,19 +7,22 @@ import {
   type SluiceErrorCode,
 } from "@sluice/core";
 
-type Meaning = readonly [code: SluiceErrorCode, text: string];
+type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 
-const missing: Meaning = ["not_found", "there is no such blob"];
-const refused: Meaning = ["unauthenticated", "the service refuses the credentials"];
-const denied: Meaning = ["permission_denied", "the credentials do not allow that"];
-const badName: Meaning = ["invalid_argument", "the service refuses the name or a parameter"];
-const changed: Meaning = ["precondition_failed", "the blob has changed"];
-const archived: Meaning = ["unsupported", "the blob is in the archive tier; rehydrate it first"];
-const busy: Meaning = ["throttled", "the service asks to slow down"];
-const down: Meaning = ["unavailable", "the service failed"];
+const missing: AzureMeaning = ["not_found", "there is no such blob"];
+const refused: AzureMeaning = ["unauthenticated", "the service refuses the credentials"];
+const denied: AzureMeaning = ["permission_denied", "the credentials do not allow that"];
+const badName: AzureMeaning = ["invalid_argument", "the service refuses the name or a parameter"];
+const changed: AzureMeaning = ["precondition_failed", "the blob has changed"];
+const archived: AzureMeaning = [
+  "unsupported",
+  "the blob is in the archive tier; rehydrate it first",
+];
+const busy: AzureMeaning = ["throttled", "the service asks to slow down"];
+const down: AzureMeaning = ["unavailable", "the service failed"];
 
 /** Codes that say more than their status, or something else. */
-const codes: Readonly<Record<string, Meaning>> = {
+const codes: Readonly<Record<string, AzureMeaning>> = {
   AuthenticationFailed: refused,
   InvalidAuthenticationInfo: refused,
   NoAuthenticationInformation: refused,
@@ -39,7 +42,7 @@ const codes: Readonly<Record<string, Meaning>> = {
   ServerBusy: busy,
 };
 
-const statuses: Readonly<Record<number, Meaning>> = {
+const statuses: Readonly<Record<number, AzureMeaning>> = {
   400: badName,
   401: refused,
   403: denied,
@@ -103,7 +106,7 @@ function faultOf(error: unknown): AzureFault {
   return { status: statusCode, name: isCode ? known : "unknown error", header };
 }
 
-function meaningOf({ status, name, header }: AzureFault): Meaning {
+function meaningOf({ status, name, header }: AzureFault): AzureMeaning {
   const meaning = Object.hasOwn(codes, name) ? codes[name] : undefined;
   if (meaning !== undefined) return meaning;
   if (status === 503 && header("retry-after") !== undefined) return busy;

@@ -17,7 +17,7 @@ import {
 } from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
 import { callAdapter } from "./call.ts";
-import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
+import { type AdapterFileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
 import { openFile } from "./open-file.ts";
 
 const pageLimit = 1000;
@@ -50,7 +50,7 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
       const { range, signal } = openOptions;
       const operation = "files-sdk: open";
       if (range !== undefined) ensureRange(range, operation);
-      const look = (): Promise<FileInfo> => head(adapter, key, operation, signal);
+      const look = (): Promise<AdapterFileInfo> => head(adapter, key, operation, signal);
       return openFile(adapter, await look(), look, openOptions);
     },
 
@@ -73,7 +73,7 @@ async function head(
   key: string,
   method: string,
   signal: AbortSignal | undefined,
-): Promise<FileInfo> {
+): Promise<AdapterFileInfo> {
   signal?.throwIfAborted();
   ensureKey(key, method);
   const call = { operation: `${method} ${quoteKey(key)}`, signal };

@@ -3,16 +3,19 @@ import type { ObjectInfo } from "@sluice/storage";
 import type { StoredFile } from "files-sdk";
 
 /** What an adapter knows of an object before it is read; it always knows a size. */
-export type FileInfo = ObjectInfo & { readonly size: number };
+export type AdapterFileInfo = ObjectInfo & { readonly size: number };
 
 /** The metadata of `head`. A listing is told apart because adapters guess types from names there. */
-export function toObjectInfo(key: string, file: StoredFile): FileInfo {
+export function toObjectInfo(key: string, file: StoredFile): AdapterFileInfo {
   const info = toListedInfo(key, file);
   return isKnownType(file.type) ? { ...info, contentType: file.type } : info;
 }
 
 /** The metadata of one item of `list`. */
-export function toListedInfo(key: string, { size, etag, lastModified }: StoredFile): FileInfo {
+export function toListedInfo(
+  key: string,
+  { size, etag, lastModified }: StoredFile,
+): AdapterFileInfo {
   return definedMembers({
     key,
     size,

@@ -3,7 +3,7 @@ import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import { quoteKey, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Adapter, StoredFile } from "files-sdk";
 import { callAdapter } from "./call.ts";
-import { type FileInfo, strongEtag } from "./object-info.ts";
+import { type AdapterFileInfo, strongEtag } from "./object-info.ts";
 import { sliceBody } from "./slice.ts";
 
 /**
@@ -12,8 +12,8 @@ import { sliceBody } from "./slice.ts";
  */
 export async function openFile(
   adapter: Adapter,
-  info: FileInfo,
-  look: () => Promise<FileInfo>,
+  info: AdapterFileInfo,
+  look: () => Promise<AdapterFileInfo>,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {
   const { key, size, etag } = info;
@@ -70,7 +70,7 @@ export async function openFile(
   };
 }
 
-function isSameVersion(before: FileInfo, now: FileInfo): boolean {
+function isSameVersion(before: AdapterFileInfo, now: AdapterFileInfo): boolean {
   return (
     before.etag === now.etag &&
     before.size === now.size &&

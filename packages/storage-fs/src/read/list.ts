@@ -7,7 +7,7 @@ import { formatCursor, parseCursor } from "./cursor.ts";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
 import type { FsRoot } from "../root/root.ts";
-import { createWalk, type FoundFile, type Walk } from "./walk.ts";
+import { createWalk, type FoundFile, type FileWalk } from "./walk.ts";
 
 const pageLimit = 1000;
 /** How many files are looked at together; more would only wait in the thread pool. */
@@ -21,7 +21,7 @@ const lstatAsync = promisify(lstat);
 const openAsync = promisify(open);
 
 /** Lists a root page by page. */
-export interface Lister {
+export interface FsLister {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
 }
@@ -30,12 +30,12 @@ export interface Lister {
  * Between two pages the walk stays open, so that the next page goes on where the last one ended:
  * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
-export function createLister(root: FsRoot, racyMs: number): Lister {
+export function createLister(root: FsRoot, racyMs: number): FsLister {
   /** By the cursor that continues it, longest idle first. */
-  const idle = new Map<string, { readonly walk: Walk; readonly cancelTimer: () => void }>();
+  const idle = new Map<string, { readonly walk: FileWalk; readonly cancelTimer: () => void }>();
   let closed = false;
 
-  const take = (cursor: string): Walk | undefined => {
+  const take = (cursor: string): FileWalk | undefined => {
     const entry = idle.get(cursor);
     idle.delete(cursor);
     entry?.cancelTimer();
@@ -44,7 +44,7 @@ export function createLister(root: FsRoot, racyMs: number): Lister {
   const drop = async (cursor: string): Promise<void> => {
     await take(cursor)?.close();
   };
-  const keep = async (cursor: string, walk: Walk): Promise<void> => {
+  const keep = async (cursor: string, walk: FileWalk): Promise<void> => {
     if (closed) return walk.close();
     const dropQuietly = (): void => void drop(cursor).catch(() => {});
     idle.set(cursor, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });

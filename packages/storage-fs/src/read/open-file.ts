@@ -29,7 +29,7 @@ const lstatAsync = promisify(lstat);
 const realpathAsync = promisify(realpath.native);
 
 /** An open regular file that was proven to lie inside the root. */
-export interface OpenFile {
+export interface OpenedFile {
   readonly fd: number;
   /** Where the file really lies: another key than was asked for when links or case led to it. */
   readonly key: string;
@@ -45,7 +45,7 @@ export async function openFile(
   key: string,
   operation: string,
   signal: AbortSignal | undefined,
-): Promise<OpenFile> {
+): Promise<OpenedFile> {
   signal?.throwIfAborted();
   const path = toPath(root, key, operation);
   let fd: number | undefined;
@@ -76,7 +76,7 @@ export async function openFile(
 }
 
 /** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */
-export function closeFile(root: FsRoot, { fd, stats }: OpenFile): Promise<void> {
+export function closeFile(root: FsRoot, { fd, stats }: OpenedFile): Promise<void> {
   if (stats.dev !== root.localDevice) return closeAsync(fd);
   closeSync(fd);
   return Promise.resolve();

@@ -5,7 +5,7 @@ import type { OpenedObject } from "@sluice/storage";
 import { createBody, quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
-import { closeFile, type OpenFile } from "./open-file.ts";
+import { closeFile, type OpenedFile } from "./open-file.ts";
 import { pathOf, type FsRoot } from "../root/root.ts";
 
 const chunkBytes = 256 * 1024;
@@ -28,7 +28,7 @@ export interface OpenedObjectOptions {
  */
 export function createOpenedObject(
   root: FsRoot,
-  opened: OpenFile,
+  opened: OpenedFile,
   { info, range, mayGrow, signal }: OpenedObjectOptions,
 ): OpenedObject {
   const { fd, stats } = opened;

@@ -1,7 +1,7 @@
 import { type BigIntStats, fstatSync, lstatSync, read } from "node:fs";
 import { promisify } from "node:util";
 import type { FileInfo } from "./object-info.ts";
-import type { OpenFile } from "./open-file.ts";
+import type { OpenedFile } from "./open-file.ts";
 import { type FsRoot, toPath } from "../root/root.ts";
 
 const maxFileBytes = 64 * 1024;
@@ -35,7 +35,7 @@ export interface SmallFiles {
    * Keeps a file that was just opened under this key, when it is small, was asked for before and
    * is on a disk where looking is quick.
    */
-  keep(file: OpenFile, info: FileInfo): Promise<SmallFile | undefined>;
+  keep(file: OpenedFile, info: FileInfo): Promise<SmallFile | undefined>;
 }
 
 /** Makes the memory of one backend. */

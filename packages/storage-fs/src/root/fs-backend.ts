@@ -4,7 +4,7 @@ import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import { createBody, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { createLister } from "../read/list.ts";
 import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
-import { closeFile, openFile, type OpenFile } from "../read/open-file.ts";
+import { closeFile, openFile, type OpenedFile } from "../read/open-file.ts";
 import { createOpenedObject } from "../read/opened-object.ts";
 import { removeFile } from "../write/remove-file.ts";
 import { createRoot, type FsRoot } from "./root.ts";
@@ -119,7 +119,7 @@ async function lookAt(
   root: FsRoot,
   key: string,
   signal: AbortSignal | undefined,
-): Promise<OpenFile> {
+): Promise<OpenedFile> {
   const file = await openFile(root, key, "fs: describe", signal);
   await closeFile(root, file);
   return file;

@@ -9,7 +9,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import { createBody, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
+import { type DriveFile, selectItem, toObjectInfo } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
 import { createCause, textOf, toSluiceError } from "./graph-error.ts";
 
@@ -63,7 +63,7 @@ export async function mintUrl(
  */
 export async function openDownload(
   route: DownloadRoute,
-  file: FoundFile,
+  file: DriveFile,
   order: DownloadOrder,
 ): Promise<Download> {
   const { range, operation, signal } = order;
@@ -111,7 +111,7 @@ export async function openDownload(
 /** Asks the download host; a URL that is refused is replaced once. */
 async function request(
   route: DownloadRoute,
-  file: FoundFile,
+  file: DriveFile,
   order: DownloadOrder,
 ): Promise<Dispatcher.ResponseData> {
   const { range, operation, signal } = order;
@@ -218,7 +218,7 @@ function toRangeHeader({ start, end }: ByteRange): string {
 /** Throws `precondition_failed` unless the content is still the one that was described. */
 async function ensureUnchanged(
   { client, address }: DownloadRoute,
-  { id, info }: FoundFile,
+  { id, info }: DriveFile,
   { operation, signal }: DownloadOrder,
 ): Promise<void> {
   const answer = await client.ask({

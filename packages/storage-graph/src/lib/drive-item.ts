@@ -32,7 +32,7 @@ export const selectItem =
   "$select=id,name,size,eTag,cTag,lastModifiedDateTime,file,folder,package,remoteItem,malware,parentReference";
 
 /** A file that was found. */
-export interface FoundFile {
+export interface DriveFile {
   readonly id: string;
   readonly info: ObjectInfo;
 }
@@ -64,7 +64,7 @@ export function toFoundFile(
   key: string,
   driveId: string,
   operation: string,
-): FoundFile {
+): DriveFile {
   const finding = checkFile(item);
   if (finding) throw new SluiceError(finding[0], `${operation}: ${finding[1]}`);
   const canonical = canonicalKey(item, key, driveId);

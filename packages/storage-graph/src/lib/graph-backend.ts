@@ -1,7 +1,7 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
 import { ensureRange, quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
-import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
+import { ensureMatch, type DriveFile, selectItem, toFoundFile } from "./drive-item.ts";
 import { mintUrl, openDownload } from "./download.ts";
 import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";
@@ -65,7 +65,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
     method: string,
     key: string,
     signal: AbortSignal | undefined,
-  ): Promise<FoundFile> => {
+  ): Promise<DriveFile> => {
     signal?.throwIfAborted();
     ensureGraphKey(key, `graph: ${method}`);
     const operation = `graph: ${method} ${quoteKey(key)}`;

@@ -3,7 +3,7 @@ import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { checkKey, formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
 import { checkGraphKey } from "./address.ts";
 import { isFile, toObjectInfo } from "./drive-item.ts";
-import { resumeWalk, startWalk, step, type Walk, type WalkRoute } from "./walk.ts";
+import { resumeWalk, startWalk, step, type DriveWalk, type WalkRoute } from "./walk.ts";
 
 const pageLimit = 1000;
 /** One page asks so often at most and is short then, so that a page comes soon. */
@@ -14,7 +14,7 @@ const keptMs = 30_000;
 const operation = "graph: list";
 
 /** Lists a root page by page. */
-export interface Lister {
+export interface GraphLister {
   list(options: ListOptions): Promise<ListPage>;
 }
 
@@ -23,17 +23,17 @@ export interface Lister {
  * 30 s each: links in a cursor could be forged, and would take the bearer along. Elsewhere, or
  * later, the names on the way to the entry are read again.
  */
-export function createLister(route: WalkRoute): Lister {
+export function createLister(route: WalkRoute): GraphLister {
   /** By cursor, oldest first. A walk never changes, so a cursor may be used twice. */
-  const kept = new Map<string, { readonly walk: Walk; readonly until: number }>();
+  const kept = new Map<string, { readonly walk: DriveWalk; readonly until: number }>();
 
-  const keep = (cursor: string, walk: Walk): void => {
+  const keep = (cursor: string, walk: DriveWalk): void => {
     kept.delete(cursor);
     kept.set(cursor, { walk, until: performance.now() + keptMs });
     const [oldest = ""] = kept.keys();
     if (kept.size > mostKeptWalks) kept.delete(oldest);
   };
-  const recall = (cursor: string): Walk | undefined => {
+  const recall = (cursor: string): DriveWalk | undefined => {
     const entry = kept.get(cursor);
     return entry !== undefined && entry.until > performance.now() ? entry.walk : undefined;
   };

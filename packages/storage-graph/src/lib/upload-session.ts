@@ -13,7 +13,7 @@ const startMs = 60_000;
 const cancelMs = 10_000;
 
 /** An upload whose fragments come in order. */
-export interface UploadSession {
+export interface GraphUploadSession {
   /**
    * Sends the bytes from `position` on; the item comes with the last of them. A fragment that
    * broke is continued once where the service says that it stands.
@@ -45,7 +45,7 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 }
 
 /** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
-export function openUploadSession(order: UploadOrder): UploadSession {
+export function openUploadSession(order: UploadOrder): GraphUploadSession {
   const { client, address, key, total, options, operation } = order;
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);

@@ -25,11 +25,11 @@ interface Frame {
 }
 
 /** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
-export type Walk = readonly Frame[];
+export type DriveWalk = readonly Frame[];
 
 /** One step of a walk. */
 interface Step {
-  readonly walk: Walk;
+  readonly walk: DriveWalk;
   /** What was visited; absent when the step only made way. */
   readonly entry?: { readonly key: string; readonly item: DriveItem };
   /** A request was sent. */
@@ -41,7 +41,7 @@ export async function startWalk(
   { client, address }: WalkRoute,
   folder: string,
   signal: AbortSignal | undefined,
-): Promise<Walk> {
+): Promise<DriveWalk> {
   const key = folder.slice(0, -1);
   const answer = await client.ask({
     target: `${address.toKey(key)}?${selectItem}`,
@@ -60,7 +60,7 @@ export async function startWalk(
 /** Visits the next entry, goes a page on, or leaves a folder. */
 export async function step(
   route: WalkRoute,
-  walk: Walk,
+  walk: DriveWalk,
   { prefix, signal }: { readonly prefix: string; readonly signal: AbortSignal | undefined },
 ): Promise<Step> {
   const outer = walk.slice(0, -1);
@@ -95,7 +95,7 @@ export async function resumeWalk(
   folder: string,
   position: string,
   signal: AbortSignal | undefined,
-): Promise<Walk> {
+): Promise<DriveWalk> {
   let walk = await startWalk(route, folder, signal);
   for (const name of position.slice(folder.length).split("/")) {
     const outer = walk.slice(0, -1);

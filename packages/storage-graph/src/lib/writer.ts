@@ -15,7 +15,7 @@ import {
   conditionsOf,
   fragmentBytes,
   openUploadSession,
-  type UploadSession,
+  type GraphUploadSession,
 } from "./upload-session.ts";
 
 /** Where writes go. */
@@ -58,10 +58,10 @@ function createGraphDriver(
   const fragment = Buffer.allocUnsafeSlow(Math.min(size ?? fragmentBytes, fragmentBytes));
   let filled = 0;
   let sent = 0;
-  let session: UploadSession | undefined;
+  let session: GraphUploadSession | undefined;
   let spool: Spool | undefined;
 
-  const openSession = (total: number): UploadSession =>
+  const openSession = (total: number): GraphUploadSession =>
     (session ??= openUploadSession({ client, address, key, total, options, operation }));
   const flush = async (): Promise<void> => {
     const bytes = fragment.subarray(0, filled);

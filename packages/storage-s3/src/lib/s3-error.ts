@@ -17,7 +17,7 @@ interface S3Refusal {
   readonly size: number | undefined;
 }
 
-type Meaning = readonly [SluiceErrorCode, string];
+type S3Meaning = readonly [SluiceErrorCode, string];
 
 const credentials = "S3 refuses the credentials of this server";
 const changed = "the object has changed";
@@ -25,7 +25,7 @@ const slower = "S3 asks to slow down";
 const full = "the storage is full";
 const quota = "the quota is used up";
 
-const byCode: Readonly<Record<string, Meaning>> = {
+const byCode: Readonly<Record<string, S3Meaning>> = {
   NoSuchBucket: ["not_found", "there is no such bucket"],
   // an upload that a lifecycle rule or another client has ended
   NoSuchUpload: ["interrupted", "the upload was ended from outside"],
@@ -66,7 +66,7 @@ const byCode: Readonly<Record<string, Meaning>> = {
   BandwidthLimitExceeded: ["throttled", slower],
 };
 
-const byStatus: Readonly<Record<number, Meaning>> = {
+const byStatus: Readonly<Record<number, S3Meaning>> = {
   // for example encrypted with a key of the customer
   400: ["unsupported", "S3 does not accept the request"],
   401: ["unauthenticated", credentials],
@@ -119,7 +119,7 @@ export function isStaleCredentials(error: unknown): boolean {
   return staleCodes.has(refusal.code) || (refusal.code === "" && refusal.status === 400);
 }
 
-function meaningOf({ status, code, reason, headers }: S3Refusal): Meaning {
+function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
   // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];

@@ -17,7 +17,7 @@ const longMs = 600_000;
 const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
-export interface Target extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
+export interface UploadTarget extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
   /** Start of messages. */
   readonly operation: string;
   readonly bucket: string;
@@ -25,7 +25,7 @@ export interface Target extends Pick<WriteOptions, "contentType" | "ifMatch" | "
 }
 
 /** A multipart upload. Nothing is visible before `complete`. */
-export interface Upload {
+export interface MultipartUpload {
   /** Sends part `number`, from 1; its bytes must not change meanwhile. */
   send(number: number, part: Uint8Array): Promise<void>;
   /** Puts the parts together; gives the ETag. */
@@ -37,7 +37,7 @@ export interface Upload {
 /** Writes an object in one request; gives its ETag. S3 keeps its SHA-256, so that readers can check it. */
 export async function putObject(
   calls: Calls,
-  target: Target,
+  target: UploadTarget,
   bytes: Uint8Array,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -53,7 +53,11 @@ export async function putObject(
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
-export function createUpload(calls: Calls, target: Target, signal: AbortSignal): Upload {
+export function createUpload(
+  calls: Calls,
+  target: UploadTarget,
+  signal: AbortSignal,
+): MultipartUpload {
   const { operation } = target;
   const address = toAddress(target);
   const completed: CompletedPart[] = [];
@@ -121,11 +125,14 @@ function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
-function toAddress({ bucket, name }: Target): { readonly Bucket: string; readonly Key: string } {
+function toAddress({ bucket, name }: UploadTarget): {
+  readonly Bucket: string;
+  readonly Key: string;
+} {
   return { Bucket: bucket, Key: name };
 }
 
-function toConditions({ ifMatch, ifAbsent }: Target): {
+function toConditions({ ifMatch, ifAbsent }: UploadTarget): {
   readonly IfMatch: string | undefined;
   readonly IfNoneMatch: string | undefined;
 } {
@@ -136,7 +143,10 @@ function toConditions({ ifMatch, ifAbsent }: Target): {
 }
 
 /** What is not there cannot be the version that was asked for: S3 says 404. */
-async function conditional<T>({ ifMatch, operation }: Target, send: () => Promise<T>): Promise<T> {
+async function conditional<T>(
+  { ifMatch, operation }: UploadTarget,
+  send: () => Promise<T>,
+): Promise<T> {
   try {
     return await send();
   } catch (error) {

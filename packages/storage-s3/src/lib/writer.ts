@@ -12,7 +12,7 @@ import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";
 import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { createUpload, putObject, type Target, type Upload } from "./upload.ts";
+import { createUpload, putObject, type UploadTarget, type MultipartUpload } from "./upload.ts";
 
 const mebibyte = 1024 * 1024;
 const defaultPartBytes = 8 * mebibyte;
@@ -33,7 +33,7 @@ export async function createS3Writer(
   const { size, contentType, signal } = options;
   const operation = `s3: write ${quoteKey(key)}`;
   signal?.throwIfAborted();
-  const target: Target = {
+  const target: UploadTarget = {
     ...options,
     operation,
     bucket: root.bucket,
@@ -45,7 +45,7 @@ export async function createS3Writer(
   const partBytes = partBytesFor(size);
   const openDriver = (ended: AbortSignal): WriteDriver => {
     let parts = createParts(Math.min(partBytes, size ?? partBytes));
-    let upload: Upload | undefined;
+    let upload: MultipartUpload | undefined;
     let sending: Promise<void> = Promise.resolve();
     let sent = 0;
 
@@ -61,7 +61,7 @@ export async function createS3Writer(
       // the next step that waits for it throws the error
       sending.catch(() => {});
     };
-    const complete = async (started: Upload): Promise<string | undefined> => {
+    const complete = async (started: MultipartUpload): Promise<string | undefined> => {
       await sendPart();
       await sending;
       const etag = await started.complete();

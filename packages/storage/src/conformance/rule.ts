@@ -2,13 +2,13 @@ import type { StorageBackend } from "../contract/backend.ts";
 import type { Faults, Fixture } from "./fixture.ts";
 
 type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T] & string;
-type Operation = OptionalOf<StorageBackend>;
+type OptionalOperation = OptionalOf<StorageBackend>;
 type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits" | "why">;
 type FaultName = keyof Faults;
 
 /** What must be there for a rule to mean anything. */
 export type Need =
-  | `backend.${Operation}`
+  | `backend.${OptionalOperation}`
   | `fixture.${Hook}`
   | `fault.${FaultName}`
   | "etag"
