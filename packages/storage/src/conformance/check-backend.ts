@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
+import { within } from "@sluice/core/async";
 import type { Fixture } from "./fixture.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
 import { rules } from "./rules/rules.ts";
@@ -81,20 +82,12 @@ function isNamed(id: string, name: string): boolean {
   return id === name || id.startsWith(`${name}-`);
 }
 
-async function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(new assert.AssertionError({ message: `it was not done within ${deadlineMs} ms` })),
-      deadlineMs,
-    );
+function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
+  const message = `it was not done within ${deadlineMs} ms`;
+  return within(work, {
+    timeoutMs: deadlineMs,
+    expired: () => new assert.AssertionError({ message }),
   });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promise<void> {

@@ -1,9 +1,9 @@
 import { createBody } from "./body.ts";
 
 /**
- * A body whose last chunk is held back until `verify` passes, so that bytes of a version that
- * moved while they were read never make a complete body. A rejection of `verify` becomes the
- * body's error. For backends whose service gives no snapshot: one cheap look after the last byte.
+ * A body whose last chunk waits until `verify` resolves: bytes of an object that changed meanwhile never make a
+ * complete body. A rejection of `verify` becomes the body's error. For services without snapshots: one cheap look after
+ * the last byte.
  */
 export function holdLastChunk(
   body: ReadableStream<Uint8Array>,

@@ -1,4 +1,5 @@
 import { definedMembers, SluiceError } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core/async";
 import { LRUCache } from "lru-cache";
 import type {
   CallOptions,
@@ -8,7 +9,6 @@ import type {
   StorageBackend,
 } from "../contract/backend.ts";
 import { createBody } from "../plugin/body.ts";
-import { type Clock, systemClock } from "@sluice/core/async";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { ensureRange, resolveRange } from "../plugin/range.ts";
@@ -40,11 +40,11 @@ interface KeptObject {
 }
 
 /**
- * Keeps small objects in memory, those that were read longest ago give way. What is kept is given only as the very version
- * that storage names; what has no etag, no size or too many bytes is read as without it. An object is read once
- * for all callers that ask at the same time, and compared with its digest where storage knows one. Ranges come out of
- * what is kept. Give it to `createSluice` as `storage`: access is decided before storage is asked, so what
- * is kept is as private as storage. Throws a `RangeError` for settings that cannot work.
+ * Keeps small objects in memory; the least recently read ones leave first. An object is served from memory only while
+ * storage names the same version. One without etag or size, or with too many bytes, is read from storage each time.
+ * Callers that ask for one object at the same time share one read, which is compared with a known digest. Ranges are
+ * cut out of the object in memory. Give it to `createSluice` as `storage`: the server decides access before it asks
+ * storage, so the memory is as private as storage. Throws `RangeError` for settings that cannot work.
  */
 export function cached(backend: StorageBackend, options: CachedOptions = {}): StorageBackend {
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;

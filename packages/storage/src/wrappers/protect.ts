@@ -14,7 +14,7 @@ export interface ProtectOptions
  * and what comes out, {@link throttle} pauses everything while the service throttles, {@link retry}
  * repeats what failed before the first byte, {@link resumable} continues bodies that broke, and
  * {@link verifyDigest} compares the whole with its digest. Operations that the backend lacks stay absent.
- * A backend that is protected already is given back as it is, with the options of the first time.
+ * A protected backend is returned unchanged and keeps its first options.
  */
 export function protect(backend: StorageBackend, options: ProtectOptions = {}): StorageBackend {
   if (protectedBackends.has(backend)) return backend;

@@ -5,7 +5,7 @@ import { quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";
 
-/** So much must have come before another round of resumes may begin. */
+/** Bytes that must come before another round of resumes may begin. */
 const progressBytes = 1024 * 1024;
 
 /** Settings of {@link resumable}. */

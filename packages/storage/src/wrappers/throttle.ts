@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import type { StorageBackend } from "../contract/backend.ts";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
+import type { StorageBackend } from "../contract/backend.ts";
 import { wrap } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
@@ -14,10 +14,9 @@ export interface ThrottleOptions {
 }
 
 /**
- * One pause for the whole backend: services count refused calls too, so after a `throttled`
- * error every call waits until its `retryAfterMs` (or one second) has passed, not the refused
- * one alone. A call that would have to wait too long rejects with `throttled` and the time that
- * is left; an abort ends the wait.
+ * Pauses the whole backend after a `throttled` error: services count refused calls, too. Every call waits until
+ * `retryAfterMs` (or one second) has passed, not the refused one alone. A call that would wait too long rejects with
+ * `throttled` and the time that is left. An abort ends the wait.
  */
 export function throttle(backend: StorageBackend, options: ThrottleOptions = {}): StorageBackend {
   const { maxWaitMs = 20_000, clock = systemClock } = options;

@@ -1,4 +1,5 @@
 import { definedMembers, SluiceError } from "@sluice/core";
+import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
 import type {
   ChangeBatch,
   ListOptions,
@@ -8,8 +9,6 @@ import type {
   WriteOptions,
 } from "../contract/backend.ts";
 import { createBody } from "../plugin/body.ts";
-import { type Clock, systemClock } from "@sluice/core/async";
-import { type Deadline, within } from "@sluice/core/async";
 import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
 import { ensureRange } from "../plugin/range.ts";
@@ -79,7 +78,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
           throw new SluiceError("corrupt", `${operation}: more objects came than were asked for`);
         if (page.cursor !== undefined && page.cursor === listOptions.cursor)
           throw new SluiceError("corrupt", `${operation}: the walk does not move on`);
-        // what has no legal key cannot be named, so it cannot be read either
+        // an object without a legal key cannot be read
         return { ...page, objects: page.objects.filter(({ key }) => checkKey(key) === undefined) };
       },
 
@@ -115,7 +114,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
   });
 }
 
-/** Changes of objects that can be named: one that cannot must not keep back the others. */
+/** Changes without illegal keys: one of them must not hold back the others. */
 async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<ChangeBatch> {
   for await (const batch of batches) {
     const { changed, removed } = batch;
@@ -130,7 +129,7 @@ function isLegal(key: string): boolean {
   return checkKey(key) === undefined;
 }
 
-/** First checks of every call about one key; gives how its messages start. */
+/** First checks of every call about one key; gives the start of its messages. */
 function begin(name: string, method: string, key: string, signal?: AbortSignal): string {
   signal?.throwIfAborted();
   ensureKey(key, `${name}: ${method}`);

@@ -15,7 +15,7 @@ export interface VerifyDigestOptions {
 /**
  * Hashes whole objects whose SHA-256 is known while they are read, also across resumes. The last
  * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face
- * of such an object is dropped, because its bytes would pass by unseen.
+ * of such an object is dropped, because its bytes would not be hashed.
  */
 export function verifyDigest(
   backend: StorageBackend,
