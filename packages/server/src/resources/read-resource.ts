@@ -2,7 +2,7 @@ import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/se
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { Principal } from "@sluice/core";
-import { encodeBlob } from "@sluice/storage";
+import { encodeBlob } from "@sluice/storage/plugin";
 import { answerBytes, expectedBytes, withAnswerLease } from "../grants/answer-lease.ts";
 import { answerCall, type CallWork } from "../sdk/call.ts";
 import type { Reach } from "../access/reach.ts";
