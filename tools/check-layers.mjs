@@ -21,7 +21,7 @@ const mayImport = {
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
   "transport-ws": ["core", "server", "client", "binary-transfer"],
-  uploads: ["core", "storage", "server", "transport-http", "client"],
+  uploads: ["core", "storage", "server", "transport-http"],
   cli: [
     "core",
     "storage",
@@ -36,6 +36,7 @@ const mayImport = {
 
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
+  "client",
   "server",
   "binary-transfer",
   "transport-http",
@@ -56,12 +57,12 @@ const portableEntries = [
   "transport-http/src/resume.ts",
   "client/src/index.ts",
   "client/src/resume.ts",
+  "client/src/uploads.ts",
   "transport-ws/src/client.ts",
   "binary-transfer/src/index.ts",
   "binary-transfer/src/client.ts",
   "binary-transfer/src/multipart.ts",
   "uploads/src/index.ts",
-  "uploads/src/client.ts",
 ];
 
 const importStatement =

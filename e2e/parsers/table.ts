@@ -37,12 +37,12 @@ import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item
 import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
 import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
 import { parseEventId } from "../../packages/transport-http/src/resume/resume-link.ts";
-import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
+import { isAccepted } from "../../packages/core/src/headers/accept-list.ts";
 import {
   parseBooleanField,
   parseIntegerField,
   parseLimit,
-} from "../../packages/uploads/src/client/structured-field.ts";
+} from "../../packages/client/src/upload/send/structured-field.ts";
 import {
   boundaryOf as formBoundary,
   createMultipartFence,

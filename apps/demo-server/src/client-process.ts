@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamingCapabilities } from "@sluice/client";
 import { streamResource, withStreaming } from "@sluice/client/node";
 import type { DeliveryMode, Era } from "@sluice/core/wire";
-import { createFileSender } from "@sluice/uploads/client/node";
+import { createFileSender } from "@sluice/client/uploads";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 

@@ -35,6 +35,7 @@ export {
   parseContentDisposition,
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
+export { isAccepted } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export {
   fileNameFromUri,
@@ -43,6 +44,7 @@ export {
   trueFileName,
 } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export { extensionOf, isTextName } from "./headers/text-names.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";

@@ -1,6 +1,5 @@
-import { SluiceError } from "@sluice/core";
-import { isAccepted } from "./accept-list.ts";
-import type { FileSource } from "./file-source.ts";
+import { isAccepted, SluiceError } from "@sluice/core";
+import type { FileSource } from "../source/file-source.ts";
 import type { FileField, FileRequest } from "./file-request.ts";
 
 /** A value of an ordinary form field. */

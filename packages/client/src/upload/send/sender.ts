@@ -1,4 +1,4 @@
-import type { OpenFile } from "./file-source.ts";
+import type { OpenFile } from "../source/file-source.ts";
 
 /** How requests of an upload go out. */
 export interface Sender {

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import * as z from "zod/mini";
-import { acceptTarget, type Trust, type UploadTarget } from "./upload-target.ts";
+import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts";
 
 /** A file that a server asks for. */
 export interface FileField {

@@ -1,11 +1,11 @@
-import { createFetchSender } from "../src/client/fetch-sender.ts";
-import { blobSource, type FileSource } from "../src/client/file-source.ts";
-import { createHttpSender } from "../src/client/http-sender.ts";
-import { sendFiles, type Shipment } from "../src/client/send-files.ts";
-import { sendTimeouts, type Sender, type SendTimeouts } from "../src/client/sender.ts";
-import { createSession } from "../src/client/session.ts";
-import type { SentFile } from "../src/client/transfer.ts";
-import { acceptTarget, type UploadTarget } from "../src/client/upload-target.ts";
+import { createFetchSender } from "../src/upload/send/fetch-sender.ts";
+import { blobSource, type FileSource } from "../src/upload/source/file-source.ts";
+import { createHttpSender } from "../src/upload/send/http-sender.ts";
+import { sendFiles, type Shipment } from "../src/upload/send/send-files.ts";
+import { sendTimeouts, type Sender, type SendTimeouts } from "../src/upload/send/sender.ts";
+import { createSession } from "../src/upload/session.ts";
+import type { SentFile } from "../src/upload/send/transfer.ts";
+import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 
 /** Both ways that requests go out. */
 export const senders: Record<string, Sender> = {

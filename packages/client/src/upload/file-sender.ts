@@ -1,23 +1,23 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins } from "@sluice/client";
 import { formatContentType } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
+import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import {
   answerRequest,
   type Answering,
   type OnFilesRequested,
   type UploadCount,
-} from "./answer-request.ts";
+} from "./answer/answer-request.ts";
 import {
   attachFallback,
   extendClient,
   type Answer,
   type FallbackClient,
-} from "./elicitation-client.ts";
-import type { FetchLike } from "./fetch-sender.ts";
-import { blobSource, type FileSource, type NamedBlob } from "./file-source.ts";
-import { typeOfName } from "./file-type.ts";
-import { sendTimeouts, type Sender, type SendTimeouts } from "./sender.ts";
+} from "./answer/elicitation-client.ts";
+import type { FetchLike } from "./send/fetch-sender.ts";
+import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
+import { typeOfName } from "./source/file-type.ts";
+import { sendTimeouts, type Sender, type SendTimeouts } from "./send/sender.ts";
 import { createSession } from "./session.ts";
 import {
   uploadFile,

@@ -1,5 +1,6 @@
-import { acceptUrl, classifyAddress, type UrlPolicy } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
+import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
+import { classifyAddress } from "../trust/classify-address.ts";
 import type { UploadSession } from "./session.ts";
 
 /** Where bytes go, after every check that needs no network. */

@@ -16,9 +16,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { blobSource } from "../src/client/file-source.ts";
-import { pathSource } from "../src/client/path-source.ts";
-import { startDigest } from "../src/client/running-digest.ts";
+import { blobSource } from "../src/upload/source/file-source.ts";
+import { pathSource } from "../src/upload/source/path-source.ts";
+import { startDigest } from "../src/upload/source/running-digest.ts";
 import { send } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 

@@ -49,8 +49,8 @@ describe("addresses and credentials", () => {
   ])(
     "an upload to %j is refused before anything is sent [SEP-1306/privacy/must-use-tls]",
     async (url) => {
-      const { acceptTarget } = await import("../src/client/upload-target.ts");
-      const { createSession } = await import("../src/client/session.ts");
+      const { acceptTarget } = await import("../src/upload/upload-target.ts");
+      const { createSession } = await import("../src/upload/session.ts");
       const session = createSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
@@ -69,8 +69,8 @@ describe("addresses and credentials", () => {
   ])(
     "from the server at %s an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
     async (endpoint, url, isTaken) => {
-      const { acceptTarget } = await import("../src/client/upload-target.ts");
-      const { createSession } = await import("../src/client/session.ts");
+      const { acceptTarget } = await import("../src/upload/upload-target.ts");
+      const { createSession } = await import("../src/upload/session.ts");
       const session = createSession(new URL(endpoint), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       const trustedOrigins = [new URL(url).origin];
@@ -135,8 +135,8 @@ describe("addresses and credentials", () => {
   test("a server at a public address cannot name one that is not", async () => {
     await using inside = await startScriptedServer();
     const trustedOrigins = ["https://127.0.0.1:9"];
-    const { acceptTarget } = await import("../src/client/upload-target.ts");
-    const { createSession } = await import("../src/client/session.ts");
+    const { acceptTarget } = await import("../src/upload/upload-target.ts");
+    const { createSession } = await import("../src/upload/session.ts");
     const session = createSession(new URL("https://mcp.example/mcp"));
     const target = acceptTarget(
       {
@@ -149,7 +149,7 @@ describe("addresses and credentials", () => {
       { session, trustedOrigins },
     );
     expect(target.reach).toBe("public");
-    const { sendTimeouts } = await import("../src/client/sender.ts");
+    const { sendTimeouts } = await import("../src/upload/send/sender.ts");
     // on the socket's own address, whatever was checked before
     const url = new URL(inside.origin);
     for (const host of ["127.0.0.1", "localhost"]) {

@@ -1,6 +1,6 @@
 import type { SenderAnswer, SenderRequest } from "./sender.ts";
 import type { SendSettings } from "./transfer.ts";
-import { headersFor, type UploadTarget } from "./upload-target.ts";
+import { headersFor, type UploadTarget } from "../upload-target.ts";
 
 /** A request to a target, without what the target and the session add to it. */
 export type TargetRequest = Pick<

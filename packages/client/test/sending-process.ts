@@ -1,13 +1,13 @@
 // Sends one file to `<origin>/up` and prints by how many bytes the memory of this process grew meanwhile.
 // `whole`: a twin that reads the file first, as nobody should.
 import { readFile } from "node:fs/promises";
-import { createHttpSender } from "../src/client/http-sender.ts";
-import { blobSource } from "../src/client/file-source.ts";
-import { pathSource } from "../src/client/path-source.ts";
-import { sendFiles } from "../src/client/send-files.ts";
-import { sendTimeouts } from "../src/client/sender.ts";
-import { createSession } from "../src/client/session.ts";
-import { acceptTarget } from "../src/client/upload-target.ts";
+import { createHttpSender } from "../src/upload/send/http-sender.ts";
+import { blobSource } from "../src/upload/source/file-source.ts";
+import { pathSource } from "../src/upload/source/path-source.ts";
+import { sendFiles } from "../src/upload/send/send-files.ts";
+import { sendTimeouts } from "../src/upload/send/sender.ts";
+import { createSession } from "../src/upload/session.ts";
+import { acceptTarget } from "../src/upload/upload-target.ts";
 
 const [origin = "", path = "", wire = "resumable", how = ""] = process.argv.slice(2);
 const sender = createHttpSender();

@@ -13,7 +13,7 @@ import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
 import { faultOfAnswer } from "./upload-fault.ts";
 import { sendRequest, type TargetRequest } from "./send-request.ts";
-import { acceptLocation } from "./upload-target.ts";
+import { acceptLocation } from "../upload-target.ts";
 
 /** An upload that an earlier run began. */
 export interface BegunUpload {

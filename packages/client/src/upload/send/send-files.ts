@@ -1,10 +1,10 @@
 import { SluiceError } from "@sluice/core";
-import type { FileSource, OpenFile } from "./file-source.ts";
-import { startDigest } from "./running-digest.ts";
+import type { FileSource, OpenFile } from "../source/file-source.ts";
+import { startDigest } from "../source/running-digest.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type BegunUpload } from "./send-resumable.ts";
 import { totalMsOf, type SendSettings, type SentFile, type Transfer } from "./transfer.ts";
-import type { UploadTarget } from "./upload-target.ts";
+import type { UploadTarget } from "../upload-target.ts";
 
 /** One or more files for one target. */
 export interface Shipment {

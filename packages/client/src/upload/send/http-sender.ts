@@ -5,8 +5,9 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { createPublicLookup, ensurePublic, headersOf } from "@sluice/client/node";
 import { SluiceError, tlsFault } from "@sluice/core";
+import { createPublicLookup, ensurePublic } from "../../net/public-lookup.ts";
+import { headersOf } from "../../net/raw-headers.ts";
 import { createAnswerText } from "./answer-json.ts";
 import { writeBody } from "./write-body.ts";
 import { watchProgress } from "./progress-watch.ts";

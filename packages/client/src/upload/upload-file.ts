@@ -5,10 +5,10 @@ import {
   type UploadEndpointMeta,
 } from "@sluice/core/wire";
 import * as z from "zod/mini";
-import type { UploadCount } from "./answer-request.ts";
-import type { FileSource } from "./file-source.ts";
-import { sendFiles, type Shipment } from "./send-files.ts";
-import type { SendSettings, SentFile } from "./transfer.ts";
+import type { UploadCount } from "./answer/answer-request.ts";
+import type { FileSource } from "./source/file-source.ts";
+import { sendFiles, type Shipment } from "./send/send-files.ts";
+import type { SendSettings, SentFile } from "./send/transfer.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { acceptTarget, type TargetClaim } from "./upload-target.ts";
 

@@ -41,7 +41,7 @@ afterAll(async () => {
 
 /** Bytes by which the memory of a process grows that sends the file. */
 async function growth(wire: string, how = ""): Promise<number> {
-  const program = inject("programs")["packages/uploads/test/sending-process.ts"]!;
+  const program = inject("programs")["packages/client/test/sending-process.ts"]!;
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const child = spawn(process.execPath, [program, origin, path, wire, how], {
     stdio: ["ignore", "pipe", "inherit"],

@@ -1,4 +1,4 @@
-import { isTextName } from "../kind/text-names.ts";
+import { isTextName } from "./text-names.ts";
 
 /**
  * True when a file may go to a field that accepts these media types (`image/png`), ranges (`image/*`)

@@ -1,11 +1,11 @@
 import type { AnsweredFile } from "@sluice/core/wire";
 import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
 import { readFileRequest, type FileRequest, type ReadRequest } from "./file-request.ts";
-import type { FileSource } from "./file-source.ts";
+import type { FileSource } from "../source/file-source.ts";
 import { createProgressReport, type Notify } from "./progress-report.ts";
-import { sendFiles } from "./send-files.ts";
-import type { SendSettings } from "./transfer.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { sendFiles } from "../send/send-files.ts";
+import type { SendSettings } from "../send/transfer.ts";
+import { untilAborted } from "../until-aborted.ts";
 
 /** Asks a person for files. `signal` fires when nobody waits for the answer any more. */
 export type OnFilesRequested<Picked> = (
