@@ -15,12 +15,8 @@ export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
 export { isAccepted } from "@sluice/core";
 export { typeOfName } from "./upload/source/file-type.ts";
 export type { NamedBlob } from "./upload/source/file-source.ts";
-export type {
-  BegunFile,
-  RequestingClient,
-  UploadedReference,
-  UploadOptions,
-} from "./upload/upload-file.ts";
+export type { RequestingClient } from "./calls/requesting-client.ts";
+export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
 export type { SendTimeouts } from "./upload/send/sender.ts";
 
 /**

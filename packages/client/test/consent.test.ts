@@ -1,5 +1,10 @@
-import { formatScale, SluiceError, type TransferScale } from "@sluice/client";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import {
+  formatScale,
+  SluiceError,
+  streamResource,
+  type TransferScale,
+  withStreaming,
+} from "@sluice/client";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
 import { createResumeKeeper } from "../src/save/resume-keeper.ts";

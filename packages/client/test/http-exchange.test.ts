@@ -49,7 +49,7 @@ async function getterFor(server: Server) {
   const signal = AbortSignal.timeout(10_000);
   const exchange = createHttpExchange();
   return () =>
-    exchange({ method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000 });
+    exchange({ method: "GET", url, headers: {}, signal, scope: "any", connectMs: 5_000 });
 }
 
 const readAll = (body: ByteFlow): Promise<void> => body.pump(() => undefined);

@@ -25,7 +25,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const exchange = createHttpExchange();
 function get(path: string, signal = AbortSignal.timeout(15_000)): Promise<HopAnswer> {
   const url = new URL(path, server.origin);
-  return exchange({ method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000 });
+  return exchange({ method: "GET", url, headers: {}, signal, scope: "any", connectMs: 5_000 });
 }
 
 /** Reads a body as a slow disk would: what is lent is looked at and given back much later. */

@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamResource, withStreaming } from "@sluice/client";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 

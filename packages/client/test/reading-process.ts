@@ -11,7 +11,7 @@ try {
     url,
     headers: {},
     signal,
-    reach: "any",
+    scope: "any",
     connectMs: 5_000,
   });
   let bytes = 0;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer, type Seen } from "./raw-server.ts";
 

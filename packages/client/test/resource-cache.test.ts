@@ -1,5 +1,5 @@
-import * as portable from "@sluice/client";
-import * as node from "@sluice/client/node";
+import * as portable from "../src/index.ts";
+import * as node from "@sluice/client";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createCache } from "../src/cache/resource-cache.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";

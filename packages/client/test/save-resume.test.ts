@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { thisProcess, type ResumeRecord } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";

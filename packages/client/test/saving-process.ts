@@ -1,4 +1,4 @@
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 
 // saves one resource so many times, or for ever, until somebody kills the process; with "abort" it

@@ -148,7 +148,7 @@ describe("addresses and credentials", () => {
       },
       { session, trustedOrigins },
     );
-    expect(target.reach).toBe("public");
+    expect(target.scope).toBe("public");
     const { sendTimeouts } = await import("../src/upload/send/sender.ts");
     // on the socket's own address, whatever was checked before
     const url = new URL(inside.origin);
@@ -160,7 +160,7 @@ describe("addresses and credentials", () => {
           url,
           headers: {},
           signal: new AbortController().signal,
-          reach: "public",
+          scope: "public",
           timeouts: sendTimeouts,
         }),
       ).rejects.toMatchObject({ code: "untrusted" });

@@ -1,7 +1,7 @@
 import { ByteQueue, SluiceError } from "@sluice/core";
 import { LRUCache } from "lru-cache";
+import type { ResourceStream, StreamFacts } from "../download/stream-facts.ts";
 import type { StreamOptions } from "../download/stream-options.ts";
-import type { ResourceStream, StreamFacts } from "../download/stream-resource.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {

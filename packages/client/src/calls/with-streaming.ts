@@ -12,8 +12,6 @@ import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
  * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
  * Every other request goes to `fetch` as it is, by default the platform's own.
- *
- * In Node, take it from `@sluice/client/node`: the built-in fetch of Node 20 accepts truncated bodies.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
   return divertStreams(fetch, createFetchExchange(fetch));
@@ -66,7 +64,7 @@ async function divert(
         },
         body: request.body,
         signal,
-        reach: "any",
+        scope: "any",
         connectMs: call.connectMs,
       });
       const { status, address } = answer;

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { TransferTimeouts } from "./stream-options.ts";
+import type { TransferTimeouts } from "./transfer-timeouts.ts";
 
 /** Watches that bytes keep coming. The time in which the reader is slow does not count. */
 export interface Pace {

@@ -1,3 +1,6 @@
+import type { AddressScope } from "../trust/address-scope.ts";
+import type { Lending, WriteChunk } from "./chunk-sink.ts";
+
 /**
  * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
  * cookies, caches nothing and retries nothing. Rejects with `unavailable`,
@@ -14,13 +17,10 @@ export interface HopRequest {
   /** Ends the exchange, also while its body is read. */
   readonly signal: AbortSignal;
   /** `public`: connect to addresses of the public internet only. */
-  readonly reach: Reach;
+  readonly scope: AddressScope;
   /** Milliseconds to connect in. */
   readonly connectMs: number;
 }
-
-/** Which addresses a request may go to. */
-export type Reach = "public" | "any";
 
 /** Status, headers and the bytes still to come. */
 export interface HopAnswer {
@@ -28,7 +28,7 @@ export interface HopAnswer {
   readonly headers: Headers;
   /** What tells where the body ends; `unknown` where the platform hides it. */
   readonly framing: "length" | "chunked" | "close" | "unknown";
-  /** The platform undoes content codings before anybody sees the bytes. */
+  /** The platform undoes content codings before the client sees the bytes. */
   readonly decodes?: true;
   /** Where the connection led, where the platform tells: the peer's address. */
   readonly address?: string;
@@ -38,20 +38,11 @@ export interface HopAnswer {
 /** The bytes of one answer. Pumped to the end or cancelled, and either only once. */
 export interface ByteFlow {
   /**
-   * Gives every chunk to `take`, one after the other, and waits where it returns a promise.
+   * Gives every chunk to `write`, one after the other, and waits where it returns a promise.
    * Resolves after the last byte; rejects with `interrupted` when the connection broke, and with
-   * whatever `take` threw. With `lending`, a flow that can reads into as much memory and no more.
+   * what `write` threw. With `lending`, a flow that can reads into as much memory and no more.
    */
-  pump(take: TakeChunk, lending?: Lending): Promise<void>;
+  pump(write: WriteChunk, lending?: Lending): Promise<void>;
   /** Gives up the connection. Idempotent, and a no-op after the end. */
   cancel(reason?: unknown): void;
-}
-
-/** Takes a chunk, for good or, with `release`, until that is called. */
-export type TakeChunk = (chunk: Uint8Array, release?: () => void) => Promise<void> | void;
-
-/** Memory that a flow may read into: as many blocks, in turn, as are not lent. */
-export interface Lending {
-  readonly blocks: number;
-  readonly blockBytes: number;
 }

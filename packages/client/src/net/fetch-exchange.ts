@@ -53,7 +53,7 @@ function framingOf(headers: Headers): HopAnswer["framing"] {
 function flowOf(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): ByteFlow {
   const reader = body?.getReader();
   return {
-    async pump(take) {
+    async pump(write) {
       try {
         for (;;) {
           const step = await reader?.read().catch((error: unknown) => {
@@ -61,7 +61,7 @@ function flowOf(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): B
             throw new SluiceError("interrupted", "client: the connection broke", { cause: error });
           });
           if (!step || step.done) return;
-          await take(step.value);
+          await write(step.value);
         }
       } catch (error) {
         reader?.cancel(error).catch(() => {});

@@ -3,9 +3,9 @@ export interface Credentials {
   /** The MCP endpoint: nothing of this ever leaves its origin. */
   readonly endpoint: URL;
   /** `Authorization` of the call that asked for the bytes. */
-  readonly authorization?: string;
+  readonly authorization?: string | undefined;
   /** `Mcp-Session-Id` of that call; only the legacy era has one. */
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
 }
 
 /** What one GET asks for. */
@@ -14,9 +14,9 @@ export interface HopDemand {
   readonly auth: "bound" | "self";
   readonly sessionBound: boolean;
   /** As in the `Range` header. */
-  readonly range?: string;
+  readonly range?: string | undefined;
   /** Strong entity tag; goes along with a range only. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
 }
 
 /**

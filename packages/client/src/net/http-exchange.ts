@@ -11,7 +11,7 @@ import { createInletAgents } from "./socket-inlet.ts";
 
 /**
  * An exchange over Node's own HTTP client, which reports every truncated body and touches none.
- * With `reach: "public"` the address that is connected to is checked, not the name. Environment
+ * With `scope: "public"` the address that is connected to is checked, not the name. Environment
  * proxies are not used: behind one, nobody could check addresses.
  */
 export function createHttpExchange(lookup: typeof systemLookup = systemLookup): Exchange {
@@ -19,10 +19,10 @@ export function createHttpExchange(lookup: typeof systemLookup = systemLookup): 
   const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
 
   async function exchange(request: HopRequest): Promise<HopAnswer> {
-    const { url, reach, signal } = request;
+    const { url, scope, signal } = request;
     signal.throwIfAborted();
-    if (reach === "public") ensurePublic(url.hostname);
-    const response = await send(request, agents[reach]);
+    if (scope === "public") ensurePublic(url.hostname);
+    const response = await send(request, agents[scope]);
     return {
       status: response.statusCode as number,
       headers: headersOf(response.rawHeaders),

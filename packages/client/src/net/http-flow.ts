@@ -1,14 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import { SluiceError } from "@sluice/core";
-import type { ByteFlow, Lending, TakeChunk } from "./exchange.ts";
+import type { Lending, WriteChunk } from "./chunk-sink.ts";
+import type { ByteFlow } from "./exchange.ts";
 import { inletOf } from "./socket-inlet.ts";
 
 /** The bytes of a response of Node's HTTP client. Every end that is not the promised one is `interrupted`. */
 export function flowOf(response: IncomingMessage, signal: AbortSignal): ByteFlow {
-  // an error before the pump begins is told by the pump
+  // the pump reports an error that comes before it begins
   response.on("error", () => {});
   return {
-    pump: (take, lending) =>
+    pump: (write, lending) =>
       new Promise((resolve, reject) => {
         function fail(error: unknown): void {
           response.destroy();
@@ -27,7 +28,7 @@ export function flowOf(response: IncomingMessage, signal: AbortSignal): ByteFlow
           resolve();
           response.destroy();
         };
-        pumpParsed(response, take, fail, divertible(response, take, lending, fail, finish));
+        pumpParsed(response, write, fail, divertible(response, write, lending, fail, finish));
       }),
     cancel() {
       response.destroy();
@@ -38,7 +39,7 @@ export function flowOf(response: IncomingMessage, signal: AbortSignal): ByteFlow
 /** Gives what the HTTP parser gives; calls `idle` whenever it has nothing more at the moment. */
 function pumpParsed(
   response: IncomingMessage,
-  take: TakeChunk,
+  write: WriteChunk,
   fail: (error: unknown) => void,
   idle: ((given: number) => void) | undefined,
 ): void {
@@ -51,7 +52,7 @@ function pumpParsed(
   response.on("data", (chunk: Uint8Array) => {
     try {
       given += chunk.length;
-      const wait = take(chunk);
+      const wait = write(chunk);
       if (!wait) return idle?.(given);
       response.pause();
       // or else the parser goes on until it has a chunk in store, and never has nothing
@@ -70,7 +71,7 @@ function pumpParsed(
  */
 function divertible(
   response: IncomingMessage,
-  take: TakeChunk,
+  write: WriteChunk,
   lending: Lending | undefined,
   fail: (error: unknown) => void,
   finish: () => void,
@@ -84,19 +85,14 @@ function divertible(
     if (diverted || response.readableLength > 0 || length - given < smallBytes) return;
     diverted = true;
     let missing = length - given;
-    inlet.divert((bytes, release) => {
+    const writeRest: WriteChunk = (bytes, release) => {
       const chunk = bytes.length > missing ? bytes.subarray(0, missing) : bytes;
       missing -= chunk.length;
-      try {
-        const wait = take(chunk, release);
-        if (missing === 0) finish();
-        if (!wait) return true;
-        wait.then(() => inlet.go(), fail);
-      } catch (error) {
-        fail(error);
-      }
-      return false;
-    }, lending);
+      const wait = write(chunk, release);
+      if (missing === 0) finish();
+      return wait;
+    };
+    inlet.divert(writeRest, lending, fail);
   };
 }
 

@@ -1,23 +1,17 @@
 import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
-import type { Lending } from "./exchange.ts";
-
-/**
- * Takes bytes straight from a socket. With `release` the memory is only lent until that is called;
- * without, it is given. False means: nothing more until `go`.
- */
-type Intake = (bytes: Uint8Array, release?: () => void) => boolean;
+import type { Lending, WriteChunk } from "./chunk-sink.ts";
 
 /**
  * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers
- * are parsed and only a body of known length is left, straight to whoever takes them.
+ * are parsed and only a body of known length is left, straight to the writer.
  */
 export interface SocketInlet {
-  /** Bytes go to `take` from now on. The socket can carry no other exchange afterwards. */
-  divert(take: Intake, lending: Lending): void;
-  /** More bytes are wanted again. */
-  go(): void;
+  /**
+   * Bytes go to `write` from now on, and `fail` hears what it threw. The socket can carry no other exchange afterwards.
+   */
+  divert(write: WriteChunk, lending: Lending, fail: (error: unknown) => void): void;
 }
 
 const inlets = new WeakMap<Socket, SocketInlet>();
@@ -67,7 +61,8 @@ interface OpenInlet extends SocketInlet {
 function createInlet(): OpenInlet {
   const scratch = Buffer.allocUnsafeSlow(scratchBytes);
   let socket: Socket;
-  let take: Intake | undefined;
+  let write: WriteChunk | undefined;
+  let fail: (error: unknown) => void;
   let ring: Block[] = [];
   let at = 0;
   let waiting = false;
@@ -91,12 +86,29 @@ function createInlet(): OpenInlet {
     else current().filled = 0;
   }
 
-  function lend(count: number, to: Intake): boolean {
+  function goOn(): void {
+    waiting = false;
+    if (!starved) socket.resume();
+  }
+
+  /** Writes a chunk; true when more may follow at once. */
+  function pass(to: WriteChunk, chunk: Uint8Array, giveBack?: () => void): boolean {
+    try {
+      const wait = to(chunk, giveBack);
+      wait?.then(goOn, fail);
+      return !wait;
+    } catch (error) {
+      fail(error);
+      return false;
+    }
+  }
+
+  function lend(to: WriteChunk, count: number): boolean {
     const block = current();
     const view = block.bytes.subarray(block.filled, block.filled + count);
     block.filled += count;
     block.lent++;
-    const wanted = to(view, () => release(block));
+    const wanted = pass(to, view, () => release(block));
     rotate();
     return wanted;
   }
@@ -104,11 +116,13 @@ function createInlet(): OpenInlet {
   return {
     onread: {
       // asked after every read for what the next one fills; nothing that is lent is ever filled
-      buffer: () => (take && !starved ? current().bytes.subarray(current().filled) : scratch),
+      buffer: () => (write && !starved ? current().bytes.subarray(current().filled) : scratch),
       callback(count, bytes) {
-        if (!take) return socket.emit("data", bytes.subarray(0, count));
+        if (!write) return socket.emit("data", bytes.subarray(0, count));
         const wanted =
-          bytes === scratch ? take(new Uint8Array(bytes.subarray(0, count))) : lend(count, take);
+          bytes === scratch
+            ? pass(write, new Uint8Array(bytes.subarray(0, count)))
+            : lend(write, count);
         waiting = !wanted;
         return wanted && !starved;
       },
@@ -116,17 +130,14 @@ function createInlet(): OpenInlet {
     attach(to) {
       socket = to;
     },
-    divert(to, { blocks, blockBytes }) {
+    divert(to, { blocks, blockBytes }, failed) {
       ring = Array.from({ length: blocks }, () => ({
         bytes: Buffer.allocUnsafeSlow(blockBytes),
         filled: 0,
         lent: 0,
       }));
-      take = to;
-    },
-    go() {
-      waiting = false;
-      if (!starved) socket.resume();
+      write = to;
+      fail = failed;
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { formatContentType } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
+import type { RequestingClient } from "../calls/requesting-client.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import {
   answerRequest,
@@ -19,12 +20,7 @@ import { blobSource, type FileSource, type NamedBlob } from "./source/file-sourc
 import { typeOfName } from "./source/file-type.ts";
 import { sendTimeouts, type Sender, type SendTimeouts } from "./send/sender.ts";
 import { createSession } from "./session.ts";
-import {
-  uploadFile,
-  type RequestingClient,
-  type UploadedReference,
-  type UploadOptions,
-} from "./upload-file.ts";
+import { uploadFile, type UploadedReference, type UploadOptions } from "./upload-file.ts";
 
 /** Options of {@link createFileSender}. */
 export interface FileSenderOptions<Picked> {

@@ -5,19 +5,13 @@ import {
   type UploadEndpointMeta,
 } from "@sluice/core/wire";
 import * as z from "zod/mini";
+import type { RequestingClient } from "../calls/requesting-client.ts";
 import type { UploadCount } from "./answer/answer-request.ts";
 import type { FileSource } from "./source/file-source.ts";
 import { sendFiles, type Shipment } from "./send/send-files.ts";
 import type { SendSettings, SentFile } from "./send/transfer.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { acceptTarget, type TargetClaim } from "./upload-target.ts";
-
-/** What both versions of the SDK's `Client` have. */
-export interface RequestingClient {
-  // the two SDKs agree on the call and differ in its types
-  // oxlint-disable-next-line typescript/no-explicit-any
-  request(request: any, resultSchema: any, options?: any): Promise<any>;
-}
 
 /** An upload that was begun, for going on with it in another process. Whoever has it may go on with it. */
 export interface BegunFile {

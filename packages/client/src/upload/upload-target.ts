@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { classifyAddress } from "../trust/classify-address.ts";
+import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
 import type { UploadSession } from "./session.ts";
 
 /** Where bytes go, after every check that needs no network. */
@@ -12,7 +12,7 @@ export interface UploadTarget {
   /** `self`: the URL is enough, credentials stay home. */
   readonly auth: "bound" | "self";
   readonly sessionBound: boolean;
-  readonly reach: "public" | "any";
+  readonly scope: AddressScope;
   /** Headers that the server wants to see again (SEP-2631). */
   readonly headers?: Readonly<Record<string, string>>;
   /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
@@ -20,7 +20,7 @@ export interface UploadTarget {
 }
 
 /** What a server says about a target, before anybody believed it. */
-export type TargetClaim = Omit<UploadTarget, "url" | "reach"> & { readonly url: string };
+export type TargetClaim = Omit<UploadTarget, "url" | "scope"> & { readonly url: string };
 
 /** Whom bytes may be sent to. */
 export interface Trust {
@@ -29,10 +29,17 @@ export interface Trust {
   readonly trustedOrigins: readonly string[];
 }
 
-/** Accepts or refuses a target, with `untrusted`. Nothing is resolved or sent. */
+/**
+ * Accepts or refuses a target, with `untrusted`. Nothing is resolved or sent. The server's own origin may be at any
+ * address: over TLS, an address inside cannot pretend to be that host, and plain HTTP is for loopback.
+ */
 export function acceptTarget(claim: TargetClaim, trust: Trust): UploadTarget {
   const { url, standing } = acceptUrl(claim.url, policyOf(trust), { redirect: false });
-  return { ...claim, url, reach: standing === "own" ? "any" : reachOf(trust.session.endpoint) };
+  return {
+    ...claim,
+    url,
+    scope: standing === "own" ? "any" : scopeOfServer(trust.session.endpoint),
+  };
 }
 
 /** Accepts an address that the target itself named for the rest of an upload: of its origin only. */
@@ -44,15 +51,6 @@ export function acceptLocation(location: string, { url }: UploadTarget, trust: T
 
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
   return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
-}
-
-/**
- * Nothing that a public server names may lie deeper inside than itself. Its own origin needs no such
- * check: over TLS, an address inside cannot pretend to be that host, and plain HTTP is for loopback.
- */
-function reachOf({ hostname }: URL): "public" | "any" {
-  const kind = classifyAddress(hostname) ?? (hostname === "localhost" ? "loopback" : "public");
-  return kind === "public" ? "public" : "any";
 }
 
 /**

@@ -15,7 +15,7 @@ import { answerMsOf, type Sender, type SenderAnswer, type SenderRequest } from "
 
 /**
  * A sender over Node's own HTTP client: bodies go out as fast as the server takes them, from two
- * buffers, and an answer that comes early ends them. With `reach: "public"` the address that is
+ * buffers, and an answer that comes early ends them. With `scope: "public"` the address that is
  * connected to is checked, not the name.
  */
 export function createHttpSender(): Sender {
@@ -23,14 +23,14 @@ export function createHttpSender(): Sender {
   const agents = { any: createAgents(), public: createAgents({ lookup: createPublicLookup() }) };
 
   function send(request: SenderRequest): Promise<SenderAnswer> {
-    const { url, reach, signal } = request;
+    const { url, scope, signal } = request;
     signal.throwIfAborted();
-    if (reach === "public") ensurePublic(url.hostname);
+    if (scope === "public") ensurePublic(url.hostname);
     const secure = url.protocol === "https:";
     const outgoing = (secure ? httpsRequest : httpRequest)(url, {
       method: request.method,
       headers: ownHeaders(request),
-      agent: agents[reach][secure ? "https" : "http"],
+      agent: agents[scope][secure ? "https" : "http"],
       maxHeaderSize: 16_384,
     });
     return exchange(outgoing, request);

@@ -21,7 +21,7 @@ export async function sendRequest(
     sender.send({
       ...request,
       headers: { ...added, ...request.headers },
-      reach: target.reach,
+      scope: target.scope,
       timeouts,
     });
   const before = await headersFor(request.url, target, trust.session);

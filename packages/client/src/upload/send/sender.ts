@@ -24,7 +24,7 @@ export interface SenderRequest {
   readonly body?: Outgoing;
   readonly signal: AbortSignal;
   /** `public`: connect to addresses of the public internet only. */
-  readonly reach: "public" | "any";
+  readonly scope: "public" | "any";
   readonly timeouts: SendTimeouts;
   /** Called with the bytes of the body that went out, as they do. */
   readonly onSent?: (bytes: number) => void;

@@ -1,18 +1,14 @@
-import type { StreamingClient } from "../download/permit.ts";
-import { httpExchange } from "./node-streaming.ts";
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import { httpExchange } from "../calls/node-streaming.ts";
 import {
   createCache,
   type ResourceCache,
   type ResourceCacheOptions,
 } from "../cache/resource-cache.ts";
-import { saveResource, type SavedFile, type SaveOptions } from "../save/save-resource.ts";
+import { saveResource, type SavedFile, type SaveOptions } from "./save-resource.ts";
+import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
+import type { ResourceStream } from "../download/stream-facts.ts";
 import { settingsOf, type StreamOptions } from "../download/stream-options.ts";
-import {
-  bodyOf,
-  openResource,
-  type OpenedResource,
-  type ResourceStream,
-} from "../download/stream-resource.ts";
 
 /** A resource on its way, to be read or saved: one of the two, once. */
 export interface SavableStream extends ResourceStream {
@@ -43,7 +39,7 @@ export interface SavableStream extends ResourceStream {
  * `throttled`, `untrusted`, `protocol`, `unavailable`, `timeout`, or with `signal.reason`.
  */
 export async function streamResource(
-  client: StreamingClient,
+  client: RequestingClient,
   uri: string,
   options: StreamOptions = {},
 ): Promise<SavableStream> {
@@ -62,7 +58,7 @@ export async function streamResource(
  * keeps belongs to that client's principal alone.
  */
 export function createResourceCache(
-  client: StreamingClient,
+  client: RequestingClient,
   options: ResourceCacheOptions = {},
 ): ResourceCache {
   return createCache((uri, streamOptions) => streamResource(client, uri, streamOptions), options);

@@ -1,75 +1,31 @@
-import {
-  isSameResource,
-  parseEntityTag,
-  parseReprDigest,
-  parseResourceUri,
-  SluiceError,
-} from "@sluice/core";
-import {
-  EXTENSION_ID,
-  RESOURCE_URI_HEADER,
-  STREAM_METHOD,
-  type DeliveryMode,
-  type DownloadUrlMeta,
-} from "@sluice/core/wire";
+import { definedMembers, parseEntityTag, parseReprDigest, SluiceError } from "@sluice/core";
+import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { classifyAddress } from "../trust/classify-address.ts";
-import type { Exchange, HopAnswer, Reach } from "../net/exchange.ts";
-import type { Credentials } from "../net/hop-headers.ts";
+import { scopeOfServer } from "../trust/address-scope.ts";
+import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { linkWith } from "../net/link-header.ts";
+import type { RequestingClient } from "../calls/requesting-client.ts";
 import { rpcError } from "../calls/rpc-error.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { ensureNamed } from "./resource-name.ts";
 import type { StreamSettings } from "./stream-options.ts";
-
-/** What both versions of the SDK's `Client` have. */
-export interface StreamingClient {
-  // the two SDKs agree on the call and differ in its types
-  // oxlint-disable-next-line typescript/no-explicit-any
-  request(request: any, resultSchema: any, options?: any): Promise<any>;
-}
-
-/** What `resources/stream` granted: bytes on the spot, a URL to fetch them from, or both. */
-export interface Permit {
-  readonly mode: DeliveryMode;
-  /** Bytes on the answer itself; they can be taken once. */
-  readonly direct?: HopAnswer;
-  /** Where to fetch the bytes, whole or in ranges, while the permission lasts. */
-  readonly target?: AcceptedUrl;
-  readonly auth: "bound" | "self";
-  readonly sessionBound: boolean;
-  /** Redirects that may still follow the target. */
-  readonly hopsLeft: number;
-  /** The MCP server itself said that the target is this resource. */
-  readonly named: boolean;
-  readonly mimeType?: string;
-  readonly size?: number;
-  /** Strong, with quotes. */
-  readonly etag?: string;
-  /** SHA-256 in hex. */
-  readonly digest?: string;
-  readonly name?: string;
-  readonly ttlMs?: number;
-  readonly credentials?: Credentials;
-  readonly exchange: Exchange;
-  readonly reach: Reach;
-  readonly policy: UrlPolicy;
-}
 
 /**
  * Calls `resources/stream` through an SDK client and sorts the answer. Rejects with the codes of
  * the JSON-RPC error table, `untrusted` for an address that must not be fetched, `protocol`.
  */
-export async function requestPermit(
-  client: StreamingClient,
+export async function requestGrant(
+  client: RequestingClient,
   uri: string,
   settings: StreamSettings,
   fallback: Exchange,
-): Promise<Permit> {
+): Promise<DownloadGrant> {
   const { signal, maxStreamSize, prefer, timeouts } = settings;
   const call: StreamCall = {
     uri,
-    streaming: { maxStreamSize, ...(prefer && { prefer }) },
+    streaming: definedMembers({ maxStreamSize, prefer }),
     connectMs: timeouts.connectMs,
     headersMs: timeouts.headersMs,
     signal,
@@ -84,7 +40,7 @@ export async function requestPermit(
   }
 }
 
-async function callStream(client: StreamingClient, call: StreamCall): Promise<StreamResult> {
+async function callStream(client: RequestingClient, call: StreamCall): Promise<StreamResult> {
   const { signal, uri, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
@@ -155,32 +111,23 @@ function sortAnswer(
   answer: CallAnswer | undefined,
   settings: StreamSettings,
   fallback: Exchange,
-): Permit {
+): DownloadGrant {
   if (answer?.failure) throw answer.failure;
-  const endpoint = answer?.credentials.endpoint;
-  const policy = { ...settings, ...(endpoint && { endpoint }) };
+  const { trustedOrigins, redirects } = settings;
+  const credentials = answer?.credentials;
+  const policy = { endpoint: credentials?.endpoint, trustedOrigins, redirects };
   const base = {
     exchange: answer?.exchange ?? fallback,
-    ...(answer && { credentials: answer.credentials }),
-    reach: reachOf(answer),
+    credentials,
+    scope: answer ? scopeOfServer(answer.credentials.endpoint, answer.address) : "public",
     policy,
-  };
+  } as const;
   if (answer?.direct) return { ...base, ...sortDirect(uri, answer.direct, policy) };
   if (answer?.redirect) return { ...base, ...sortRedirect(uri, answer.redirect, policy) };
   return { ...base, ...sortResult(uri, result, policy) };
 }
 
-/** Nothing that the server names may lie deeper inside than the server itself. */
-function reachOf(answer: CallAnswer | undefined): Reach {
-  if (!answer) return "public";
-  const { hostname } = answer.credentials.endpoint;
-  const kind =
-    classifyAddress(answer.address ?? hostname) ??
-    (hostname === "localhost" ? "loopback" : "public");
-  return kind === "public" ? "public" : "any";
-}
-
-type Sorted = Omit<Permit, "exchange" | "credentials" | "reach" | "policy">;
+type Sorted = Omit<DownloadGrant, "exchange" | "credentials" | "scope" | "policy">;
 
 function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
   ensureNamed(uri, direct.headers);
@@ -190,7 +137,7 @@ function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
   return {
     mode: "direct",
     direct,
-    ...(target && { target }),
+    target,
     auth: "bound",
     sessionBound: true,
     hopsLeft: 2,
@@ -200,11 +147,8 @@ function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
 
 function sortRedirect(uri: string, headers: Headers, policy: UrlPolicy): Sorted {
   ensureNamed(uri, headers);
-  const { endpoint } = policy;
-  const target = acceptUrl(headers.get("location") ?? "", policy, {
-    ...(endpoint && { base: endpoint }),
-    redirect: true,
-  });
+  const hop = { base: policy.endpoint, redirect: true };
+  const target = acceptUrl(headers.get("location") ?? "", policy, hop);
   return { mode: "redirect", target, auth: "bound", sessionBound: false, hopsLeft: 2, named: true };
 }
 
@@ -220,9 +164,8 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Sorte
   const extension = metaSchema.safeParse(_meta?.[EXTENSION_ID] ?? {});
   if (!extension.success)
     throw new SluiceError("protocol", "client: the server's streaming metadata are malformed");
-  const meta: Partial<DownloadUrlMeta> = withoutUndefined(extension.data);
+  const meta: Partial<DownloadUrlMeta> = definedMembers(extension.data);
   const tag = parseEntityTag(meta.etag);
-  const digest = parseReprDigest(meta.digest);
   return {
     mode: "downloadUrl",
     target: acceptDownload(downloadUrl, policy),
@@ -230,23 +173,13 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Sorte
     sessionBound: meta.sessionBound ?? false,
     hopsLeft: 2,
     named: false,
-    ...(mimeType !== undefined && { mimeType }),
-    ...(size !== undefined && { size }),
-    ...(tag?.strong && { etag: tag.tag }),
-    ...(digest !== undefined && { digest }),
-    ...(meta.name !== undefined && { name: meta.name }),
-    ...(meta.ttlMs !== undefined && { ttlMs: meta.ttlMs }),
+    mimeType,
+    size,
+    etag: tag?.strong ? tag.tag : undefined,
+    digest: parseReprDigest(meta.digest),
+    name: meta.name,
+    ttlMs: meta.ttlMs,
   };
-}
-
-/**
- * Throws `protocol` unless the headers name this resource. A download URL knows no more how it was
- * spelled in the call, so its server names it in the canonical way.
- */
-export function ensureNamed(uri: string, headers: Headers): void {
-  const named = parseResourceUri(headers.get(RESOURCE_URI_HEADER));
-  if (named === undefined || !isSameResource(named, uri))
-    throw new SluiceError("protocol", "client: the server answered for another resource");
 }
 
 function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
@@ -256,7 +189,7 @@ function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
     if (policy.endpoint || !SluiceError.is(error)) throw error;
     throw new SluiceError(
       "untrusted",
-      "client: nobody knows which origin is the MCP server's own; give its transport the withStreaming() fetch, or name the download's in trustedOrigins",
+      "client: the MCP server's own origin is unknown; give its transport the withStreaming() fetch, or name the download's in trustedOrigins",
       { cause: error },
     );
   }
@@ -264,14 +197,9 @@ function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
 
 function tryAccept(url: string, policy: UrlPolicy): AcceptedUrl | undefined {
   try {
-    const { endpoint } = policy;
-    return acceptUrl(url, policy, { ...(endpoint && { base: endpoint }), redirect: false });
+    return acceptUrl(url, policy, { base: policy.endpoint, redirect: false });
   } catch (error) {
     if (SluiceError.is(error)) return undefined;
     throw error;
   }
-}
-
-function withoutUndefined(data: object): object {
-  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
 }

@@ -4,35 +4,38 @@ import {
   startTransfer,
   type Interruption,
   type KeptBytes,
-  type SluiceErrorCode,
   type Transfer,
   type TransferEvent,
 } from "@sluice/core";
-import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
-import type { Lending } from "../net/exchange.ts";
-import { fetchBytes, type Refusal } from "./fetch-bytes.ts";
+import { sleep } from "@sluice/core/async";
+import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
 import { httpError, unrouted } from "../net/http-error.ts";
+import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
+import {
+  failureOf,
+  isPassing,
+  otherDigest,
+  pausedTooLong,
+  rangeless,
+  stuck,
+} from "./download-faults.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
+import type { GrantProvider } from "./grant-provider.ts";
 import { startPace } from "./pace.ts";
-import { pause } from "./pause.ts";
-import type { Permit } from "./permit.ts";
-import { ensurePromised, ensureSize, totalMsOf, type StreamSettings } from "./stream-options.ts";
-import type { Supply } from "./supply.ts";
+import { ensurePromised, ensureSize, type StreamSettings } from "./stream-options.ts";
+import { totalMsOf } from "./transfer-timeouts.ts";
 
-/** Where received bytes go. */
-interface ByteSink {
-  /**
-   * Takes a chunk that begins at an offset of the object, for good or, with `release`, until that
-   * is called. A promise means: no more until it resolves.
-   */
-  write(chunk: Uint8Array, at: number, release?: () => void): Promise<void> | void;
+/** Where the bytes of a download go. */
+interface DownloadSink extends ChunkSink {
   /** Memory that chunks may be lent in. Absent: every chunk is given. */
-  readonly lending?: Lending;
+  readonly lending?: Lending | undefined;
   /** Forgets what was written. Absent where bytes that went out cannot be taken back. */
   restart?(): Promise<void>;
 }
 
 /** One line of bytes of a resource, from some offset on, that mends itself. */
-export interface Receiver {
+export interface ResumableDownload {
   /** Gets the first answer, whatever tries that takes. */
   open(): Promise<CheckedAnswer>;
   /**
@@ -42,23 +45,23 @@ export interface Receiver {
    * call is a `TypeError`. While `mayGiveWay()` is true, a server that says 429 or 503 is not waited
    * for: the refusal rejects at once.
    */
-  receive(sink: ByteSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
+  receive(sink: DownloadSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
   /** The answer that the bytes come from by now; before the first of them, the one that waits. */
   latest(): CheckedAnswer | undefined;
   /** Gives up an answer that nobody will read. */
   cancel(): void;
 }
 
-/** A receiver over a supply; see `advanceTransfer` for what it does about which fault. */
-export function createReceiver(
+/** A receiver over a grants; see `advanceTransfer` for what it does about which fault. */
+export function createResumableDownload(
   uri: string,
-  supply: Supply,
+  grants: GrantProvider,
   settings: StreamSettings,
   kept?: KeptBytes,
-): Receiver {
+): ResumableDownload {
   const { signal, timeouts } = settings;
   let transfer: Transfer = startTransfer(kept);
-  let permit: Permit | undefined;
+  let grant: DownloadGrant | undefined;
   let current: CheckedAnswer | undefined;
   let latest: CheckedAnswer | undefined;
   /** What the sink was given comes from this one, also while a newer one waits for a restart. */
@@ -81,15 +84,15 @@ export function createReceiver(
 
   async function authorize(): Promise<void> {
     try {
-      permit = await supply.permit();
+      grant = await grants.grant();
     } catch (error) {
-      return waitForPermit(error);
+      return waitForGrant(error);
     }
-    advance({ type: "authorized", reusable: permit.target !== undefined });
+    advance({ type: "authorized", reusable: grant.target !== undefined });
   }
 
-  function waitForPermit(error: unknown): void {
-    if (!supply.mayRetry(error)) throw error;
+  function waitForGrant(error: unknown): void {
+    if (!grants.mayRetry(error)) throw error;
     const { code, retryAfterMs } = error as SluiceError;
     const status = code === "throttled" ? 429 : 503;
     const wait = retryAfterMs !== undefined && { retryAfterMs };
@@ -97,14 +100,14 @@ export function createReceiver(
   }
 
   async function request(end: number | undefined): Promise<void> {
-    let next: CheckedAnswer | Refusal;
+    let next: CheckedAnswer | RefusedDownload;
     try {
-      permit = await supply.permit();
+      grant = await grants.grant();
     } catch (error) {
-      return waitForPermit(error);
+      return waitForGrant(error);
     }
     try {
-      next = await ask(permit, end);
+      next = await ask(grant, end);
     } catch (error) {
       if (!isPassing(error)) throw error;
       return interrupt({ kind: "network" }, error);
@@ -132,7 +135,7 @@ export function createReceiver(
     if (transfer.state === "receiving") current = latest = next;
     else {
       next.answer.body.cancel();
-      fault = isRangeless ? rangeless() : undefined;
+      fault = isRangeless ? rangeless(uri) : undefined;
     }
   }
 
@@ -141,24 +144,24 @@ export function createReceiver(
     const isSame = next.etag !== undefined && next.etag === latest?.etag;
     const promised = isSame ? latest?.digest : undefined;
     if (promised !== undefined && next.digest !== undefined && promised !== next.digest)
-      throw new SluiceError(
-        "corrupt",
-        `client: ${JSON.stringify(uri)}: the server promises another digest of the same version by now; fetch it again`,
-      );
+      throw otherDigest(uri);
     const digest = next.digest ?? promised;
-    // a receiver of one range among several leaves that to the one that asked first
+    // one of several connections leaves that to the one that asked first
     if (!kept && next.start === 0) ensurePromised(uri, digest, settings);
     return digest === undefined ? next : { ...next, digest };
   }
 
-  async function ask(from: Permit, end: number | undefined): Promise<CheckedAnswer | Refusal> {
+  async function ask(
+    from: DownloadGrant,
+    end: number | undefined,
+  ): Promise<CheckedAnswer | RefusedDownload> {
     const { receivedBytes: start, etag } = transfer;
     const { target } = from;
-    const direct = supply.takeDirect(from);
+    const direct = grants.takeDirect(from);
     // bytes on the call's own answer always begin at 0
     if (direct && (start === 0 || !target)) {
       try {
-        return checkAnswer(direct, { uri, permit: from });
+        return checkAnswer(direct, { uri, grant: from });
       } catch (error) {
         direct.body.cancel();
         throw error;
@@ -173,7 +176,7 @@ export function createReceiver(
     return fetchBytes(uri, { ...from, target }, settings, demand, signal);
   }
 
-  async function pump(from: CheckedAnswer, sink: ByteSink, until?: Bound): Promise<void> {
+  async function pump(from: CheckedAnswer, sink: DownloadSink, until?: Bound): Promise<void> {
     const { answer, end } = from;
     source = from;
     writtenTag = from.etag;
@@ -192,7 +195,7 @@ export function createReceiver(
       written = transfer.receivedBytes;
       ensureSize(uri, written, settings.maxStreamSize);
       const wait = mine.length > 0 ? sink.write(mine, at, release) : undefined;
-      // another receiver has the rest; a body that ends here anyway is read to its end
+      // another connection has the rest; a body that ends here anyway is read to its end
       if (chunk.length > room || (mine.length === room && written !== end)) throw enough;
       if (!wait) return undefined;
       pace.hold();
@@ -214,41 +217,7 @@ export function createReceiver(
   }
 
   function failure(): SluiceError {
-    const { code, retryAfterMs } = (transfer as Extract<Transfer, { state: "failed" }>).failure;
-    // what happened last says more than that it happened too often
-    if (SluiceError.is(fault) && (fault.code === code || code === "interrupted")) return fault;
-    const why = reasons[code] ?? "the transfer failed";
-    return new SluiceError(code, `client: ${JSON.stringify(uri)}: ${why}`, {
-      cause: fault,
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-    });
-  }
-
-  function rangeless(): SluiceError {
-    return new SluiceError(
-      "interrupted",
-      `client: ${JSON.stringify(uri)} broke off again and again, and the server gives no ranges to go on from; try again on a better connection`,
-    );
-  }
-
-  /** The rest cannot be had, and what went out cannot be taken back. */
-  function stuck(): SluiceError {
-    const same = latest?.etag === writtenTag && SluiceError.is(fault) && passing.has(fault.code);
-    const why = same
-      ? "broke off and cannot be continued, because the server gives no ranges of it"
-      : "changed on the server while it was read";
-    return new SluiceError(
-      same ? "interrupted" : "precondition_failed",
-      `client: ${JSON.stringify(uri)} ${why}; start again`,
-      { cause: fault },
-    );
-  }
-
-  /** The pauses together became longer than the transfer may take. */
-  function tired(): SluiceError {
-    if (SluiceError.is(fault)) return fault;
-    const why = "the pauses between tries take too long; try again later, or raise totalMs";
-    return new SluiceError("timeout", `client: ${JSON.stringify(uri)}: ${why}`, { cause: fault });
+    return failureOf(uri, (transfer as Extract<Transfer, { state: "failed" }>).failure, fault);
   }
 
   async function step(end: number | undefined): Promise<void> {
@@ -260,12 +229,12 @@ export function createReceiver(
       throw new TypeError(`client: ${transfer.state} needs no step`);
     const { action, delayMs } = transfer.recovery;
     const pauseMs = delayMs * timeouts.pauseScale;
-    if (!supply.mayPause(pauseMs, transfer.size)) throw tired();
-    await pause(pauseMs, signal);
+    if (!grants.mayPause(pauseMs, transfer.size)) throw pausedTooLong(uri, fault);
+    await sleep(pauseMs, signal);
     advance({ type: "resumed" });
     // an SDK renews access when a call of its own is refused, so a refresh is another call
     const again = action === "refresh" || (transfer as Transfer).state === "requested";
-    if (again && permit) supply.spend(permit);
+    if (again && grant) grants.spend(grant);
   }
 
   function cancel(): void {
@@ -291,7 +260,7 @@ export function createReceiver(
         for (;;) {
           const { state, receivedBytes, size } = transfer;
           if (receivedBytes < written) {
-            if (!sink.restart) throw stuck();
+            if (!sink.restart) throw stuck(uri, latest?.etag === writtenTag, fault);
             await sink.restart();
             written = receivedBytes;
           }
@@ -312,21 +281,8 @@ export function createReceiver(
 
 type Bound = () => number;
 
-// ends a pump whose remaining bytes are somebody else's
+// ends a pump whose remaining bytes another connection has
 const enough = new Error("enough");
-
-/** Faults of the network, which another try may mend. */
-function isPassing(error: unknown): boolean {
-  return SluiceError.is(error) && passing.has(error.code);
-}
 
 // the server has enough to do: fewer connections may be all that it wants
 const busyCodes: ReadonlySet<number> = new Set([429, 503]);
-
-const passing: ReadonlySet<SluiceErrorCode> = new Set(["interrupted", "unavailable", "timeout"]);
-
-const reasons: Partial<Record<SluiceErrorCode, string>> = {
-  interrupted: "the connection broke too often; try again later",
-  precondition_failed: "it keeps changing while it is read; try again later",
-  protocol: "the server sent more bytes than it promised",
-};
