@@ -38,8 +38,8 @@ export function fairMsOf(bytes: number): number {
 }
 
 /** How long a transfer of `size` bytes may take. */
-export function totalMsOf({ totalMs }: TransferTimeouts, size = Number.POSITIVE_INFINITY): number {
-  return totalMs ?? fairMsOf(size);
+export function totalMsOf({ totalMs }: TransferTimeouts, size: number | undefined): number {
+  return totalMs ?? fairMsOf(size ?? Number.POSITIVE_INFINITY);
 }
 
 /** How long all pauses between tries may take together: as long as the bytes, without `totalMs` 5 min at least. */
