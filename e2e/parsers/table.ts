@@ -200,7 +200,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "01234567-0123-4123-8123-0123456789ab/"],
     symbols: [...digits, "/", "f"],
   },
-  "uploads parseBooleanField": {
+  "client parseBooleanField": {
     read: parseBooleanField,
     starts: ["", "?1", " "],
     symbols: [...digits, "?1"],
@@ -211,12 +211,12 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: [...parameters, "%", "%41", "base64", "/", "+", "A"],
   },
   "uploads parseDigest": { read: parseDigest, starts: [""], symbols: ["A", "-", "_", "=", " "] },
-  "uploads parseIntegerField": {
+  "client parseIntegerField": {
     read: parseIntegerField,
     starts: ["", "1", "1;"],
     symbols: digits,
   },
-  "uploads parseLimit": {
+  "client parseLimit": {
     read: (text) => parseLimit(text, "a"),
     starts: ["", "a="],
     symbols: digits,
@@ -312,7 +312,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "1", "1;"],
     symbols: digits,
   },
-  "uploads isAccepted": {
+  "core isAccepted": {
     read: (text) => isAccepted({ name: text, mimeType: text }, [text.slice(0, 10), "image/*"]),
     starts: ["", "image/png"],
     symbols: parameters,
