@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
 import type { ByteFlow } from "../src/net/exchange.ts";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 
 test.each([
   [

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { HopAnswer } from "../src/net/exchange.ts";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
 const content = randomBytes(12_000_000);

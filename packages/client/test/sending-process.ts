@@ -1,16 +1,17 @@
 // Sends one file to `<origin>/up` and prints by how many bytes the memory of this process grew meanwhile.
 // `whole`: a twin that reads the file first, as nobody should.
 import { readFile } from "node:fs/promises";
-import { createHttpSender } from "../src/upload/send/http-sender.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource } from "../src/upload/source/file-source.ts";
 import { pathSource } from "../src/upload/source/path-source.ts";
 import { sendFiles } from "../src/upload/send/send-files.ts";
-import { sendTimeouts } from "../src/upload/send/sender.ts";
+import { sendTimeouts } from "../src/upload/send/send-timeouts.ts";
+import { createSender } from "../src/upload/send/sender.ts";
 import { createSession } from "../src/upload/session.ts";
 import { acceptTarget } from "../src/upload/upload-target.ts";
 
 const [origin = "", path = "", wire = "resumable", how = ""] = process.argv.slice(2);
-const sender = createHttpSender();
+const sender = createSender(createHttpExchange());
 const trust = { session: createSession(new URL(`${origin}/mcp`)), trustedOrigins: [] };
 const { signal } = new AbortController();
 

@@ -1,16 +1,17 @@
-import { createFetchSender } from "../src/upload/send/fetch-sender.ts";
+import { createFetchExchange } from "../src/net/fetch-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource, type FileSource } from "../src/upload/source/file-source.ts";
-import { createHttpSender } from "../src/upload/send/http-sender.ts";
 import { sendFiles, type Shipment } from "../src/upload/send/send-files.ts";
-import { sendTimeouts, type Sender, type SendTimeouts } from "../src/upload/send/sender.ts";
+import { sendTimeouts, type SendTimeouts } from "../src/upload/send/send-timeouts.ts";
+import { createBlindSender, createSender, type Sender } from "../src/upload/send/sender.ts";
 import { createSession } from "../src/upload/session.ts";
 import type { SentFile } from "../src/upload/send/transfer.ts";
 import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 
 /** Both ways that requests go out. */
 export const senders: Record<string, Sender> = {
-  "Node's HTTP client": createHttpSender(),
-  fetch: createFetchSender((input, init) => fetch(input, init)),
+  "Node's HTTP client": createSender(createHttpExchange()),
+  fetch: createBlindSender(createFetchExchange((input, init) => fetch(input, init))),
 };
 
 /** Credentials that must never be seen anywhere else. */

@@ -149,7 +149,7 @@ describe("addresses and credentials", () => {
       { session, trustedOrigins },
     );
     expect(target.scope).toBe("public");
-    const { sendTimeouts } = await import("../src/upload/send/sender.ts");
+    const { sendTimeouts } = await import("../src/upload/send/send-timeouts.ts");
     // on the socket's own address, whatever was checked before
     const url = new URL(inside.origin);
     for (const host of ["127.0.0.1", "localhost"]) {

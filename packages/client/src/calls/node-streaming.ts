@@ -1,11 +1,7 @@
-import type { Exchange } from "../net/exchange.ts";
 import { createFetchExchange, type FetchLike } from "../net/fetch-exchange.ts";
-import { createHttpExchange } from "../net/http-exchange.ts";
+import { httpExchange } from "../net/node/http-exchange.ts";
 import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
 import { divertStreams } from "./with-streaming.ts";
-
-/** The exchange of this process: its connections are shared by every transfer. */
-export const httpExchange: Exchange = createHttpExchange();
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers

@@ -1,46 +1,59 @@
 import { SluiceError, tlsFault } from "@sluice/core";
-import type { ByteFlow, Exchange, HopAnswer } from "./exchange.ts";
+import { blobOf } from "./body-blob.ts";
+import type { ByteFlow, Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 
 /** The shape of `fetch` as MCP SDKs call it. */
 export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one. */
 export function createFetchExchange(fetch: FetchLike): Exchange {
-  return async ({ method, url, headers, body, signal }) => {
-    let response: Response;
-    try {
-      response = await fetch(url, {
-        method,
-        headers: { ...headers },
-        ...(body !== undefined && { body }),
-        redirect: "manual",
-        credentials: "omit",
-        referrerPolicy: "no-referrer",
-        signal,
-      });
-    } catch (error) {
+  return async (request) => {
+    const { url, signal } = request;
+    const response = await send(fetch, request).catch((error: unknown) => {
       if (signal.aborted) throw signal.reason;
-      throw (
-        tlsFault("client", url, error) ??
-        new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
-          cause: error,
-        })
-      );
-    }
+      throw SluiceError.is(error) ? error : faultOf(request, error);
+    });
     if (response.type === "opaqueredirect")
       throw new SluiceError(
         "unsupported",
-        "client: the server redirected, which this runtime hides; ask for downloadUrl delivery",
+        `client: ${url.origin} redirected, which this runtime hides; ask for downloadUrl delivery`,
       );
-    const { status } = response;
+    const { status, headers } = response;
     return {
       status,
-      headers: response.headers,
-      framing: framingOf(response.headers),
+      headers,
+      sentAll: true,
+      framing: framingOf(headers),
       decodes: true,
       body: flowOf(response.body, signal),
     };
   };
+}
+
+async function send(
+  fetch: FetchLike,
+  { method, url, headers, body, signal }: HopRequest,
+): Promise<Response> {
+  const content = typeof body === "object" ? await blobOf(body) : body;
+  signal.throwIfAborted();
+  return fetch(url, {
+    method,
+    headers: { ...headers },
+    ...(content !== undefined && { body: content }),
+    redirect: "manual",
+    credentials: "omit",
+    referrerPolicy: "no-referrer",
+    signal,
+  });
+}
+
+/** `fetch` does not tell whether the server heard the request. */
+function faultOf({ url, body }: HopRequest, cause: unknown): SluiceError {
+  const code = typeof body === "object" ? "interrupted" : "unavailable";
+  return (
+    tlsFault("client", url, cause) ??
+    new SluiceError(code, `client: ${url.origin} could not be reached`, { cause })
+  );
 }
 
 function framingOf(headers: Headers): HopAnswer["framing"] {

@@ -1,4 +1,4 @@
-/** What of the session may travel with a GET, and where to. */
+/** What of the session may travel with a request, and where to. */
 export interface Credentials {
   /** The MCP endpoint: nothing of this ever leaves its origin. */
   readonly endpoint: URL;
@@ -8,7 +8,7 @@ export interface Credentials {
   readonly sessionId?: string | undefined;
 }
 
-/** What one GET asks for. */
+/** What one request needs. */
 export interface HopDemand {
   /** `self`: the URL is enough, credentials stay home. */
   readonly auth: "bound" | "self";
@@ -20,7 +20,7 @@ export interface HopDemand {
 }
 
 /**
- * The headers of one GET: an allowlist, built anew for every hop. Credentials go to the MCP
+ * The headers of one request: an allowlist, built anew for every hop. Credentials go to the MCP
  * endpoint's own origin and nowhere else.
  */
 export function hopHeaders(

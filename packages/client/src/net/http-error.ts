@@ -1,42 +1,86 @@
 import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { HopAnswer } from "./exchange.ts";
 
-/** An HTTP answer that brought no bytes, as an error of ours. The server's words are not in it. */
-export function httpError(what: string, status: number, retryAfterMs?: number): SluiceError {
-  const [code, hint] = rows.get(status) ?? fallback(status);
-  return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, {
+/** Which way the bytes were to go. */
+type Direction = "download" | "upload";
+
+/** An HTTP answer that moved no bytes, as an error of ours. The server's words are not in it. */
+export function httpError(
+  operation: string,
+  status: number,
+  retryAfterMs?: number,
+  direction: Direction = "download",
+): SluiceError {
+  const { code, hint } = rows[direction].get(status) ?? fallback(direction, status);
+  return new SluiceError(code, `client: ${operation}: ${hint} (HTTP ${status})`, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   });
 }
 
 /** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */
-export function unrouted(what: string): SluiceError {
+export function unrouted(operation: string): SluiceError {
   return new SluiceError(
     "not_found",
-    `client: ${what}: nothing answers at the download URL (HTTP 404); route every path below the MCP endpoint to the handler, not the endpoint alone`,
+    `client: ${operation}: nothing answers at the download URL (HTTP 404); route every path below the MCP endpoint to the handler, not the endpoint alone`,
   );
 }
 
 /** `Retry-After` of an answer in milliseconds. */
-export function retryAfterOf(answer: HopAnswer): number | undefined {
-  return parseRetryAfter(answer.headers.get("retry-after"), Date.now());
+export function retryAfterOf({ headers }: Pick<HopAnswer, "headers">): number | undefined {
+  return parseRetryAfter(headers.get("retry-after"), Date.now());
 }
 
-const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
-  [400, ["protocol", "the server refused the request"]],
-  [401, ["unauthenticated", "credentials are missing or over; sign in again"]],
-  [403, ["permission_denied", "this account may not; ask for access"]],
-  [404, ["not_found", "there is no such resource, or the link is used up"]],
-  [408, ["timeout", "the server gave up waiting; try again"]],
-  [410, ["expired", "the link is over; ask for a new one"]],
-  [412, ["precondition_failed", "the resource changed; start again"]],
-  [413, ["too_large", "larger than the server allows"]],
-  [416, ["range_not_satisfiable", "the resource is shorter than it was; start again"]],
-  [429, ["throttled", "too many requests; try again later"]],
-]);
+interface ErrorRow {
+  readonly code: SluiceErrorCode;
+  readonly hint: string;
+}
 
-function fallback(status: number): readonly [SluiceErrorCode, string] {
+function row(code: SluiceErrorCode, hint: string): ErrorRow {
+  return { code, hint };
+}
+
+const rows: Readonly<Record<Direction, ReadonlyMap<number, ErrorRow>>> = {
+  download: new Map([
+    [400, row("protocol", "the server refused the request")],
+    [401, row("unauthenticated", "credentials are missing or over; sign in again")],
+    [403, row("permission_denied", "this account may not; ask for access")],
+    [404, row("not_found", "there is no such resource, or the link is used up")],
+    [408, row("timeout", "the server gave up waiting; try again")],
+    [410, row("expired", "the link is over; ask for a new one")],
+    [412, row("precondition_failed", "the resource changed; start again")],
+    [413, row("too_large", "larger than the server allows")],
+    [416, row("range_not_satisfiable", "the resource is shorter than it was; start again")],
+    [429, row("throttled", "too many requests; try again later")],
+  ]),
+  upload: new Map([
+    [400, row("protocol", "the server refused it as malformed")],
+    [401, row("unauthenticated", "it needs valid credentials; sign in again")],
+    [403, row("permission_denied", "this account may not upload there; ask for access")],
+    [
+      404,
+      row("not_found", "there is no such upload, or its address is used up; ask for a new one"),
+    ],
+    [408, row("timeout", "the server gave up waiting; try again")],
+    [
+      409,
+      row(
+        "precondition_failed",
+        "the server has another file there already; ask for a new address",
+      ),
+    ],
+    [410, row("expired", "the time for it is over; ask for a new address")],
+    [413, row("too_large", "larger than the server takes")],
+    [415, row("unsupported", "a type of file that the server does not take")],
+    [422, row("corrupt", "the file did not arrive as it was sent; send it again")],
+    [429, row("throttled", "too many uploads; try again later")],
+    [507, row("no_space", "the server has no room for it; send it again once there is some")],
+  ]),
+};
+
+function fallback(direction: Direction, status: number): ErrorRow {
+  if (direction === "upload" && status >= 300 && status < 400)
+    return row("untrusted", "the server sends it elsewhere, which is not followed");
   return status >= 500
-    ? ["unavailable", "the server failed; try again later"]
-    : ["protocol", "an answer that makes no sense here"];
+    ? row("unavailable", "the server failed; try again later")
+    : row("protocol", "an answer that makes no sense here");
 }

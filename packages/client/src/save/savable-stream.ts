@@ -1,5 +1,5 @@
 import type { RequestingClient } from "../calls/requesting-client.ts";
-import { httpExchange } from "../calls/node-streaming.ts";
+import { httpExchange } from "../net/node/http-exchange.ts";
 import {
   createCache,
   type ResourceCache,

@@ -15,10 +15,11 @@ import {
   type Answer,
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
-import type { FetchLike } from "./send/fetch-sender.ts";
+import type { FetchLike } from "../net/fetch-exchange.ts";
 import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
 import { typeOfName } from "./source/file-type.ts";
-import { sendTimeouts, type Sender, type SendTimeouts } from "./send/sender.ts";
+import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";
+import type { Sender } from "./send/sender.ts";
 import { createSession } from "./session.ts";
 import { uploadFile, type UploadedReference, type UploadOptions } from "./upload-file.ts";
 
@@ -85,7 +86,7 @@ export function assembleFileSender<Picked>(
   const { maxFileSize = 2 ** 30, authorization } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
     throw new RangeError(
-      `uploads: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
+      `client: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
   const session = createSession(new URL(options.endpoint), authorization);

@@ -1,4 +1,4 @@
-import type { FetchLike } from "./send/fetch-sender.ts";
+import type { FetchLike } from "../net/fetch-exchange.ts";
 
 /** Whom a client is connected to, and as whom. */
 export interface UploadSession {

@@ -1,4 +1,5 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 import {
   AUTHORIZE_UPLOAD_METHOD,
   UPLOADS_EXTENSION_ID,
@@ -10,7 +11,6 @@ import type { UploadCount } from "./answer/answer-request.ts";
 import type { FileSource } from "./source/file-source.ts";
 import { sendFiles, type Shipment } from "./send/send-files.ts";
 import type { SendSettings, SentFile } from "./send/transfer.ts";
-import { untilAborted } from "./until-aborted.ts";
 import { acceptTarget, type TargetClaim } from "./upload-target.ts";
 
 /** An upload that was begun, for going on with it in another process. Whoever has it may go on with it. */
@@ -130,15 +130,15 @@ async function authorize(
 ): Promise<Authorized> {
   const params = { name, size, mimeType };
   const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
-  const result = await untilAborted(
-    () => client.request(request, authorizedSchema, { signal }),
-    signal,
-  ).catch((error: unknown) => {
+  signal.throwIfAborted();
+  const ask = async (): Promise<unknown> => client.request(request, authorizedSchema, { signal });
+  const result = await abortable(ask(), signal).catch((error: unknown) => {
+    signal.throwIfAborted();
     throw refusalOf(error);
   });
   const parsed = authorizedSchema.safeParse(result);
   if (parsed.success) return parsed.data;
-  throw new SluiceError("protocol", `uploads: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
+  throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
 }
 
 /** A JSON-RPC error as one of ours; whatever else the SDK throws is its own. */
@@ -150,7 +150,7 @@ function refusalOf(error: unknown): unknown {
     code === methodNotFound
       ? (["unsupported", "the server takes no files this way"] as const)
       : (refusals.get(reason) ?? (["protocol", "the server refused the file"] as const));
-  return new SluiceError(ours, `uploads: ${AUTHORIZE_UPLOAD_METHOD}: ${hint}`, { cause: error });
+  return new SluiceError(ours, `client: ${AUTHORIZE_UPLOAD_METHOD}: ${hint}`, { cause: error });
 }
 
 const methodNotFound = -32601;
@@ -164,7 +164,7 @@ const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new M
 /** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */
 function claimOf({ upload }: Authorized): TargetClaim {
   const { url, method, headers, multipart, _meta } = upload;
-  const { wire, auth = "self" }: UploadEndpointMeta = withoutUndefined(
+  const { wire, auth = "self" }: UploadEndpointMeta = definedMembers(
     _meta?.[UPLOADS_EXTENSION_ID] ?? {},
   );
   const form = multipart && { fileField: multipart.fileField, fields: multipart.fields ?? {} };
@@ -177,8 +177,4 @@ function claimOf({ upload }: Authorized): TargetClaim {
     ...(headers && { headers }),
     ...(form && { form }),
   };
-}
-
-function withoutUndefined(data: object): object {
-  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
 }

@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { hopHeaders } from "../net/hop-headers.ts";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
 import type { UploadSession } from "./session.ts";
@@ -46,7 +47,7 @@ export function acceptTarget(claim: TargetClaim, trust: Trust): UploadTarget {
 export function acceptLocation(location: string, { url }: UploadTarget, trust: Trust): URL {
   const accepted = acceptUrl(location, policyOf(trust), { base: url, redirect: true });
   if (accepted.url.origin === url.origin) return accepted.url;
-  throw new SluiceError("untrusted", `uploads: ${url.origin} sends the rest of the file elsewhere`);
+  throw new SluiceError("untrusted", `client: ${url.origin} sends the rest of the file elsewhere`);
 }
 
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
@@ -62,15 +63,19 @@ export async function headersFor(
   target: UploadTarget,
   session: UploadSession,
 ): Promise<Record<string, string>> {
-  const headers: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
+  const { auth, sessionBound } = target;
+  // credentials are asked for where they may go, and nowhere else
+  const isOwn = auth === "bound" && url.origin === session.endpoint.origin;
+  const credentials = isOwn
+    ? {
+        endpoint: session.endpoint,
+        authorization: await session.authorization(),
+        sessionId: session.sessionId(),
+      }
+    : undefined;
+  const headers = hopHeaders(url, { auth, sessionBound }, credentials);
   for (const [name, value] of Object.entries(target.headers ?? {}))
     if (!ownHeaders.test(name)) headers[name.toLowerCase()] = value;
-  if (target.auth === "bound" && url.origin === session.endpoint.origin) {
-    const authorization = await session.authorization();
-    const sessionId = session.sessionId();
-    if (authorization !== undefined) headers["authorization"] = authorization;
-    if (target.sessionBound && sessionId !== undefined) headers["mcp-session-id"] = sessionId;
-  }
   return headers;
 }
 

@@ -1,3 +1,4 @@
+import { abortable } from "@sluice/core/async";
 import type { AnsweredFile } from "@sluice/core/wire";
 import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
 import { readFileRequest, type FileRequest, type ReadRequest } from "./file-request.ts";
@@ -5,7 +6,6 @@ import type { FileSource } from "../source/file-source.ts";
 import { createProgressReport, type Notify } from "./progress-report.ts";
 import { sendFiles } from "../send/send-files.ts";
 import type { SendSettings } from "../send/transfer.ts";
-import { untilAborted } from "../until-aborted.ts";
 
 /** Asks a person for files. `signal` fires when nobody waits for the answer any more. */
 export type OnFilesRequested<Picked> = (
@@ -50,7 +50,9 @@ export async function answerRequest<Picked>(
   const { trust, maxFileSize, onFilesRequested, sourceOf } = answering;
   const { signal } = context;
   const read = readFileRequest(params, trust, maxFileSize);
-  const answer = await untilAborted(async () => onFilesRequested(read.request, { signal }), signal);
+  signal.throwIfAborted();
+  const ask = async (): Promise<FilesAnswer<Picked>> => onFilesRequested(read.request, { signal });
+  const answer = await abortable(ask(), signal);
   if (answer.action !== "accept") return { action: answer.action };
 
   const chosen = new Map<string, readonly FileSource[]>();

@@ -46,18 +46,18 @@ function ensureField(field: FileField, chosen: readonly FileSource[]): void {
     if (file.size > maxBytes)
       throw new SluiceError(
         "too_large",
-        `uploads: field ${JSON.stringify(name)}: a file of more than ${maxBytes} bytes; choose a smaller one`,
+        `client: field ${JSON.stringify(name)}: a file of more than ${maxBytes} bytes; choose a smaller one`,
         { size: file.size, cause: file.name },
       );
     if (!isAccepted(file, accept))
       throw new SluiceError(
         "unsupported",
-        `uploads: field ${JSON.stringify(name)}: a file of another type than ${accept.join(", ")}`,
+        `client: field ${JSON.stringify(name)}: a file of another type than ${accept.join(", ")}`,
         { cause: file.name },
       );
   }
 }
 
 function wrong(name: string, why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: field ${JSON.stringify(name)}: ${why}`);
+  return new SluiceError("invalid_argument", `client: field ${JSON.stringify(name)}: ${why}`);
 }

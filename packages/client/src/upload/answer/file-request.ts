@@ -163,5 +163,5 @@ function placeOf(endpoint: z.infer<typeof endpointSchema>, trust: Trust): Omit<P
 }
 
 function malformed(how: string): SluiceError {
-  return new SluiceError("protocol", `uploads: the server's request for files ${how}`);
+  return new SluiceError("protocol", `client: the server's request for files ${how}`);
 }

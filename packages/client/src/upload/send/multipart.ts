@@ -1,4 +1,4 @@
-import type { FilePiece, Outgoing, Piece } from "./sender.ts";
+import type { BodyPiece, FilePiece, OutgoingBody } from "../../net/outgoing-body.ts";
 
 /** A file as a part of a form. */
 export interface FormFile {
@@ -20,10 +20,10 @@ export const uploadForm: FormShape = { fileField: "file", fields: {} };
 export function createForm(
   files: readonly FormFile[],
   { fileField, fields }: FormShape,
-): { readonly body: Outgoing; readonly contentType: string } {
+): { readonly body: OutgoingBody; readonly contentType: string } {
   // too random for any file to hold it by accident or on purpose
   const boundary = `sluice-${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
-  const pieces: Piece[] = [];
+  const pieces: BodyPiece[] = [];
   for (const [name, value] of Object.entries(fields))
     pieces.push(bytesOf(`--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`));
   for (const { name, mimeType, piece } of files) {
@@ -50,6 +50,6 @@ function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-function lengthOf(piece: Piece): number {
+function lengthOf(piece: BodyPiece): number {
   return piece instanceof Uint8Array ? piece.length : piece.end - piece.start;
 }

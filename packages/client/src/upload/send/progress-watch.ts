@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { SendTimeouts } from "./sender.ts";
+import type { SendTimeouts } from "./send-timeouts.ts";
 
 /** Deadlines of one exchange, one after the other. */
 export interface ProgressWatch {
@@ -25,11 +25,11 @@ export function watchProgress(
     const now = performance.now();
     const windowLasted = now - window.at;
     if (now - lastAt > idleMs)
-      return expire(new SluiceError("interrupted", "uploads: the server stopped taking bytes"));
+      return expire(new SluiceError("interrupted", "client: the server stopped taking bytes"));
     if (windowLasted >= rateWindowMs) {
       if (window.bytes < (minBytesPerSecond * windowLasted) / 1_000)
         return expire(
-          new SluiceError("timeout", "uploads: the server takes bytes too slowly to be worth it"),
+          new SluiceError("timeout", "client: the server takes bytes too slowly to be worth it"),
         );
       window = { at: now, bytes: 0 };
     }

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import * as z from "zod/mini";
-import { faultOfAnswer } from "./upload-fault.ts";
+import { httpError, retryAfterOf } from "../../net/http-error.ts";
 import type { SenderAnswer } from "./sender.ts";
 
 /** What our endpoint says about a file it has. Others may say anything, or nothing. */
@@ -21,7 +21,7 @@ export function ensureReceived(
   if (!answer.sentAll)
     throw new SluiceError(
       "protocol",
-      "uploads: the server claims to have the whole file before it was sent",
+      "client: the server claims to have the whole file before it was sent",
     );
   const said = answerSchema.safeParse(answer.json);
   if (!said.success) return;
@@ -32,6 +32,11 @@ export function ensureReceived(
   if (isOther)
     throw new SluiceError(
       "corrupt",
-      "uploads: the file did not arrive as it was sent; send it again",
+      "client: the file did not arrive as it was sent; send it again",
     );
+}
+
+/** An answer that is no success, as an error. */
+export function faultOfAnswer(answer: SenderAnswer): SluiceError {
+  return httpError("upload", answer.status, retryAfterOf(answer), "upload");
 }

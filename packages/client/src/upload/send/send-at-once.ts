@@ -1,8 +1,8 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
-import { ensureReceived } from "./received.ts";
-import { faultOfAnswer } from "./upload-fault.ts";
-import type { Outgoing, SenderAnswer } from "./sender.ts";
+import { ensureReceived, faultOfAnswer } from "./received.ts";
+import type { OutgoingBody } from "../../net/outgoing-body.ts";
+import type { SenderAnswer } from "./sender.ts";
 import { sendRequest } from "./send-request.ts";
 import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
@@ -47,7 +47,7 @@ export async function sendForm(transfers: readonly Transfer[]): Promise<void> {
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }
 
-function onePiece({ file, digest }: Transfer): Outgoing {
+function onePiece({ file, digest }: Transfer): OutgoingBody {
   return {
     length: file.size,
     pieces: file.size === 0 ? [] : [{ file, start: 0, end: file.size, seen: digest.see }],
@@ -57,7 +57,7 @@ function onePiece({ file, digest }: Transfer): Outgoing {
 /** Tries again only what the server cannot have begun with. */
 async function send(
   transfer: Transfer,
-  body: Outgoing,
+  body: OutgoingBody,
   headers: Record<string, string>,
   transfers: readonly Transfer[] = [transfer],
 ): Promise<SenderAnswer> {

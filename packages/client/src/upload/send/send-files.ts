@@ -29,7 +29,7 @@ export async function sendFiles(
   const bytes = sources.reduce((sum, { size }) => sum + size, 0);
   const late = new AbortController();
   const timer = setTimeout(
-    () => late.abort(new SluiceError("timeout", "uploads: the upload takes too long")),
+    () => late.abort(new SluiceError("timeout", "client: the upload takes too long")),
     totalMsOf(bytes),
   );
   const signal = AbortSignal.any([shipment.signal, late.signal]);

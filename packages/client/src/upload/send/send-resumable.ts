@@ -6,12 +6,11 @@ import {
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import { ensureReceived } from "./received.ts";
+import { ensureReceived, faultOfAnswer } from "./received.ts";
 import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
 import type { SenderAnswer } from "./sender.ts";
 import type { Transfer } from "./transfer.ts";
 import { countTries } from "./tries.ts";
-import { faultOfAnswer } from "./upload-fault.ts";
 import { sendRequest, type TargetRequest } from "./send-request.ts";
 import { acceptLocation } from "../upload-target.ts";
 
@@ -76,7 +75,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
     const named = answer.headers.get("location");
     if (named === null)
-      throw new SluiceError("protocol", "uploads: the server does not say where the file goes");
+      throw new SluiceError("protocol", "client: the server does not say where the file goes");
     location = acceptLocation(named, target, trust);
     mind(answer);
     offset = 0;
@@ -88,7 +87,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     const limits = headers.get(UPLOAD_LIMIT_HEADER);
     const most = parseLimit(limits, "max-size");
     if (most !== undefined && size > most)
-      throw new SluiceError("too_large", "uploads: larger than the server takes", { size });
+      throw new SluiceError("too_large", "client: larger than the server takes", { size });
     const step = parseLimit(limits, "max-append-size");
     if (step !== undefined && step > 0) stepBytes = Math.min(stepBytes, step);
   }
@@ -99,7 +98,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     if (said === undefined || said > furthest || said < least)
       throw new SluiceError(
         "protocol",
-        "uploads: the server says that it has a part of the file that it cannot have",
+        "client: the server says that it has a part of the file that it cannot have",
       );
     offset = said;
     least = said;
@@ -116,10 +115,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     mind(answer);
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
     if (isComplete && offset !== size)
-      throw new SluiceError(
-        "protocol",
-        "uploads: the server took a part of the file for the whole",
-      );
+      throw new SluiceError("protocol", "client: the server took a part of the file for the whole");
     return isComplete;
   }
 
@@ -155,7 +151,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
       if (isComplete) offset = undefined;
       throw new SluiceError(
         "interrupted",
-        "uploads: the server and this side disagreed on how far they are",
+        "client: the server and this side disagreed on how far they are",
       );
     }
     if (answer.status >= 300 || (isLast && isComplete)) {
@@ -164,7 +160,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     }
     // what it did take, it is asked again
     if (!answer.sentAll || isLast)
-      throw new SluiceError("interrupted", "uploads: the server did not take everything at once");
+      throw new SluiceError("interrupted", "client: the server did not take everything at once");
     offset = end;
     least = end;
     tries.progressed(end);

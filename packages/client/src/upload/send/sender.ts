@@ -1,12 +1,16 @@
-import type { OpenFile } from "../source/file-source.ts";
+import { parseMediaType, SluiceError } from "@sluice/core";
+import { stretchBytes } from "../../net/body-blob.ts";
+import type { Exchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
+import { readText } from "../../net/read-text.ts";
+import { watchProgress } from "./progress-watch.ts";
+import { answerMsOf, type SendTimeouts } from "./send-timeouts.ts";
 
 /** How requests of an upload go out. */
 export interface Sender {
   /**
-   * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
-   * cookies and retries nothing. Rejects with `interrupted` when the connection broke,
-   * `unavailable` when there was none, `timeout`, `untrusted`, `protocol`, what reading the file
-   * threw, or with `signal.reason`.
+   * Sends one HTTP request and gives its answer, whatever the status. Rejects as an
+   * {@link Exchange} does, and with `interrupted` or `timeout` when the server takes no bytes, takes
+   * them too slowly, or does not answer.
    */
   send(request: SenderRequest): Promise<SenderAnswer>;
   /** Most bytes in one step of a resumable upload; absent: all that is left. */
@@ -16,75 +20,117 @@ export interface Sender {
 }
 
 /** One request. */
-export interface SenderRequest {
-  readonly method: "POST" | "PUT" | "PATCH" | "HEAD" | "DELETE";
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
+export interface SenderRequest extends Omit<HopRequest, "body" | "connectMs" | "progress"> {
   /** Absent: a request without a body. */
-  readonly body?: Outgoing;
-  readonly signal: AbortSignal;
-  /** `public`: connect to addresses of the public internet only. */
-  readonly scope: "public" | "any";
+  readonly body?: Exclude<HopRequest["body"], string>;
   readonly timeouts: SendTimeouts;
   /** Called with the bytes of the body that went out, as they do. */
-  readonly onSent?: (bytes: number) => void;
-}
-
-/** How long to wait for what, in milliseconds. */
-export interface SendTimeouts {
-  /** For a connection; 10 s. */
-  readonly connectMs: number;
-  /** For the answer, once everything is sent, and 1 s more for every 16 MiB of it; 60 s. */
-  readonly answerMs: number;
-  /** In which the server must take a byte; 30 s. */
-  readonly idleMs: number;
-  /** Least bytes per second, averaged over `rateWindowMs`; 1,024. Slower is a `timeout`. */
-  readonly minBytesPerSecond: number;
-  /** 30 s. */
-  readonly rateWindowMs: number;
-  /** Shortens or lengthens the pauses between tries; 1. */
-  readonly pauseScale: number;
-}
-
-/** A body: what goes out, in order. */
-export interface Outgoing {
-  readonly length: number;
-  readonly pieces: readonly Piece[];
-}
-
-/** Bytes, or a stretch of a file. */
-export type Piece = Uint8Array<ArrayBuffer> | FilePiece;
-
-/** A stretch of a file. */
-export interface FilePiece {
-  readonly file: OpenFile;
-  readonly start: number;
-  readonly end: number;
-  /** Sees each chunk on its way, with its place in the file, unless the sender is blind to so many. */
-  readonly seen?: (chunk: Uint8Array, at: number) => void;
+  readonly onSent?: ((bytes: number) => void) | undefined;
 }
 
 /** Status, headers and the JSON of an answer. */
-export interface SenderAnswer {
-  readonly status: number;
-  readonly headers: Headers;
+export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "sentAll"> {
   /** What was JSON of at most 64 KiB; else absent. The server's words: never for a model. */
   readonly json?: unknown;
-  /** False when the answer came before the whole body was sent. */
-  readonly sentAll: boolean;
 }
 
-/** The defaults. */
-export const sendTimeouts: SendTimeouts = {
-  connectMs: 10_000,
-  answerMs: 60_000,
-  idleMs: 30_000,
-  minBytesPerSecond: 1_024,
-  rateWindowMs: 30_000,
-  pauseScale: 1,
-};
+/** A sender over an exchange that reports progress: each phase of a request has its deadline. */
+export function createSender(exchange: Exchange): Sender {
+  return {
+    send({ timeouts, onSent, ...request }) {
+      const { url, body } = request;
+      return withWatch(request.signal, timeouts, async (watch, signal) => {
+        const awaitAnswer = (): void =>
+          watch.allow(answerMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
+        const progress = {
+          connected: () => watch.sending(),
+          handed(bytes: number) {
+            watch.note(bytes);
+            onSent?.(bytes);
+          },
+          sent: awaitAnswer,
+        };
+        const { connectMs } = timeouts;
+        const answer = await exchange({ ...request, signal, connectMs, progress });
+        awaitAnswer();
+        return readAnswer(answer, signal);
+      });
+    },
+  };
+}
 
-/** How long to wait for an answer to a body that was sent. */
-export function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
-  return timeouts.answerMs + (bytes / 2 ** 24) * 1_000;
+/**
+ * A sender over an exchange that tells nothing of a body before it is sent, as `fetch`: a large file goes in
+ * steps, each with a deadline, and progress is known after each.
+ */
+export function createBlindSender(exchange: Exchange): Sender {
+  return {
+    stepBytes: stretchBytes,
+    blind: true,
+    send({ timeouts, onSent, ...request }) {
+      const { url, body } = request;
+      return withWatch(request.signal, timeouts, async (watch, signal) => {
+        watch.allow(wholeMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
+        const { connectMs } = timeouts;
+        const answer = await exchange({ ...request, signal, connectMs }).catch(showRedirect);
+        const read = await readAnswer(answer, signal);
+        if (body) onSent?.(body.length);
+        return read;
+      });
+    },
+  };
+}
+
+/** Runs one exchange; a deadline of its watch aborts it. */
+async function withWatch(
+  signal: AbortSignal,
+  timeouts: SendTimeouts,
+  run: (watch: ReturnType<typeof watchProgress>, signal: AbortSignal) => Promise<SenderAnswer>,
+): Promise<SenderAnswer> {
+  const late = new AbortController();
+  const watch = watchProgress(timeouts, (error) => late.abort(error));
+  try {
+    return await run(watch, AbortSignal.any([signal, late.signal]));
+  } finally {
+    watch.stop();
+  }
+}
+
+/** Longest JSON that is read. */
+const maxJsonBytes = 65_536;
+
+async function readAnswer(answer: HopAnswer, signal: AbortSignal): Promise<SenderAnswer> {
+  const { status, headers, sentAll, body } = answer;
+  const { text, cut } = await readText(body, maxJsonBytes);
+  if (cut !== undefined) signal.throwIfAborted();
+  const essence = parseMediaType(headers.get("content-type"))?.essence;
+  const isJson = essence === "application/json" || essence === "application/problem+json";
+  // an answer that breaks off is known by its status all the same
+  const json = isJson && cut === undefined ? parseJson(text) : undefined;
+  return { status, headers, sentAll, json };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A redirect that is hidden is one all the same. */
+function showRedirect(error: unknown): HopAnswer {
+  if (!SluiceError.is(error) || error.code !== "unsupported") throw error;
+  const body = { pump: async () => {}, cancel() {} };
+  return { status: 307, headers: new Headers(), sentAll: true, framing: "unknown", body };
+}
+
+/** At the least rate, and never shorter than the wait for an answer. */
+function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
+  const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
+  return answerMsOf(timeouts, bytes) + sendingMs;
+}
+
+function unanswered({ origin }: URL): SluiceError {
+  return new SluiceError("timeout", `client: ${origin} did not answer in time`);
 }

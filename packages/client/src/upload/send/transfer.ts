@@ -1,6 +1,7 @@
 import type { FileSource, OpenFile } from "../source/file-source.ts";
 import type { RunningDigest } from "../source/running-digest.ts";
-import type { Sender, SendTimeouts } from "./sender.ts";
+import type { SendTimeouts } from "./send-timeouts.ts";
+import type { Sender } from "./sender.ts";
 import type { Trust, UploadTarget } from "../upload-target.ts";
 
 /** How files are sent, whichever they are. */

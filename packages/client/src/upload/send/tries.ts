@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { sleep } from "@sluice/core/async";
 
 const maxTries = 5;
 const maxPauseMs = 60_000;
@@ -33,21 +34,7 @@ export function countTries(
       const { retryAfterMs } = error;
       if (retryAfterMs !== undefined && retryAfterMs > maxPauseMs) throw error;
       const backoffMs = 500 * 2 ** (tries - 1) * (0.5 + random() / 2);
-      await pause((retryAfterMs ?? backoffMs) * pauseScale, signal);
+      await sleep((retryAfterMs ?? backoffMs) * pauseScale, signal);
     },
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }

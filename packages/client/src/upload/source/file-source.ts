@@ -70,7 +70,7 @@ async function read(part: Blob, name: string): Promise<Uint8Array> {
 export function fileChanged(name: string, cause?: unknown): SluiceError {
   return new SluiceError(
     "precondition_failed",
-    `uploads: ${JSON.stringify(name)} changed while it was sent; send it again`,
+    `client: ${JSON.stringify(name)} changed while it was sent; send it again`,
     { cause },
   );
 }

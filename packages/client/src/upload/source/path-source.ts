@@ -124,11 +124,11 @@ function ensureRegular(stats: BigIntStats, name: string): void {
     : stats.isDirectory()
       ? "is a folder; name the files in it"
       : "is no regular file";
-  throw new SluiceError("invalid_argument", `uploads: ${JSON.stringify(name)} ${what}`);
+  throw new SluiceError("invalid_argument", `client: ${JSON.stringify(name)} ${what}`);
 }
 
 function diskError(name: string, error: NodeJS.ErrnoException): SluiceError {
-  const said = `uploads: ${JSON.stringify(name)}`;
+  const said = `client: ${JSON.stringify(name)}`;
   if (error.code === "ENOENT" || error.code === "ENOTDIR")
     return new SluiceError("not_found", `${said}: there is no such file`, { cause: error });
   if (error.code === "EACCES" || error.code === "EPERM")

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
-import type { Lending, WriteChunk } from "./chunk-sink.ts";
+import type { Lending, WriteChunk } from "../chunk-sink.ts";
 
 /**
  * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers

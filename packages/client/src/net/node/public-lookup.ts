@@ -1,7 +1,7 @@
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { SluiceError } from "@sluice/core";
-import { classifyAddress } from "../trust/classify-address.ts";
+import { classifyAddress } from "../../trust/classify-address.ts";
 
 /**
  * A resolver for the `lookup` option of sockets that gives addresses of the public internet or

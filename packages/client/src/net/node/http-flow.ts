@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { SluiceError } from "@sluice/core";
-import type { Lending, WriteChunk } from "./chunk-sink.ts";
-import type { ByteFlow } from "./exchange.ts";
+import type { Lending, WriteChunk } from "../chunk-sink.ts";
+import type { ByteFlow } from "../exchange.ts";
 import { inletOf } from "./socket-inlet.ts";
 
 /** The bytes of a response of Node's HTTP client. Every end that is not the promised one is `interrupted`. */
