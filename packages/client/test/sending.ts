@@ -5,7 +5,7 @@ import { sendFiles, type Shipment } from "../src/upload/send/send-files.ts";
 import { sendTimeouts, type SendTimeouts } from "../src/upload/send/send-timeouts.ts";
 import { createBlindSender, createSender, type Sender } from "../src/upload/send/sender.ts";
 import { createSession } from "../src/upload/session.ts";
-import type { SentFile } from "../src/upload/send/transfer.ts";
+import type { SentFile } from "../src/upload/send/outgoing-file.ts";
 import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 
 /** Both ways that requests go out. */

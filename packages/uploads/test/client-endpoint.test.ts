@@ -5,7 +5,7 @@ import { sendFiles } from "../../client/src/upload/send/send-files.ts";
 import { sendTimeouts } from "../../client/src/upload/send/send-timeouts.ts";
 import type { Sender } from "../../client/src/upload/send/sender.ts";
 import { createSession } from "../../client/src/upload/session.ts";
-import type { SentFile } from "../../client/src/upload/send/transfer.ts";
+import type { SentFile } from "../../client/src/upload/send/outgoing-file.ts";
 import { acceptTarget, type UploadTarget } from "../../client/src/upload/upload-target.ts";
 import type { Slot } from "../src/index.ts";
 import { bytesSource, senders } from "../../client/test/sending.ts";

@@ -19,8 +19,8 @@ export function withStreaming(fetch?: FetchLike): FetchLike {
 
 /**
  * Makes `streamResource` work over a transport that is not HTTP, as {@link withStreaming} does over
- * one that is: what the server answers is a download URL, and `side` tells whom to trust with it.
- * It is asked at each call. Changes `send` of the transport and gives it back.
+ * one that is: the server answers with a download URL, and `side` tells which origin may be asked
+ * for it. It is called for each call. Changes `send` of the transport and gives it back.
  */
 export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,

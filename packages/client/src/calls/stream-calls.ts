@@ -24,7 +24,7 @@ export interface CallAnswer {
   /** HTTP status; absent where the answer is a message of another transport. */
   readonly status?: number;
   /** Address that answered, where the platform tells. */
-  readonly address?: string;
+  readonly address?: string | undefined;
   /** Bytes on the answer itself. */
   readonly direct?: HopAnswer;
   /** Answer was a redirect: its headers. */

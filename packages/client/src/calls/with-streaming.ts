@@ -69,7 +69,7 @@ async function divert(
       });
       const { status, address } = answer;
       const { response, ...rest } = await settle(answer, request);
-      call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
+      call.answer = { ...kept, status, address, ...rest };
       return response;
     });
   } catch (error) {
@@ -102,11 +102,7 @@ async function withDeadline(
 
 function readCredentials(endpoint: URL, headers: Record<string, string>): Credentials {
   const { authorization, "mcp-session-id": sessionId } = headers;
-  return {
-    endpoint,
-    ...(authorization !== undefined && { authorization }),
-    ...(sessionId !== undefined && { sessionId }),
-  };
+  return { endpoint, authorization, sessionId };
 }
 
 type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {

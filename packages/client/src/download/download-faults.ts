@@ -1,4 +1,5 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { PaceTerms } from "../net/pace.ts";
 
 /** True for a fault of the network, which another try may mend. */
 export function isPassing(error: unknown): boolean {
@@ -16,10 +17,8 @@ export function failureOf(
   // what happened last says more than that it happened too often
   if (SluiceError.is(fault) && (fault.code === code || code === "interrupted")) return fault;
   const why = reasons[code] ?? "the transfer failed";
-  return new SluiceError(code, `client: ${JSON.stringify(uri)}: ${why}`, {
-    cause: fault,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  const message = `client: ${JSON.stringify(uri)}: ${why}`;
+  return new SluiceError(code, message, definedMembers({ cause: fault, retryAfterMs }));
 }
 
 const reasons: Partial<Record<SluiceErrorCode, string>> = {
@@ -63,3 +62,10 @@ export function otherDigest(uri: string): SluiceError {
     `client: ${JSON.stringify(uri)}: the server promises another digest of the same version by now; fetch it again`,
   );
 }
+
+/** The errors of a server whose bytes are slow. After the first, another connection may do better. */
+export const paceFaults: Pick<PaceTerms, "idle" | "slow" | "late"> = {
+  idle: () => new SluiceError("interrupted", "client: the bytes stopped coming"),
+  slow: () => new SluiceError("timeout", "client: the bytes come too slowly to be worth waiting"),
+  late: () => new SluiceError("timeout", "client: the transfer takes too long; raise totalMs"),
+};

@@ -1,5 +1,6 @@
 import {
   advanceTransfer,
+  definedMembers,
   SluiceError,
   startTransfer,
   type Interruption,
@@ -10,11 +11,13 @@ import {
 import { sleep } from "@sluice/core/async";
 import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
 import { httpError, unrouted } from "../net/http-error.ts";
+import { startPace } from "../net/pace.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {
   failureOf,
   isPassing,
   otherDigest,
+  paceFaults,
   pausedTooLong,
   rangeless,
   stuck,
@@ -22,7 +25,7 @@ import {
 import type { DownloadGrant } from "./download-grant.ts";
 import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
 import type { GrantProvider } from "./grant-provider.ts";
-import { startPace } from "./pace.ts";
+
 import { ensurePromised, ensureSize, type StreamSettings } from "./stream-options.ts";
 import { totalMsOf } from "./transfer-timeouts.ts";
 
@@ -48,7 +51,7 @@ export interface ResumableDownload {
   receive(sink: DownloadSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
   /** The answer that the bytes come from by now; before the first of them, the one that waits. */
   latest(): CheckedAnswer | undefined;
-  /** Gives up an answer that nobody will read. */
+  /** Gives up an answer that will not be read. */
   cancel(): void;
 }
 
@@ -95,8 +98,7 @@ export function createResumableDownload(
     if (!grants.mayRetry(error)) throw error;
     const { code, retryAfterMs } = error as SluiceError;
     const status = code === "throttled" ? 429 : 503;
-    const wait = retryAfterMs !== undefined && { retryAfterMs };
-    interrupt({ kind: "status", status, ...wait }, error);
+    interrupt(definedMembers({ kind: "status", status, retryAfterMs } as const), error);
   }
 
   async function request(end: number | undefined): Promise<void> {
@@ -128,10 +130,9 @@ export function createResumableDownload(
       next.answer.body.cancel();
       throw error;
     }
-    const facts = { ...(size !== undefined && { size }), ...(etag !== undefined && { etag }) };
     const { receivedBytes, etag: keptTag } = transfer;
     const isRangeless = start < receivedBytes && etag !== undefined && etag === keptTag;
-    advance({ type: "response", start, ...facts });
+    advance({ type: "response", ...definedMembers({ start, size, etag }) });
     if (transfer.state === "receiving") current = latest = next;
     else {
       next.answer.body.cancel();
@@ -170,9 +171,8 @@ export function createResumableDownload(
     direct?.body.cancel();
     if (!target)
       throw new SluiceError("interrupted", "client: these bytes can be asked for only once");
-    const range = { start, ...(end !== undefined && { end }) };
-    const demand =
-      start === 0 && end === undefined ? undefined : { range, ...(etag !== undefined && { etag }) };
+    const range = definedMembers({ start, end });
+    const demand = start === 0 && end === undefined ? undefined : { range, etag };
     return fetchBytes(uri, { ...from, target }, settings, demand, signal);
   }
 
@@ -181,11 +181,12 @@ export function createResumableDownload(
     source = from;
     writtenTag = from.etag;
     let expired: SluiceError | undefined;
-    const pace = startPace(timeouts, totalMsOf(timeouts, transfer.size) - spentMs, (error) => {
+    const totalMs = totalMsOf(timeouts, transfer.size) - spentMs;
+    const pace = startPace({ ...timeouts, ...paceFaults, totalMs }, (error) => {
       expired ??= error;
       answer.body.cancel(error);
     });
-    function take(chunk: Uint8Array, release?: () => void): Promise<void> | void {
+    function write(chunk: Uint8Array, release?: () => void): Promise<void> | void {
       pace.note(chunk.length);
       const at = transfer.receivedBytes;
       const room = (until?.() ?? Number.POSITIVE_INFINITY) - at;
@@ -202,7 +203,7 @@ export function createResumableDownload(
       return wait.finally(() => pace.go());
     }
     try {
-      await answer.body.pump(take, sink.lending);
+      await answer.body.pump(write, sink.lending);
       advance({ type: "ended" });
     } catch (error) {
       if (signal.aborted) throw signal.reason;

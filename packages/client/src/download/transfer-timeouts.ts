@@ -1,3 +1,5 @@
+import { fairMsOf } from "../net/fair-time.ts";
+
 /** How long to wait for what, in milliseconds. The time in which the reader does not read does not count. */
 export interface TransferTimeouts {
   /** For a connection. Default: 10 s. */
@@ -29,13 +31,6 @@ export const transferTimeouts: TransferTimeouts = {
   rateWindowMs: 30_000,
   pauseScale: 1,
 };
-
-const longestMs = 6 * 3_600_000;
-
-/** How long `bytes` may take, in either direction: 60 s and 1 s for every 64 KiB, at most 6 h. */
-export function fairMsOf(bytes: number): number {
-  return Math.min(60_000 + (bytes / 65_536) * 1_000, longestMs);
-}
 
 /** How long a transfer of `size` bytes may take. */
 export function totalMsOf({ totalMs }: TransferTimeouts, size: number | undefined): number {

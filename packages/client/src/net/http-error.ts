@@ -1,4 +1,4 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { HopAnswer } from "./exchange.ts";
 
 /** Which way the bytes were to go. */
@@ -12,9 +12,8 @@ export function httpError(
   direction: Direction = "download",
 ): SluiceError {
   const { code, hint } = rows[direction].get(status) ?? fallback(direction, status);
-  return new SluiceError(code, `client: ${operation}: ${hint} (HTTP ${status})`, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  const message = `client: ${operation}: ${hint} (HTTP ${status})`;
+  return new SluiceError(code, message, definedMembers({ retryAfterMs }));
 }
 
 /** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */

@@ -5,14 +5,14 @@ import type { RequestingClient } from "../calls/requesting-client.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import {
   answerRequest,
-  type Answering,
+  type AnswerSettings,
   type OnFilesRequested,
   type UploadCount,
 } from "./answer/answer-request.ts";
 import {
   attachFallback,
   extendClient,
-  type Answer,
+  type AnswerElicitation,
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
 import type { FetchLike } from "../net/fetch-exchange.ts";
@@ -64,7 +64,7 @@ export interface FileSender<Picked> {
    */
   attach(client: FallbackClient): void;
   /**
-   * Sends a file nobody asked for and gives the URI by which tools take it (`files/authorizeUpload` of
+   * Sends a file that the server did not ask for and gives the URI by which tools take it (`files/authorizeUpload` of
    * SEP-2631, experimental). Rejects with what the SDK threw where the server has no such method.
    */
   upload(
@@ -90,19 +90,19 @@ export function assembleFileSender<Picked>(
     );
   ensureTrustedOrigins(trustedOrigins);
   const session = createSession(new URL(options.endpoint), authorization);
-  const answering: Answering<Picked> = {
+  const answering: AnswerSettings<Picked> = {
     ...platform,
     trust: { session, trustedOrigins },
     timeouts: { ...sendTimeouts, ...options.timeouts },
     maxFileSize,
     onFilesRequested,
-    ...(onProgress && { onProgress }),
+    onProgress,
   };
   const binary: BinaryElicitation = {
     maxFileSize,
     supportedMimeTypes: supportedMimeTypes ?? ["*/*"],
   };
-  const answer: Answer = (params, context) => answerRequest(params, answering, context);
+  const answer: AnswerElicitation = (params, context) => answerRequest(params, answering, context);
   return {
     fetch: (fetch = globalThis.fetch) => session.watch(fetch),
     extend: (Base) => extendClient(Base, binary, answer),

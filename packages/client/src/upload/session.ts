@@ -1,6 +1,6 @@
 import type { FetchLike } from "../net/fetch-exchange.ts";
 
-/** Whom a client is connected to, and as whom. */
+/** The server that a client is connected to, and the credentials that it uses. */
 export interface UploadSession {
   /** The MCP endpoint: nothing of this ever leaves its origin. */
   readonly endpoint: URL;
@@ -21,7 +21,7 @@ export function createSession(
   endpoint: URL,
   authorization?: () => string | undefined | Promise<string | undefined>,
 ): WatchedSession {
-  let seen: { authorization?: string; sessionId?: string } = {};
+  let seen: { authorization?: string | undefined; sessionId?: string | undefined } = {};
   return {
     endpoint,
     async authorization() {
@@ -33,15 +33,11 @@ export function createSession(
       if (new URL(input).href === endpoint.href) {
         const headers = new Headers(init?.headers);
         seen = {
-          ...optional("authorization", headers.get("authorization")),
-          ...optional("sessionId", headers.get("mcp-session-id")),
+          authorization: headers.get("authorization") ?? undefined,
+          sessionId: headers.get("mcp-session-id") ?? undefined,
         };
       }
       return fetch(input, init);
     },
   };
-}
-
-function optional<Name extends string>(name: Name, value: string | null): { [N in Name]?: string } {
-  return (value === null ? {} : { [name]: value }) as { [N in Name]?: string };
 }

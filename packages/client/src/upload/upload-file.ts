@@ -10,10 +10,10 @@ import type { RequestingClient } from "../calls/requesting-client.ts";
 import type { UploadCount } from "./answer/answer-request.ts";
 import type { FileSource } from "./source/file-source.ts";
 import { sendFiles, type Shipment } from "./send/send-files.ts";
-import type { SendSettings, SentFile } from "./send/transfer.ts";
+import type { SendSettings, SentFile } from "./send/outgoing-file.ts";
 import { acceptTarget, type TargetClaim } from "./upload-target.ts";
 
-/** An upload that was begun, for going on with it in another process. Whoever has it may go on with it. */
+/** An upload that was begun, for going on with it in another process. It is a secret: its holder may go on with it. */
 export interface BegunFile {
   /** URI that the file will have. */
   readonly uri: string;
@@ -88,9 +88,10 @@ export async function uploadFile(
     {
       ...shipment,
       target,
-      ...(onBegun && {
-        begun: { keep: true, onLocation: (location) => onBegun({ uri, location, auth }) },
-      }),
+      begun: onBegun && {
+        keep: true,
+        onLocation: (location) => onBegun({ uri, location, auth }),
+      },
     },
     settings,
   );
@@ -174,7 +175,7 @@ function claimOf({ upload }: Authorized): TargetClaim {
     wire: wire ?? (multipart ? "multipart" : "raw"),
     auth,
     sessionBound: false,
-    ...(headers && { headers }),
-    ...(form && { form }),
+    headers,
+    form,
   };
 }

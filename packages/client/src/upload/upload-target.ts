@@ -2,6 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { hopHeaders } from "../net/hop-headers.ts";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
+import type { FormShape } from "./send/multipart.ts";
 import type { UploadSession } from "./session.ts";
 
 /** Where bytes go, after every check that needs no network. */
@@ -15,15 +16,15 @@ export interface UploadTarget {
   readonly sessionBound: boolean;
   readonly scope: AddressScope;
   /** Headers that the server wants to see again (SEP-2631). */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
-  readonly form?: { readonly fileField: string; readonly fields: Readonly<Record<string, string>> };
+  readonly form?: FormShape | undefined;
 }
 
-/** What a server says about a target, before anybody believed it. */
+/** What a server says about a target, unchecked. */
 export type TargetClaim = Omit<UploadTarget, "url" | "scope"> & { readonly url: string };
 
-/** Whom bytes may be sent to. */
+/** Where bytes may be sent. */
 export interface Trust {
   readonly session: UploadSession;
   /** Origins beside the endpoint's own; they never see credentials. */

@@ -69,13 +69,25 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       return connected && body ? broken(url, cause) : unreachable(url, cause);
     }
 
+    async function sendBody(begun: BodySending): Promise<void> {
+      try {
+        await begun.begin();
+        if (!settled) progress?.sent();
+      } catch (error) {
+        fail(error);
+      }
+    }
+    async function sendAgain(): Promise<HopAnswer> {
+      // one reading of the file must not fill the memory of another
+      await sending;
+      return send(request, agents);
+    }
+
     limitConnect(outgoing, request, () => {
       connected = true;
       progress?.connected();
       if (!body) return progress?.sent();
-      sending = body.begin().then(() => {
-        if (!settled) progress?.sent();
-      }, fail);
+      sending = sendBody(body);
     });
     outgoing.on("information", () => {
       if (++interim > maxInterimAnswers)
@@ -97,7 +109,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       if (!isStale || signal.aborted) return fail(faultOf(error));
       settled = true;
       body?.stop();
-      resolve(sending.then(() => send(request, agents)));
+      resolve(sendAgain());
     });
     // an answer that is none of ours, as 101 is, ends in neither of the two
     outgoing.once("close", () => fail(faultOf()));

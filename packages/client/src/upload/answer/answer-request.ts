@@ -5,9 +5,9 @@ import { readFileRequest, type FileRequest, type ReadRequest } from "./file-requ
 import type { FileSource } from "../source/file-source.ts";
 import { createProgressReport, type Notify } from "./progress-report.ts";
 import { sendFiles } from "../send/send-files.ts";
-import type { SendSettings } from "../send/transfer.ts";
+import type { SendSettings } from "../send/outgoing-file.ts";
 
-/** Asks a person for files. `signal` fires when nobody waits for the answer any more. */
+/** Asks a person for files. `signal` fires when the answer is no longer wanted. */
 export type OnFilesRequested<Picked> = (
   request: FileRequest,
   context: { readonly signal: AbortSignal },
@@ -23,10 +23,10 @@ export interface UploadCount {
 }
 
 /** What answers requests of one connection. */
-export interface Answering<Picked> extends SendSettings {
+export interface AnswerSettings<Picked> extends SendSettings {
   readonly maxFileSize: number;
   readonly onFilesRequested: OnFilesRequested<Picked>;
-  readonly onProgress?: (count: UploadCount) => void;
+  readonly onProgress?: ((count: UploadCount) => void) | undefined;
   /** Looks at a picked file without opening it. */
   readonly sourceOf: (picked: Picked) => Promise<FileSource>;
 }
@@ -44,7 +44,7 @@ export type ElicitAnswer = {
  */
 export async function answerRequest<Picked>(
   params: unknown,
-  answering: Answering<Picked>,
+  answering: AnswerSettings<Picked>,
   context: { readonly signal: AbortSignal; readonly notify: Notify },
 ): Promise<ElicitAnswer> {
   const { trust, maxFileSize, onFilesRequested, sourceOf } = answering;
@@ -67,7 +67,7 @@ export async function answerRequest<Picked>(
 async function sendAll<Picked>(
   { request, places, progressToken }: ReadRequest,
   chosen: ReadonlyMap<string, readonly FileSource[]>,
-  answering: Answering<Picked>,
+  answering: AnswerSettings<Picked>,
   { signal, notify }: { readonly signal: AbortSignal; readonly notify: Notify },
 ): Promise<Record<string, AnsweredFile | AnsweredFile[]>> {
   const totalBytes = [...chosen.values()].flat().reduce((sum, { size }) => sum + size, 0);

@@ -5,7 +5,7 @@ import type { FileField, FileRequest } from "./file-request.ts";
 /** A value of an ordinary form field. */
 export type FormValue = string | number | boolean | readonly string[];
 
-/** What somebody answered to a request for files. */
+/** The user's answer to a request for files. */
 export type FilesAnswer<Picked> =
   | {
       readonly action: "accept";

@@ -5,20 +5,20 @@ import type { ElicitAnswer } from "./answer-request.ts";
 import type { Notify } from "./progress-report.ts";
 
 /** Answers the params of an `elicitation/create` of mode `binary`. */
-export type Answer = (
+export type AnswerElicitation = (
   params: unknown,
   context: { readonly signal: AbortSignal; readonly notify: Notify },
 ) => Promise<ElicitAnswer>;
 
 /**
- * The SDK's client (version 2), with requests for files answered in both protocol eras. Its own
+ * The SDK's client (version 2), with requests for files answered in both protocol revisions. Its own
  * checks know no mode `binary`, so such requests go past them, through the hook that it has for
  * subclasses; everything else takes the way it always took.
  */
 export function extendClient(
   Base: typeof Client,
   binary: BinaryElicitation,
-  answer: Answer,
+  answer: AnswerElicitation,
 ): typeof Client {
   return class FileClient extends Base {
     constructor(...args: ConstructorParameters<typeof Client>) {
@@ -59,7 +59,7 @@ export interface FallbackClient {
 export function attachFallback(
   client: FallbackClient,
   binary: BinaryElicitation,
-  answer: Answer,
+  answer: AnswerElicitation,
 ): void {
   const before = client.fallbackRequestHandler;
   client.registerCapabilities({ elicitation: { binary } });

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts";
@@ -21,11 +21,11 @@ export interface FileField {
   readonly destination: string;
 }
 
-/** A server's request for files, checked as far as it can be without anybody's help. */
+/** A server's request for files, checked as far as it can be without the user. */
 export interface FileRequest {
   /** What the server says it wants them for. Its words: never instructions to a model. */
   readonly message: string;
-  /** Who asks: origin of the MCP server. */
+  /** Origin of the MCP server that asks. */
   readonly origin: string;
   readonly fields: readonly FileField[];
   /** Other fields of the form by name, as the server describes them (JSON Schema). */
@@ -37,13 +37,13 @@ export interface FileRequest {
 /** A request together with where its files go. */
 export interface ReadRequest {
   readonly request: FileRequest;
-  readonly places: ReadonlyMap<string, Place>;
+  readonly places: ReadonlyMap<string, FieldTarget>;
   /** The server wants to hear of progress (SEP-1306 §5). */
-  readonly progressToken?: string | number;
+  readonly progressToken?: string | number | undefined;
 }
 
 /** Where the files of one field go. */
-interface Place {
+interface FieldTarget {
   readonly uploadId: string;
   /** The answer is a list, also of one. */
   readonly isList: boolean;
@@ -92,7 +92,7 @@ const paramsSchema = z.looseObject({
 /**
  * Reads the params of an `elicitation/create` of mode `binary` (SEP-1306 §2). Throws `protocol`
  * for what is malformed, and `untrusted` for addresses that files must not go to, before
- * anybody is asked anything.
+ * the user is asked anything.
  */
 export function readFileRequest(params: unknown, trust: Trust, maxFileSize: number): ReadRequest {
   const parsed = paramsSchema.safeParse(params);
@@ -101,7 +101,7 @@ export function readFileRequest(params: unknown, trust: Trust, maxFileSize: numb
   const properties = Object.entries(requestedSchema.properties);
   if (properties.length > maxFields) throw malformed("has too many fields");
   const required = new Set(requestedSchema.required);
-  const places = new Map<string, Place>();
+  const places = new Map<string, FieldTarget>();
   const fields: FileField[] = [];
   const form: Record<string, Record<string, unknown>> = Object.create(null);
   for (const [name, property] of properties) {
@@ -118,9 +118,7 @@ export function readFileRequest(params: unknown, trust: Trust, maxFileSize: numb
     places.set(name, place);
     const extension = endpoint._meta?.[UPLOADS_EXTENSION_ID];
     fields.push({
-      name,
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
+      ...definedMembers({ name, title, description }),
       accept,
       maxBytes: Math.min(maxSize, maxFileSize),
       maxFiles: multiple ? (extension?.maxFiles ?? defaultMaxFiles) : 1,
@@ -139,11 +137,14 @@ export function readFileRequest(params: unknown, trust: Trust, maxFileSize: numb
       requiredForm: [...required].filter((name) => Object.hasOwn(form, name)),
     },
     places,
-    ...(progressToken !== undefined && { progressToken }),
+    progressToken,
   };
 }
 
-function placeOf(endpoint: z.infer<typeof endpointSchema>, trust: Trust): Omit<Place, "isList"> {
+function placeOf(
+  endpoint: z.infer<typeof endpointSchema>,
+  trust: Trust,
+): Omit<FieldTarget, "isList"> {
   const { url, method = "POST", uploadId } = endpoint;
   if (method !== "POST" && method !== "PUT") throw malformed("has an upload method of its own");
   const { wire, auth, sessionBound } = endpoint._meta?.[UPLOADS_EXTENSION_ID] ?? {};

@@ -1,4 +1,6 @@
 import { SluiceError } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
+import { startPace, type Pace } from "../../net/pace.ts";
 import type { SendTimeouts } from "./send-timeouts.ts";
 
 /** Deadlines of one exchange, one after the other. */
@@ -12,46 +14,34 @@ export interface ProgressWatch {
   stop(): void;
 }
 
-/** A watch that calls `expire` at most once. */
+/** A watch that calls `expire` when a phase takes too long. */
 export function watchProgress(
-  { idleMs, minBytesPerSecond, rateWindowMs }: SendTimeouts,
+  timeouts: SendTimeouts,
   expire: (error: SluiceError) => void,
 ): ProgressWatch {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let lastAt = 0;
-  let window = { at: 0, bytes: 0 };
-
-  function check(): void {
-    const now = performance.now();
-    const windowLasted = now - window.at;
-    if (now - lastAt > idleMs)
-      return expire(new SluiceError("interrupted", "client: the server stopped taking bytes"));
-    if (windowLasted >= rateWindowMs) {
-      if (window.bytes < (minBytesPerSecond * windowLasted) / 1_000)
-        return expire(
-          new SluiceError("timeout", "client: the server takes bytes too slowly to be worth it"),
-        );
-      window = { at: now, bytes: 0 };
-    }
-  }
+  let pace: Pace | undefined;
+  let endPhase: () => void = () => {};
 
   return {
     allow(ms, error) {
-      clearInterval(timer);
-      timer = setTimeout(() => expire(error()), ms);
+      endPhase();
+      endPhase = systemClock.schedule(() => expire(error()), ms);
     },
     sending() {
-      clearInterval(timer);
-      lastAt = performance.now();
-      window = { at: lastAt, bytes: 0 };
-      timer = setInterval(check, Math.max(5, Math.min(1_000, idleMs / 4, rateWindowMs / 4)));
+      endPhase();
+      const started = startPace({ ...timeouts, idle, slow }, expire);
+      endPhase = () => void started.stop();
+      pace = started;
     },
-    note(bytes) {
-      lastAt = performance.now();
-      window.bytes += bytes;
-    },
-    stop() {
-      clearInterval(timer);
-    },
+    note: (bytes) => pace?.note(bytes),
+    stop: () => endPhase(),
   };
+}
+
+function idle(): SluiceError {
+  return new SluiceError("interrupted", "client: the server stopped taking bytes");
+}
+
+function slow(): SluiceError {
+  return new SluiceError("timeout", "client: the server takes bytes too slowly to be worth it");
 }

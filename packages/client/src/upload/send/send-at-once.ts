@@ -4,7 +4,7 @@ import { ensureReceived, faultOfAnswer } from "./received.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
 import { sendRequest } from "./send-request.ts";
-import type { Transfer } from "./transfer.ts";
+import type { OutgoingFile } from "./outgoing-file.ts";
 import { countTries } from "./tries.ts";
 
 /**
@@ -13,21 +13,21 @@ import { countTries } from "./tries.ts";
  */
 export const shortBytes: number = 2 ** 20;
 
-/** Sends a file as the body of one request. A connection that breaks ends it: nobody knows what the server kept. */
-export async function sendRaw(transfer: Transfer): Promise<void> {
+/** Sends a file as the body of one request. A connection that breaks ends it: the client cannot know what the server kept. */
+export async function sendRaw(transfer: OutgoingFile): Promise<void> {
   const { source, file, digest } = transfer;
   const isShort = file.size <= shortBytes || transfer.settings.sender.blind;
   const sha256 = isShort ? await digest.finish() : undefined;
   const answer = await send(transfer, onePiece(transfer), {
     "content-type": source.mimeType,
     "content-disposition": formatContentDisposition(source.name),
-    ...(sha256 !== undefined && { "repr-digest": formatReprDigest(sha256) }),
+    ...(sha256 === undefined ? {} : { "repr-digest": formatReprDigest(sha256) }),
   });
   ensureReceived(answer, { size: file.size, sha256: await digest.finish() });
 }
 
 /** Sends files as one form (SEP-1306 §5), all to the target of the first. */
-export async function sendForm(transfers: readonly Transfer[]): Promise<void> {
+export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void> {
   const [first] = transfers;
   if (!first) return;
   const { settings, target } = first;
@@ -47,7 +47,7 @@ export async function sendForm(transfers: readonly Transfer[]): Promise<void> {
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }
 
-function onePiece({ file, digest }: Transfer): OutgoingBody {
+function onePiece({ file, digest }: OutgoingFile): OutgoingBody {
   return {
     length: file.size,
     pieces: file.size === 0 ? [] : [{ file, start: 0, end: file.size, seen: digest.see }],
@@ -56,10 +56,10 @@ function onePiece({ file, digest }: Transfer): OutgoingBody {
 
 /** Tries again only what the server cannot have begun with. */
 async function send(
-  transfer: Transfer,
+  transfer: OutgoingFile,
   body: OutgoingBody,
   headers: Record<string, string>,
-  transfers: readonly Transfer[] = [transfer],
+  transfers: readonly OutgoingFile[] = [transfer],
 ): Promise<SenderAnswer> {
   const { target, settings, signal } = transfer;
   const tries = countTries(signal, settings.timeouts.pauseScale);
@@ -93,7 +93,7 @@ async function send(
 }
 
 /** Tells each file its part of the bytes that went out; what frames them is counted with them. */
-function spread(sent: number, transfers: readonly Transfer[]): void {
+function spread(sent: number, transfers: readonly OutgoingFile[]): void {
   let left = sent;
   for (const { file, onSent } of transfers) {
     onSent(Math.min(left, file.size));

@@ -1,9 +1,10 @@
 import { SluiceError } from "@sluice/core";
+import { fairMsOf } from "../../net/fair-time.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
 import { startDigest } from "../source/running-digest.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type BegunUpload } from "./send-resumable.ts";
-import { totalMsOf, type SendSettings, type SentFile, type Transfer } from "./transfer.ts";
+import { type SendSettings, type SentFile, type OutgoingFile } from "./outgoing-file.ts";
 import type { UploadTarget } from "../upload-target.ts";
 
 /** One or more files for one target. */
@@ -14,7 +15,7 @@ export interface Shipment {
   /** Told how many bytes of all files went out. */
   readonly onSent: (bytes: number, current: FileSource) => void;
   /** Where the only file of the shipment is to be taken up again. */
-  readonly begun?: BegunUpload;
+  readonly begun?: BegunUpload | undefined;
 }
 
 /**
@@ -30,7 +31,7 @@ export async function sendFiles(
   const late = new AbortController();
   const timer = setTimeout(
     () => late.abort(new SluiceError("timeout", "client: the upload takes too long")),
-    totalMsOf(bytes),
+    fairMsOf(bytes),
   );
   const signal = AbortSignal.any([shipment.signal, late.signal]);
   const timed = { ...shipment, signal };
@@ -52,7 +53,7 @@ async function sendTogether(
   try {
     for (const source of sources) files.push(await source.open());
     const counts = files.map(() => 0);
-    const transfers = sources.map((source, at): Transfer => {
+    const transfers = sources.map((source, at): OutgoingFile => {
       const file = files[at] as OpenFile;
       const told = (bytes: number): void => {
         if (counts[at] === bytes) return;
@@ -83,7 +84,7 @@ async function sendOne(
   try {
     const told = (bytes: number): void => onSent(base + bytes, source);
     const digest = startDigest(file);
-    const transfer: Transfer = { source, file, digest, target, settings, signal, onSent: told };
+    const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
     const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
     return await settle(transfer);
@@ -92,7 +93,7 @@ async function sendOne(
   }
 }
 
-async function settle({ source, file, digest }: Transfer): Promise<SentFile> {
+async function settle({ source, file, digest }: OutgoingFile): Promise<SentFile> {
   const { name, mimeType } = source;
   return { name, size: file.size, mimeType, sha256: await digest.finish() };
 }

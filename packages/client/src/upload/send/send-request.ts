@@ -1,5 +1,5 @@
 import type { SenderAnswer, SenderRequest } from "./sender.ts";
-import type { SendSettings } from "./transfer.ts";
+import type { SendSettings } from "./outgoing-file.ts";
 import { headersFor, type UploadTarget } from "../upload-target.ts";
 
 /** A request to a target, without what the target and the session add to it. */

@@ -9,7 +9,7 @@ import {
 import { ensureReceived, faultOfAnswer } from "./received.ts";
 import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
 import type { SenderAnswer } from "./sender.ts";
-import type { Transfer } from "./transfer.ts";
+import type { OutgoingFile } from "./outgoing-file.ts";
 import { countTries } from "./tries.ts";
 import { sendRequest, type TargetRequest } from "./send-request.ts";
 import { acceptLocation } from "../upload-target.ts";
@@ -30,7 +30,10 @@ export interface BegunUpload {
  * with `protocol` for an offset that cannot be, and with what could not be mended. An
  * upload that is given up is cancelled, unless it is to be kept.
  */
-export async function sendResumable(transfer: Transfer, begun: BegunUpload = {}): Promise<void> {
+export async function sendResumable(
+  transfer: OutgoingFile,
+  begun: BegunUpload = {},
+): Promise<void> {
   const upload = createUpload(transfer, begun);
   try {
     await upload.run();
@@ -40,10 +43,10 @@ export async function sendResumable(transfer: Transfer, begun: BegunUpload = {})
   }
 }
 
-/** How long a server may take to forget an upload that nobody wants any more. */
+/** How long a server may take to forget an upload that was given up. */
 const cancelMs = 5_000;
 
-function createUpload(transfer: Transfer, begun: BegunUpload) {
+function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
   const { source, file, digest, target, settings, signal } = transfer;
   const { sender, trust, timeouts } = settings;
   const { size } = file;
@@ -127,7 +130,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
     let sent = start;
     const pieces = end > start ? [{ file, start, end, seen: digest.see }] : [];
     offset = undefined;
-    // nobody tells how much of it went out
+    // the platform does not tell how much of it went out
     if (sender.blind) furthest = Math.max(furthest, end);
     const answer = await ask({
       method: "PATCH",
@@ -189,7 +192,7 @@ function createUpload(transfer: Transfer, begun: BegunUpload) {
         const late = AbortSignal.timeout(cancelMs);
         await sendRequest({ method: "DELETE", url, headers: {}, signal: late }, target, settings);
       } catch {
-        // it forgets what nobody confirms in time
+        // it forgets what is not confirmed in time
       }
     },
   };

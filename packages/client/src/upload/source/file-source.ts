@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 
-/** A file that somebody picked, not opened yet. */
+/** A file that was picked, not opened yet. */
 export interface FileSource {
   /** As the server will hear it. */
   readonly name: string;

@@ -16,7 +16,7 @@ export interface PickedPath {
 
 /**
  * A source over a file on disk. Only regular files: a symbolic link at the end of the path is refused
- * rather than followed, for it may lead where nobody picked anything. The file that is opened
+ * rather than followed, for it may lead to another file than the picked one. The file that is opened
  * must be the one that was looked at.
  */
 export async function pathSource({ path, name, mimeType }: PickedPath): Promise<FileSource> {
@@ -34,7 +34,7 @@ export async function pathSource({ path, name, mimeType }: PickedPath): Promise<
 }
 
 async function openPicked(path: string, name: string, picked: BigIntStats): Promise<OpenFile> {
-  // what became a pipe meanwhile must not hold anybody up
+  // what became a pipe meanwhile must not make the open wait
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await open(path, flags).catch((error) => {
     throw diskError(name, error);
@@ -79,7 +79,7 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
       if (at >= end) return;
       [buffer, other] = [other, buffer];
       coming = readAt(at, end, buffer);
-      // whoever awaits it later must not be late for its failure
+      // a failure before the await is no unhandled rejection
       coming.catch(() => {});
     };
     begin(start);
@@ -91,7 +91,7 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
         yield chunk;
       }
     } finally {
-      // a read that is under way would write into memory that somebody else reads from then on
+      // a read that is under way would write into memory that another reader has from then on
       await coming?.catch(() => {});
     }
   }

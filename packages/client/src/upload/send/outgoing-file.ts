@@ -12,7 +12,7 @@ export interface SendSettings {
 }
 
 /** One file on its way to a target. */
-export interface Transfer {
+export interface OutgoingFile {
   readonly source: FileSource;
   readonly file: OpenFile;
   readonly digest: RunningDigest;
@@ -32,9 +32,4 @@ export interface SentFile {
   readonly mimeType: string;
   /** Lower-case hex. */
   readonly sha256: string;
-}
-
-/** How long an upload of so many bytes may take, in milliseconds: 60 s and 1 s for every 64 KiB, at most 6 h. */
-export function totalMsOf(bytes: number): number {
-  return Math.min(60_000 + (bytes / 65_536) * 1_000, 6 * 3_600_000);
 }

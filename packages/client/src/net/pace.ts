@@ -1,27 +1,34 @@
-import { SluiceError } from "@sluice/core";
-import type { TransferTimeouts } from "./transfer-timeouts.ts";
+import type { SluiceError } from "@sluice/core";
 
-/** Watches that bytes keep coming. The time in which the reader is slow does not count. */
+/** Watches that bytes keep moving. The time in which this side is slow does not count. */
 export interface Pace {
   note(bytes: number): void;
-  /** The reader is busy: clocks stand still until `go`. */
+  /** This side is busy: clocks stand still until `go`. */
   hold(): void;
   go(): void;
   /** Ends the watch and tells how long it waited for bytes, in milliseconds. */
   stop(): number;
 }
 
+/** The least that a peer must do. */
+export interface PaceTerms {
+  readonly idleMs: number;
+  readonly minBytesPerSecond: number;
+  readonly rateWindowMs: number;
+  /** Default: no limit. */
+  readonly totalMs?: number;
+  /** The errors of a peer that is idle, slow, or takes too long as a whole. */
+  readonly idle: () => SluiceError;
+  readonly slow: () => SluiceError;
+  readonly late?: () => SluiceError;
+}
+
 /**
- * Calls `expire` once when nothing came for `idleMs` (with `interrupted`, another connection may
- * do better), or when the bytes come slower than the least rate or longer than the total time
- * (with `timeout`, they will not).
+ * Calls `expire` when nothing moved for `idleMs`, or when the bytes move slower than the least rate or longer than the
+ * total time.
  */
-export function startPace(
-  timeouts: TransferTimeouts,
-  totalMs: number,
-  expire: (error: SluiceError) => void,
-): Pace {
-  const { idleMs, rateWindowMs, minBytesPerSecond } = timeouts;
+export function startPace(terms: PaceTerms, expire: (error: SluiceError) => void): Pace {
+  const { idleMs, rateWindowMs, minBytesPerSecond, totalMs = Number.POSITIVE_INFINITY } = terms;
   const least = (minBytesPerSecond * rateWindowMs) / 1_000;
   let waiting = true;
   let last = performance.now();
@@ -41,12 +48,10 @@ export function startPace(
 
   function check(): void {
     settle();
-    if (idle > idleMs) expire(new SluiceError("interrupted", "client: the bytes stopped coming"));
-    else if (total > totalMs)
-      expire(new SluiceError("timeout", "client: the transfer takes too long; raise totalMs"));
+    if (idle > idleMs) expire(terms.idle());
+    else if (total > totalMs && terms.late) expire(terms.late());
     else if (window.ms >= rateWindowMs) {
-      if (window.bytes < least)
-        expire(new SluiceError("timeout", "client: the bytes come too slowly to be worth waiting"));
+      if (window.bytes < least) expire(terms.slow());
       window = { ms: 0, bytes: 0 };
     }
   }
