@@ -28,7 +28,7 @@ export interface HopRequest {
 }
 
 /** Steps of a request, in their order. */
-export interface SendProgress {
+interface SendProgress {
   /** There is a connection. */
   connected(): void;
   /** Bytes of an {@link OutgoingBody} went out. */

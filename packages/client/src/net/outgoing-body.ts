@@ -17,7 +17,7 @@ export interface FilePiece {
 }
 
 /** A file of a fixed size that is read at any place. */
-export interface ReadableFile {
+interface ReadableFile {
   /** Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull. */
   chunks(start: number, end: number): AsyncIterable<Uint8Array>;
   /** The same for a platform that reads by itself. */

@@ -20,21 +20,21 @@ export function watchProgress(
   expire: (error: SluiceError) => void,
 ): ProgressWatch {
   let pace: Pace | undefined;
-  let endPhase: () => void = () => {};
+  let endPhase: (() => void) | undefined;
 
   return {
     allow(ms, error) {
-      endPhase();
+      endPhase?.();
       endPhase = systemClock.schedule(() => expire(error()), ms);
     },
     sending() {
-      endPhase();
+      endPhase?.();
       const started = startPace({ ...timeouts, idle, slow }, expire);
       endPhase = () => void started.stop();
       pace = started;
     },
     note: (bytes) => pace?.note(bytes),
-    stop: () => endPhase(),
+    stop: () => endPhase?.(),
   };
 }
 
