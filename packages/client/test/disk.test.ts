@@ -74,7 +74,7 @@ test("a disk that fills up on the way is no_space, and everything written is giv
   await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
 });
 
-test("a write that the disk refuses reaches whoever writes next, once and by its cause", async () => {
+test("a write that the disk refuses reaches the next writer, once and by its cause", async () => {
   const part = partFileOf(await openFile("/dev/full", "r+"), "/dev/full", 0);
   const lane = part.lane(2 ** 20);
   const block = Buffer.alloc(2 ** 20);

@@ -63,7 +63,7 @@ test("chunks that share their memory with others leave it to them", async () => 
   expect(text(memory)).toBe("0123456789");
 });
 
-test("nothing is pumped before the first read, and no chunk before somebody wants it", async () => {
+test("nothing is pumped before the first read, and no chunk before the reader wants it", async () => {
   const { flow, lent } = createLendingFlow(["0123", "4567"]);
   const reader = streamOf(flow).getReader();
   await new Promise(setImmediate);

@@ -64,7 +64,7 @@ test("a taker that gives memory back before it has used it gets other bytes: mem
   expect(sha256).not.toBe(sha(content));
 });
 
-test("nothing is lent of a body without a length, nor to who asks for none", async () => {
+test("nothing is lent of a body without a length, nor to a reader that asks for no memory", async () => {
   const { sha256, lent } = await readSlowly(await get("/chunked"), true);
   expect([sha256, lent]).toEqual([sha(content), 0]);
   const hash = createHash("sha256");

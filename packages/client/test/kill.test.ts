@@ -100,7 +100,7 @@ test("processes that save the same resource to the same folder, and break off, n
   await rm(root, { recursive: true });
 });
 
-test("what another process takes for nobody's is still whose it is, and both saves succeed", async () => {
+test("a part that another process takes for an orphan stays with its owner, and both saves succeed", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-"));
   let slow: ServerResponse | undefined;
   await using server = await startFileServer({

@@ -71,7 +71,7 @@ describe.each([301, 302, 303, 307, 308])("a %i", (code) => {
     },
   );
 
-  test("to an origin that nobody trusted is not followed", async () => {
+  test("to an origin that is not trusted is not followed", async () => {
     await using server = await startRawServer({
       stream(_request, res) {
         res.writeHead(code, { location: `${storage.origin}/o`, "mcp-resource-uri": uri }).end();

@@ -329,7 +329,7 @@ test("ranges that lie are refused", async () => {
   }
 });
 
-test("a part that nobody asked for is refused", async () => {
+test("a part that was not asked for is refused", async () => {
   await using server = await startFileServer({
     content,
     before(_req, res) {

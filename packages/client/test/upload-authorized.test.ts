@@ -31,7 +31,7 @@ function setUp({ origin }: ScriptedServer, answer?: (params: unknown) => unknown
   return { sender, client, asked };
 }
 
-test("a file nobody asked for gets a URI; its descriptor authenticates itself", async () => {
+test("a file that the server did not ask for gets a URI; its descriptor authenticates itself", async () => {
   await using server = await startScriptedServer();
   const { sender, client, asked } = setUp(server);
   const sent = await sender.upload(client, big);

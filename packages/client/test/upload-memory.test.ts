@@ -50,7 +50,7 @@ async function growth(wire: string, how = ""): Promise<number> {
   return Number(await text(child.stdout));
 }
 
-test("the memory of who sends does not depend on the size of the file", async () => {
+test("the memory of a sender does not depend on the size of the file", async () => {
   for (const wire of deep ? ["resumable", "raw", "multipart"] : ["resumable"]) {
     const bytes = await growth(wire);
     expect(taken).toBeGreaterThanOrEqual(size);
@@ -60,6 +60,6 @@ test("the memory of who sends does not depend on the size of the file", async ()
   }
 });
 
-test("twin: who reads the file first is found out", async () => {
+test("twin: a sender that reads the whole file first is found out", async () => {
   expect(await growth("resumable", "whole")).toBeGreaterThan(boundBytes);
 });
