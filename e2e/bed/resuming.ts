@@ -23,7 +23,8 @@ import {
   type SessionsHandler,
   type SluiceHandler,
 } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/transport-http/resume";
+import { withResume, type WithResumeOptions } from "@sluice/resume";
+import { rerunCalls } from "@sluice/resume/rerun";
 import * as z from "zod";
 
 /** What a test wants to be different. */
@@ -129,7 +130,10 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
         retryMs: 5,
         onError,
         ...(options.reruns && {
-          rerun: { allows: ({ method }) => method === "tools/call", server: surveys.server },
+          rerun: rerunCalls({
+            allows: ({ method }) => method === "tools/call",
+            server: surveys.server,
+          }),
         }),
         ...options.resume,
       });

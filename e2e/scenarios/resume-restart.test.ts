@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { withResume } from "@sluice/client/resume";
+import { withResume } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
 import {
   createMemoryEventStore,

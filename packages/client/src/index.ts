@@ -2,7 +2,7 @@ export { SluiceError, type SluiceErrorCode } from "@sluice/core";
 export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
 export { ensureTrustedOrigins } from "./trust/accept-url.ts";
 export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
-export type { FetchLike } from "./net/fetch-exchange.ts";
+export type { FetchLike } from "@sluice/core";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type {
   CachedResource,

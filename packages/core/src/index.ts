@@ -1,5 +1,6 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./bytes/source.ts";
+export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { discardSource } from "./bytes/discard-source.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
@@ -45,9 +46,21 @@ export {
 } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
 export { extensionOf, isTextName } from "./headers/text-names.ts";
+export type { FetchLike } from "./headers/fetch-like.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
+export { linkWith } from "./headers/link-header.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
+export {
+  cancelledBy,
+  isRequest,
+  isResponse,
+  keyOf,
+  type RpcId,
+  type LooseMessage,
+  type LooseRequest,
+  type LooseResponse,
+} from "./json-rpc/message.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 
 export {

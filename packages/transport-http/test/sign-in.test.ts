@@ -3,7 +3,7 @@ import { createMemoryEventStore } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice, type McpFetchHandler } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "../../resume/src/index.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 const endpoint = "http://127.0.0.1:9/mcp";

@@ -1,4 +1,5 @@
-import { createFetchExchange, type FetchLike } from "../net/fetch-exchange.ts";
+import type { FetchLike } from "@sluice/core";
+import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
 import { divertStreams } from "./with-streaming.ts";

@@ -1,10 +1,15 @@
-import { definedMembers, parseEntityTag, parseReprDigest, SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  linkWith,
+  parseEntityTag,
+  parseReprDigest,
+  SluiceError,
+} from "@sluice/core";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { scopeOfServer } from "../trust/address-scope.ts";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
-import { linkWith } from "../net/link-header.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import { rpcError } from "../calls/rpc-error.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";

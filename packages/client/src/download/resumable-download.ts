@@ -1,6 +1,7 @@
 import {
   advanceTransfer,
   definedMembers,
+  httpError,
   SluiceError,
   startTransfer,
   type Interruption,
@@ -10,7 +11,7 @@ import {
 } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
-import { httpError, unrouted } from "../net/http-error.ts";
+import { unrouted } from "../net/http-error.ts";
 import { startPace } from "../net/pace.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {

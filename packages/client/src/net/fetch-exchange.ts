@@ -1,9 +1,6 @@
-import { SluiceError, tlsFault } from "@sluice/core";
+import { SluiceError, tlsFault, type FetchLike } from "@sluice/core";
 import { blobOf } from "./body-blob.ts";
 import type { ByteFlow, Exchange, HopAnswer, HopRequest } from "./exchange.ts";
-
-/** The shape of `fetch` as MCP SDKs call it. */
-export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one. */
 export function createFetchExchange(fetch: FetchLike): Exchange {

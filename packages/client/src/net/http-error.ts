@@ -1,19 +1,18 @@
 import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { HopAnswer } from "./exchange.ts";
 
-/** Which way the bytes were to go. */
-type Direction = "download" | "upload";
-
-/** An HTTP answer that moved no bytes, as an error of ours. The server's words are not in it. */
-export function httpError(
-  operation: string,
-  status: number,
-  retryAfterMs?: number,
-  direction: Direction = "download",
-): SluiceError {
-  const { code, hint } = rows[direction].get(status) ?? fallback(direction, status);
-  const message = `client: ${operation}: ${hint} (HTTP ${status})`;
-  return new SluiceError(code, message, definedMembers({ retryAfterMs }));
+/** An answer that took no file, as an error of ours. The server's words are not in it. */
+export function uploadError({
+  status,
+  headers,
+}: Pick<HopAnswer, "status" | "headers">): SluiceError {
+  const { code, hint } = rows.get(status) ?? fallback(status);
+  const message = `client: upload: ${hint} (HTTP ${status})`;
+  return new SluiceError(
+    code,
+    message,
+    definedMembers({ retryAfterMs: retryAfterOf({ headers }) }),
+  );
 }
 
 /** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */
@@ -38,46 +37,26 @@ function row(code: SluiceErrorCode, hint: string): ErrorRow {
   return { code, hint };
 }
 
-const rows: Readonly<Record<Direction, ReadonlyMap<number, ErrorRow>>> = {
-  download: new Map([
-    [400, row("protocol", "the server refused the request")],
-    [401, row("unauthenticated", "credentials are missing or over; sign in again")],
-    [403, row("permission_denied", "this account may not; ask for access")],
-    [404, row("not_found", "there is no such resource, or the link is used up")],
-    [408, row("timeout", "the server gave up waiting; try again")],
-    [410, row("expired", "the link is over; ask for a new one")],
-    [412, row("precondition_failed", "the resource changed; start again")],
-    [413, row("too_large", "larger than the server allows")],
-    [416, row("range_not_satisfiable", "the resource is shorter than it was; start again")],
-    [429, row("throttled", "too many requests; try again later")],
-  ]),
-  upload: new Map([
-    [400, row("protocol", "the server refused it as malformed")],
-    [401, row("unauthenticated", "it needs valid credentials; sign in again")],
-    [403, row("permission_denied", "this account may not upload there; ask for access")],
-    [
-      404,
-      row("not_found", "there is no such upload, or its address is used up; ask for a new one"),
-    ],
-    [408, row("timeout", "the server gave up waiting; try again")],
-    [
-      409,
-      row(
-        "precondition_failed",
-        "the server has another file there already; ask for a new address",
-      ),
-    ],
-    [410, row("expired", "the time for it is over; ask for a new address")],
-    [413, row("too_large", "larger than the server takes")],
-    [415, row("unsupported", "a type of file that the server does not take")],
-    [422, row("corrupt", "the file did not arrive as it was sent; send it again")],
-    [429, row("throttled", "too many uploads; try again later")],
-    [507, row("no_space", "the server has no room for it; send it again once there is some")],
-  ]),
-};
+const rows: ReadonlyMap<number, ErrorRow> = new Map([
+  [400, row("protocol", "the server refused it as malformed")],
+  [401, row("unauthenticated", "it needs valid credentials; sign in again")],
+  [403, row("permission_denied", "this account may not upload there; ask for access")],
+  [404, row("not_found", "there is no such upload, or its address is used up; ask for a new one")],
+  [408, row("timeout", "the server gave up waiting; try again")],
+  [
+    409,
+    row("precondition_failed", "the server has another file there already; ask for a new address"),
+  ],
+  [410, row("expired", "the time for it is over; ask for a new address")],
+  [413, row("too_large", "larger than the server takes")],
+  [415, row("unsupported", "a type of file that the server does not take")],
+  [422, row("corrupt", "the file did not arrive as it was sent; send it again")],
+  [429, row("throttled", "too many uploads; try again later")],
+  [507, row("no_space", "the server has no room for it; send it again once there is some")],
+]);
 
-function fallback(direction: Direction, status: number): ErrorRow {
-  if (direction === "upload" && status >= 300 && status < 400)
+function fallback(status: number): ErrorRow {
+  if (status >= 300 && status < 400)
     return row("untrusted", "the server sends it elsewhere, which is not followed");
   return status >= 500
     ? row("unavailable", "the server failed; try again later")

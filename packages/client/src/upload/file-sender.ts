@@ -15,7 +15,7 @@ import {
   type AnswerElicitation,
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
-import type { FetchLike } from "../net/fetch-exchange.ts";
+import type { FetchLike } from "@sluice/core";
 import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
 import { typeOfName } from "./source/file-type.ts";
 import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";

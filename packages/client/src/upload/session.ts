@@ -1,4 +1,4 @@
-import type { FetchLike } from "../net/fetch-exchange.ts";
+import type { FetchLike } from "@sluice/core";
 
 /** The server that a client is connected to, and the credentials that it uses. */
 export interface UploadSession {

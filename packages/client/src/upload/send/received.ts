@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import * as z from "zod/mini";
-import { httpError, retryAfterOf } from "../../net/http-error.ts";
+import { uploadError } from "../../net/http-error.ts";
 import type { SenderAnswer } from "./sender.ts";
 
 /** What our endpoint says about a file it has. Others may say anything, or nothing. */
@@ -17,7 +17,7 @@ export function ensureReceived(
   answer: SenderAnswer,
   file: { readonly size: number; readonly sha256?: string },
 ): void {
-  if (answer.status < 200 || answer.status >= 300) throw faultOfAnswer(answer);
+  if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
   if (!answer.sentAll)
     throw new SluiceError(
       "protocol",
@@ -34,9 +34,4 @@ export function ensureReceived(
       "corrupt",
       "client: the file did not arrive as it was sent; send it again",
     );
-}
-
-/** An answer that is no success, as an error. */
-export function faultOfAnswer(answer: SenderAnswer): SluiceError {
-  return httpError("upload", answer.status, retryAfterOf(answer), "upload");
 }

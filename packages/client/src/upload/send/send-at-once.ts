@@ -1,6 +1,7 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
-import { ensureReceived, faultOfAnswer } from "./received.ts";
+import { uploadError } from "../../net/http-error.ts";
+import { ensureReceived } from "./received.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
 import { sendRequest } from "./send-request.ts";
@@ -82,7 +83,7 @@ async function send(
         settings,
       );
       if (answer.status !== 429 && answer.status !== 503) return answer;
-      throw faultOfAnswer(answer);
+      throw uploadError(answer);
     } catch (error) {
       const isUnheard =
         SluiceError.is(error) && (error.code === "throttled" || error.code === "unavailable");
