@@ -14,7 +14,8 @@ import {
   type EventStore as SdkEventStore,
 } from "@modelcontextprotocol/server";
 import type { FetchLike } from "@sluice/client";
-import { createMemoryEventStore, generateKey, type EventStore } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import {

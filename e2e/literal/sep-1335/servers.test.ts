@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createMemoryEventStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice } from "@sluice/transport-http";

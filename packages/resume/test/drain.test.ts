@@ -1,4 +1,5 @@
-import { createMemoryEventStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { expect, test } from "vitest";
 import { createResuming, eventsOf, linkOf } from "./resuming.ts";
 

@@ -1,4 +1,5 @@
-import { createMemoryEventStore, createMemoryStateStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore, createMemoryStateStore } from "@sluice/state";
 import { describe, expect, test } from "vitest";
 import {
   answerTo,

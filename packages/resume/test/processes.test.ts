@@ -1,10 +1,5 @@
-import {
-  createMemoryEventStore,
-  createMemoryStateStore,
-  generateKey,
-  SluiceError,
-  type StateStore,
-} from "@sluice/core";
+import { generateKey, SluiceError } from "@sluice/core";
+import { createMemoryEventStore, createMemoryStateStore, type StateStore } from "@sluice/state";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";

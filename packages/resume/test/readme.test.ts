@@ -6,7 +6,7 @@ import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 
 // #region server
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { withResume, type ResumeHandler } from "@sluice/resume";
 import type { Sluice } from "@sluice/server";
 import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";

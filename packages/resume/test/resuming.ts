@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { createMemoryEventStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";

@@ -1,11 +1,5 @@
-import {
-  createMemoryEventStore,
-  createSealer,
-  generateKey,
-  SluiceError,
-  type EventStore,
-  type Principal,
-} from "@sluice/core";
+import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { withResume } from "@sluice/resume";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { describe, expect, test } from "vitest";
@@ -278,7 +272,7 @@ describe("a link", () => {
       sessionId: session["mcp-session-id"]!,
     };
     const now = Date.now() - 600_000;
-    const terms = { handle: `${crypto.randomUUID()} 0`, principal, now, ttlMs: 60_000 };
+    const terms = { key: `${crypto.randomUUID()} 0`, principal, now, ttlMs: 60_000 };
     const status = async (token: string) =>
       (await server.at(`${endpoint}/resume/${token}`, session)).status;
     expect(await status(sealer.seal("resume", terms).token)).toBe(410);

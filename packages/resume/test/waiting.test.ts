@@ -53,18 +53,18 @@ async function listen(handler: Parameters<typeof toNodeHandler>[0]): Promise<Ser
 }
 
 /**
- * 20 KiB for a question and 16 KiB for a tool that works, on Node 20; of these the SDK, with the request that it shows
- * to handlers and the stream that it answers in, takes 15 and 12. Of few requests little can be said: what else
- * happens in this process is as much.
+ * 22 KiB for a question and 17 KiB for a tool that works, on Node 20; of these the SDK, with the request that it shows
+ * to handlers and the stream that it answers in, takes 15 and 12. What else happens in this process adds some MiB, so
+ * a few requests are measured with a wide margin.
  */
-const mostBytes = (isDeep ? 24 : 64) * 1024;
+const mostBytes = (isDeep ? 28 : 64) * 1024;
 
 test.each([
   ["for the client", "ask"],
   ["for its result", "work"],
 ])(
   `${waiting} requests that wait %s hold no connection and little memory each`,
-  async (_, name) => {
+  async (awaited, name) => {
     const resuming = createResuming({ resume: { holdMs: 0 } });
     const server = await listen(resuming.handler);
     const { port } = server.address() as AddressInfo;
@@ -79,6 +79,7 @@ test.each([
     await batch(1_001, waiting);
     await expect.poll(() => connections(server)).toBe(0);
     const each = ((await usedBytes()) - before) / waiting;
+    process.stdout.write(`a request that waits ${awaited}: ${(each / 1024).toFixed(1)} KiB\n`);
     expect(each).toBeLessThanOrEqual(mostBytes);
     resuming.release();
     await new Promise((resolve) => server.close(resolve));

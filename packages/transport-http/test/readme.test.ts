@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withResume } from "../../resume/src/index.ts";

@@ -11,7 +11,10 @@ const passing: ReadonlySet<SluiceErrorCode> = new Set(["interrupted", "unavailab
 /** The end of a transfer that failed as `code`. `fault` is what happened last. */
 export function failureOf(
   uri: string,
-  { code, retryAfterMs }: { readonly code: SluiceErrorCode; readonly retryAfterMs?: number },
+  {
+    code,
+    retryAfterMs,
+  }: { readonly code: SluiceErrorCode; readonly retryAfterMs?: number | undefined },
   fault: unknown,
 ): SluiceError {
   // what happened last says more than that it happened too often

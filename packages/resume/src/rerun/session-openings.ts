@@ -1,4 +1,5 @@
-import { resourceTag, type StateStore } from "@sluice/core";
+import { resourceTag } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import { createSessionMemory } from "@sluice/transport-http/handlers";
 
 /** `params` of an `initialize`. */

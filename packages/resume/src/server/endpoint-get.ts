@@ -1,4 +1,4 @@
-import type { StreamPage } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, type StreamPage } from "@sluice/core";
+import { definedMembers } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import { markPaced } from "@sluice/transport-http/handlers";
 import type { StreamPosition } from "../stream/event-id.ts";
 import { createEventFeed, type SendAway } from "../stream/event-feed.ts";

@@ -1,5 +1,6 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { definedMembers, parseJson, SluiceError, type StreamPage } from "@sluice/core";
+import { definedMembers, parseJson, SluiceError } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import { problem, problemOf, tagOf } from "@sluice/server";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";

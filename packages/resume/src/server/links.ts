@@ -36,8 +36,8 @@ export function createStreamLinks(
     linkTo({ principal, maxTtlMs: longest }, { streamId, seq }) {
       const lifeMs = Math.min(ttlMs, longest);
       if (!principal?.sessionId || lifeMs < 1_000) return undefined;
-      const handle = `${streamId} ${seq}`;
-      const { token } = sealer.seal("resume", { handle, principal, ttlMs: lifeMs });
+      const key = `${streamId} ${seq}`;
+      const { token } = sealer.seal("resume", { key, principal, ttlMs: lifeMs });
       return formatStreamLink(`${endpoint.url}/resume/${token}`);
     },
     async open(token, caller) {
@@ -51,7 +51,7 @@ export function createStreamLinks(
       if (await isSessionOver(sessionId))
         throw new SluiceError("not_found", "resume: the session is over");
       await host.bindSession(member);
-      const [streamId = "", seq] = grant.handle.split(" ");
+      const [streamId = "", seq] = grant.key.split(" ");
       return { position: { streamId, seq: Number(seq) }, member };
     },
   };

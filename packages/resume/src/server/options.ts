@@ -1,4 +1,4 @@
-import type { EventStore } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import type { OriginGateOptions } from "@sluice/server";
 import type { SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";

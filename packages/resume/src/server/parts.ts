@@ -1,4 +1,4 @@
-import type { EventStore } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import type { Sluice } from "@sluice/server";
 import type { McpFetchHandler } from "@sluice/transport-http";
 import type { CallReruns } from "../stream/rerun.ts";

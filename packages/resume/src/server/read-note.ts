@@ -1,4 +1,5 @@
-import { resourceTag, SluiceError, tokenLifetimes, type StateStore } from "@sluice/core";
+import { resourceTag, SluiceError, tokenLifetimes } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { StreamPosition } from "../stream/event-id.ts";
 
 /** What {@link noteRead} needs. */

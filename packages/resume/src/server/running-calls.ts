@@ -1,4 +1,5 @@
-import type { EventStore, RpcId } from "@sluice/core";
+import type { RpcId } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import { backgroundClock } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { CountingNotifier } from "../protocol/counting-notifier.ts";

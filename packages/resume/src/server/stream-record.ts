@@ -1,4 +1,5 @@
-import type { RpcId, StreamPage } from "@sluice/core";
+import type { RpcId } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import type { RerunRecord } from "../stream/rerun.ts";
 
 /** What the event store keeps of a stream beside its events, as JSON. */

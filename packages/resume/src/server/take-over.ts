@@ -1,4 +1,4 @@
-import type { StreamPage } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
 import type { ResumeParts } from "./parts.ts";
 import type { SessionRequest } from "./session-request.ts";
 import { readRecord } from "./stream-record.ts";

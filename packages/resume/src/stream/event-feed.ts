@@ -1,4 +1,4 @@
-import type { EventStore, StreamPage } from "@sluice/core";
+import type { EventStore, StreamPage } from "@sluice/state";
 import { sleep } from "@sluice/core/async";
 import { formatEventId, type StreamPosition } from "./event-id.ts";
 import type { StreamWriter } from "./stream-writer.ts";

@@ -1,5 +1,6 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { LooseRequest, StateStore, StreamPage } from "@sluice/core";
+import type { LooseRequest } from "@sluice/core";
+import type { StateStore, StreamPage } from "@sluice/state";
 import type { RunningCall } from "./running-call.ts";
 import type { StreamWriter } from "./stream-writer.ts";
 

@@ -4,10 +4,10 @@ import {
   isRequest,
   isResponse,
   SluiceError,
-  type EventStore,
   type RpcId,
   type LooseMessage,
 } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
 import { errorTable, type Reason } from "@sluice/core/wire";
 import { CountingNotifier } from "../protocol/counting-notifier.ts";
 import { noAnswer, questionName } from "./question.ts";
