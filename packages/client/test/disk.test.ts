@@ -58,7 +58,7 @@ test("a disk that fills up on the way is no_space, and everything written is giv
   const bytes = Buffer.alloc(8_000_000, "x");
   await using server = await startRawServer({
     stream(request, res) {
-      // no length: nobody can know beforehand that it does not fit
+      // no length: the client cannot know beforehand that it does not fit
       res.writeHead(200, { etag: '"v1"', "mcp-resource-uri": request.params.uri }).end(bytes);
     },
   });

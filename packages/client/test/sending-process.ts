@@ -1,5 +1,5 @@
 // Sends one file to `<origin>/up` and prints by how many bytes the memory of this process grew meanwhile.
-// `whole`: a twin that reads the file first, as nobody should.
+// `whole`: a twin that wrongly reads the whole file first.
 import { readFile } from "node:fs/promises";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource } from "../src/upload/source/file-source.ts";

@@ -8,7 +8,7 @@ import { startScriptedServer } from "./scripted-server.ts";
 
 const big = randomBytes(1.25 * 2 ** 20);
 const small = Buffer.from("small file");
-/** More than connections hold without anybody reading. */
+/** More than connections hold without a reader. */
 const endless = Buffer.alloc(24 * 2 ** 20);
 const nodeSender = senders["Node's HTTP client"]!;
 

@@ -9,7 +9,7 @@ import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { retryAfterOf } from "../net/http-error.ts";
-import type { Credentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
 import { outgoingCall } from "./outgoing-call.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
 import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
@@ -106,7 +106,7 @@ async function withDeadline(
   }
 }
 
-function readCredentials(endpoint: URL, headers: Record<string, string>): Credentials {
+function readCredentials(endpoint: URL, headers: Record<string, string>): SessionCredentials {
   const { authorization, "mcp-session-id": sessionId } = headers;
   return { endpoint, authorization, sessionId };
 }

@@ -1,6 +1,6 @@
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
-import type { Credentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
 import type { AddressScope } from "../trust/address-scope.ts";
 
@@ -25,7 +25,7 @@ export interface DownloadGrant {
   readonly digest?: string | undefined;
   readonly name?: string | undefined;
   readonly ttlMs?: number | undefined;
-  readonly credentials?: Credentials | undefined;
+  readonly credentials?: SessionCredentials | undefined;
   readonly exchange: Exchange;
   readonly scope: AddressScope;
   readonly policy: UrlPolicy;

@@ -1,5 +1,5 @@
 /** What of the session may travel with a request, and where to. */
-export interface Credentials {
+export interface SessionCredentials {
   /** The MCP endpoint: nothing of this ever leaves its origin. */
   readonly endpoint: URL;
   /** `Authorization` of the call that asked for the bytes. */
@@ -26,7 +26,7 @@ export interface HopDemand {
 export function hopHeaders(
   url: URL,
   demand: HopDemand,
-  credentials: Credentials | undefined,
+  credentials: SessionCredentials | undefined,
 ): Record<string, string> {
   const headers: Record<string, string> = {
     accept: "*/*",
