@@ -25,7 +25,7 @@ const mayImport = {
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
-  uploads: ["core", "state", "storage", "server", "transport-http", "client"],
+  uploads: ["core", "state", "storage", "server", "transport-http"],
   cli: [
     "core",
     "storage",
@@ -40,6 +40,7 @@ const mayImport = {
 
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
+  "client",
   "server",
   "binary-transfer",
   "transport-http",
@@ -64,6 +65,7 @@ const portableEntries = [
   "transport-http/src/index.ts",
   "transport-http/src/handlers.ts",
   "client/src/index.ts",
+  "client/src/uploads.ts",
   "resume/src/index.ts",
   "resume/src/client.ts",
   "resume/src/rerun.ts",
@@ -72,7 +74,6 @@ const portableEntries = [
   "binary-transfer/src/client.ts",
   "binary-transfer/src/multipart.ts",
   "uploads/src/index.ts",
-  "uploads/src/client.ts",
 ];
 
 const importStatement =

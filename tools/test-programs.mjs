@@ -45,7 +45,7 @@ const sources = [
   "packages/transport-stdio/test/readme-process.ts",
   "packages/transport-stdio/test/serving-process.ts",
   "packages/transport-ws/test/serving-process.ts",
-  "packages/uploads/test/sending-process.ts",
+  "packages/client/test/sending-process.ts",
   "packages/uploads/test/serving-process.ts",
 ];
 

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { StreamOptions } from "@sluice/client";
-import { streamResource } from "@sluice/client/node";
+import { type StreamOptions, streamResource } from "@sluice/client";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { StorageBackend } from "@sluice/storage";
 import { services, type Service, type ServiceName } from "./backends.ts";

@@ -4,8 +4,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { streamingCapabilities } from "@sluice/client";
-import { withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, withStreaming } from "@sluice/client";
 
 /** How a test connects. */
 export interface ConnectOptions {

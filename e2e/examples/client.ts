@@ -1,7 +1,7 @@
 // The client of the README: run by e2e/examples.test.ts.
 // #region client
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 
 const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:3000/mcp");
 const transport = new StreamableHTTPClientTransport(endpoint, { fetch: withStreaming() });

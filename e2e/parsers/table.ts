@@ -36,12 +36,12 @@ import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read
 import type { FsRoot } from "../../packages/storage-fs/src/root/root.ts";
 import { parseAddress } from "../../packages/graph-emulator/src/lib/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
-import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
+import { isAccepted } from "../../packages/core/src/headers/accept-list.ts";
 import {
   parseBooleanField,
   parseIntegerField,
   parseLimit,
-} from "../../packages/uploads/src/client/structured-field.ts";
+} from "../../packages/client/src/upload/send/structured-field.ts";
 import {
   boundaryOf as formBoundary,
   createMultipartFence,
@@ -194,7 +194,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "01234567-0123-4123-8123-0123456789ab/"],
     symbols: [...digits, "/", "f"],
   },
-  "uploads parseBooleanField": {
+  "client parseBooleanField": {
     read: parseBooleanField,
     starts: ["", "?1", " "],
     symbols: [...digits, "?1"],
@@ -205,12 +205,12 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: [...parameters, "%", "%41", "base64", "/", "+", "A"],
   },
   "uploads parseDigest": { read: parseDigest, starts: [""], symbols: ["A", "-", "_", "=", " "] },
-  "uploads parseIntegerField": {
+  "client parseIntegerField": {
     read: parseIntegerField,
     starts: ["", "1", "1;"],
     symbols: digits,
   },
-  "uploads parseLimit": {
+  "client parseLimit": {
     read: (text) => parseLimit(text, "a"),
     starts: ["", "a="],
     symbols: digits,
@@ -306,7 +306,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "1", "1;"],
     symbols: digits,
   },
-  "uploads isAccepted": {
+  "core isAccepted": {
     read: (text) => isAccepted({ name: text, mimeType: text }, [text.slice(0, 10), "image/*"]),
     starts: ["", "image/png"],
     symbols: parameters,

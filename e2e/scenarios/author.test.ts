@@ -5,7 +5,7 @@ import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/s
 import { generateKey } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createSluice } from "@sluice/server";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";

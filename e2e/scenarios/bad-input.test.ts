@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, statfs, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { StreamOptions } from "@sluice/client";
-import { streamResource } from "@sluice/client/node";
+import { type StreamOptions, streamResource } from "@sluice/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, sdkNames } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";

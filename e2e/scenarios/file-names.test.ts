@@ -1,5 +1,5 @@
 import { readdir } from "node:fs/promises";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { parse } from "content-disposition";
 import type { Browser } from "playwright-core";

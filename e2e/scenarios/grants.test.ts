@@ -1,7 +1,7 @@
 import { generateKey } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";

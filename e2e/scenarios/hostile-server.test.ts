@@ -1,8 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
 import { join } from "node:path";
-import type { StreamOptions } from "@sluice/client";
-import { streamResource } from "@sluice/client/node";
+import { type StreamOptions, streamResource } from "@sluice/client";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";

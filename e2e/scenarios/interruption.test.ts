@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { generateKey } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { describe, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // The mistakes of a first hour: each says what it is, at once.
 import { createServer, type RequestListener } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";

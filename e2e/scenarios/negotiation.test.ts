@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -10,7 +10,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
 import { wrap, type StorageBackend } from "@sluice/storage";
 import { request } from "undici";

@@ -15,7 +15,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { Server as LowServerV2 } from "@modelcontextprotocol/server";
 import { createSluice, type PrincipalResolver } from "@sluice/server";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";

@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { expect, test } from "vitest";
 import { connect, sdkNames } from "../bed/clients.ts";
 import { startSite } from "../bed/site.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { createMemoryBackend } from "@sluice/storage";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { formatKey, generateKey } from "@sluice/core";
 import { request, type Dispatcher } from "undici";
 import { expect, onTestFinished, test } from "vitest";

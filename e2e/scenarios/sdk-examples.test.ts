@@ -1,4 +1,4 @@
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";
 import { startProgram } from "../bed/program.ts";

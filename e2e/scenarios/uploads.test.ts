@@ -416,7 +416,7 @@ test("our client rejects what was not asked for before it opens or sends anythin
       onFilesRequested: () => ({ action: "accept", files: { picture: picked } }),
       onProgress: ({ name }) => sent.push(name),
     });
-    await expect(look(client)).rejects.toThrow(/uploads:/);
+    await expect(look(client)).rejects.toThrow(/client: field "picture"/);
   }
   const small = await sender("SDK v2, modern", site, {
     maxFileSize: 1_000,
@@ -426,7 +426,7 @@ test("our client rejects what was not asked for before it opens or sends anythin
     },
     onProgress: ({ name }) => sent.push(name),
   });
-  await expect(look(small)).rejects.toThrow(/uploads:/);
+  await expect(look(small)).rejects.toThrow(/client: field "picture"/);
   expect(sent).toEqual([]);
   expect(await bytesKept(site.received)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { formatKey, generateKey } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { bundleWorker, hasWorkerd, startWorker } from "../bed/workerd.ts";

@@ -3,8 +3,7 @@
  * took: `node sluice-client.js ENDPOINT URI WARM_UP_URI [TRUSTED_ORIGIN [PATH [CONNECTIONS]]]`.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities } from "@sluice/client";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { reportWork } from "./lib/report-work.ts";
 
 const [endpoint = "", uri = "", warmUp = "", trustedOrigin = "", path = "", connections = "1"] =

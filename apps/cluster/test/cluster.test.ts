@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { adapted, startNginx } from "../../../e2e/bed/nginx.ts";
 import { siteOf } from "../src/lib/nginx.ts";

@@ -1,10 +1,9 @@
 // The demo's client in a process of its own, so that its memory can be told from the server's.
 import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities } from "@sluice/client";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import type { DeliveryMode, Era } from "@sluice/core/wire";
-import { createFileSender } from "@sluice/uploads/client/node";
+import { createFileSender } from "@sluice/client/uploads";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 

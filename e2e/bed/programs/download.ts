@@ -1,5 +1,5 @@
 /** A client in a process of its own: does the downloads that its parent asks for, one after the other. */
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import { connect } from "../clients.ts";
 import { watchMemory } from "../watch.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { connect, type SdkName } from "../../bed/clients.ts";
 import { bytesOf } from "../../bed/content.ts";

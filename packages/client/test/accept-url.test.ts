@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamResource, withStreaming } from "@sluice/client";
 import { acceptUrl, type UrlPolicy } from "../src/trust/accept-url.ts";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer } from "./raw-server.ts";

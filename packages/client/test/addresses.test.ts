@@ -1,8 +1,8 @@
 import type { LookupAddress } from "node:dns";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { classifyAddress } from "../src/trust/classify-address.ts";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
-import type { Reach } from "../src/net/exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
+import type { AddressScope } from "../src/trust/address-scope.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
 const inner = [
@@ -71,14 +71,14 @@ function resolvingTo(...addresses: string[]) {
   return { exchange: createHttpExchange(lookup), asked: () => asked };
 }
 
-function get(exchange: ReturnType<typeof createHttpExchange>, url: string, reach: Reach) {
+function get(exchange: ReturnType<typeof createHttpExchange>, url: string, scope: AddressScope) {
   const signal = AbortSignal.timeout(5_000);
   return exchange({
     method: "GET",
     url: new URL(url),
     headers: {},
     signal,
-    reach,
+    scope,
     connectMs: 1_000,
   });
 }

@@ -2,8 +2,8 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { formatResourceUri } from "@sluice/core";
 import { expect, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client/node";
-import { withStreaming as withPortableStreaming } from "@sluice/client";
+import { streamResource, withStreaming } from "@sluice/client";
+import { withStreaming as withPortableStreaming } from "../src/index.ts";
 import { createRawClient } from "./raw-client.ts";
 import { reply, replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 

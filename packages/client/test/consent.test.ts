@@ -1,5 +1,10 @@
-import { formatScale, SluiceError, type TransferScale } from "@sluice/client";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import {
+  formatScale,
+  SluiceError,
+  streamResource,
+  type TransferScale,
+  withStreaming,
+} from "@sluice/client";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +30,7 @@ afterEach(async () => {
 const open = (consent: (scale: TransferScale) => boolean | Promise<boolean>, more: object = {}) =>
   streamResource(createRawClient(server.url, withStreaming()), uri, { consent, ...more });
 
-test("whoever saves is told how much goes where and comes from where, before anything is on disk [ARTICLE/10.2/consent]", async () => {
+test("a caller that saves is told how much goes where and comes from where, before anything is on disk [ARTICLE/10.2/consent]", async () => {
   const asked: TransferScale[] = [];
   const seen: string[][] = [];
   const stream = await open(async (scale) => {
@@ -79,7 +84,7 @@ test("an abort ends the wait for an answer", async () => {
   await expect(saving).rejects.toBe(reason);
 });
 
-test("who agreed to a size does not get a larger version instead", async () => {
+test("consent to a size does not cover a larger version", async () => {
   served.breakAfter = 50_000;
   served.before = () => {
     if (served.breakAfter === undefined) return false;

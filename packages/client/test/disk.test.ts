@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
 import { createResumeKeeper } from "../src/save/resume-keeper.ts";
@@ -58,7 +58,7 @@ test("a disk that fills up on the way is no_space, and everything written is giv
   const bytes = Buffer.alloc(8_000_000, "x");
   await using server = await startRawServer({
     stream(request, res) {
-      // no length: nobody can know beforehand that it does not fit
+      // no length: the client cannot know beforehand that it does not fit
       res.writeHead(200, { etag: '"v1"', "mcp-resource-uri": request.params.uri }).end(bytes);
     },
   });
@@ -74,7 +74,7 @@ test("a disk that fills up on the way is no_space, and everything written is giv
   await expect.poll(() => server.open(), { timeout: 3_500 }).toBe(0);
 });
 
-test("a write that the disk refuses reaches whoever writes next, once and by its cause", async () => {
+test("a write that the disk refuses reaches the next writer, once and by its cause", async () => {
   const part = partFileOf(await openFile("/dev/full", "r+"), "/dev/full", 0);
   const lane = part.lane(2 ** 20);
   const block = Buffer.alloc(2 ** 20);

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
-import type { ByteFlow, TakeChunk } from "../src/net/exchange.ts";
+import type { WriteChunk } from "../src/net/chunk-sink.ts";
+import type { ByteFlow } from "../src/net/exchange.ts";
 import { streamOf } from "../src/net/flow-stream.ts";
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
@@ -10,7 +11,7 @@ function createLendingFlow(chunks: readonly string[], fault?: Error) {
   const lent = { most: 0, now: 0, given: 0 };
   const cancel = vi.fn<(reason?: unknown) => void>();
   const flow: ByteFlow = {
-    async pump(take: TakeChunk) {
+    async pump(take: WriteChunk) {
       for (const chunk of chunks) {
         const { written } = new TextEncoder().encodeInto(chunk, block);
         lent.most = Math.max(lent.most, ++lent.now);
@@ -51,7 +52,7 @@ test("a reader without one gets chunks of its own, which lent memory does not ch
 test("chunks that share their memory with others leave it to them", async () => {
   const memory = new TextEncoder().encode("0123456789");
   const flow: ByteFlow = {
-    async pump(take: TakeChunk) {
+    async pump(take: WriteChunk) {
       await take(memory.subarray(2, 4));
     },
     cancel() {},
@@ -62,7 +63,7 @@ test("chunks that share their memory with others leave it to them", async () => 
   expect(text(memory)).toBe("0123456789");
 });
 
-test("nothing is pumped before the first read, and no chunk before somebody wants it", async () => {
+test("nothing is pumped before the first read, and no chunk before the reader wants it", async () => {
   const { flow, lent } = createLendingFlow(["0123", "4567"]);
   const reader = streamOf(flow).getReader();
   await new Promise(setImmediate);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
 import type { ByteFlow } from "../src/net/exchange.ts";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 
 test.each([
   [
@@ -49,7 +49,7 @@ async function getterFor(server: Server) {
   const signal = AbortSignal.timeout(10_000);
   const exchange = createHttpExchange();
   return () =>
-    exchange({ method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000 });
+    exchange({ method: "GET", url, headers: {}, signal, scope: "any", connectMs: 5_000 });
 }
 
 const readAll = (body: ByteFlow): Promise<void> => body.pump(() => undefined);

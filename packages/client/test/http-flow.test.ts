@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { HopAnswer } from "../src/net/exchange.ts";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
 const content = randomBytes(12_000_000);
@@ -25,7 +25,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const exchange = createHttpExchange();
 function get(path: string, signal = AbortSignal.timeout(15_000)): Promise<HopAnswer> {
   const url = new URL(path, server.origin);
-  return exchange({ method: "GET", url, headers: {}, signal, reach: "any", connectMs: 5_000 });
+  return exchange({ method: "GET", url, headers: {}, signal, scope: "any", connectMs: 5_000 });
 }
 
 /** Reads a body as a slow disk would: what is lent is looked at and given back much later. */
@@ -64,7 +64,7 @@ test("a taker that gives memory back before it has used it gets other bytes: mem
   expect(sha256).not.toBe(sha(content));
 });
 
-test("nothing is lent of a body without a length, nor to who asks for none", async () => {
+test("nothing is lent of a body without a length, nor to a reader that asks for no memory", async () => {
   const { sha256, lent } = await readSlowly(await get("/chunked"), true);
   expect([sha256, lent]).toEqual([sha(content), 0]);
   const hash = createHash("sha256");

@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamResource, withStreaming } from "@sluice/client";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 
@@ -100,7 +100,7 @@ test("processes that save the same resource to the same folder, and break off, n
   await rm(root, { recursive: true });
 });
 
-test("what another process takes for nobody's is still whose it is, and both saves succeed", async () => {
+test("a part that another process takes for an orphan stays with its owner, and both saves succeed", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-"));
   let slow: ServerResponse | undefined;
   await using server = await startFileServer({

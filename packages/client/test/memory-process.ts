@@ -1,4 +1,4 @@
-import { createResourceCache, streamResource, withStreaming } from "@sluice/client/node";
+import { createResourceCache, streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 
 // takes one resource in one of three ways, and prints how much memory that took, in bytes

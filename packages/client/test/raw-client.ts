@@ -1,11 +1,11 @@
-import type { FetchLike, StreamingClient } from "@sluice/client";
+import type { FetchLike, RequestingClient } from "@sluice/client";
 
 /** A client that is nothing but a POST: what an SDK does with a request, without an SDK. */
 export function createRawClient(
   url: string,
   fetch: FetchLike,
   headers: Record<string, string> = {},
-): StreamingClient {
+): RequestingClient {
   let id = 0;
   return {
     async request(request: object, _schema: unknown, options?: { signal?: AbortSignal }) {

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createHttpExchange } from "../src/net/http-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 
 // reads one URL and tells how many bytes there were, or why there were none
 const url = new URL(process.argv[2] ?? "");
@@ -11,7 +11,7 @@ try {
     url,
     headers: {},
     signal,
-    reach: "any",
+    scope: "any",
     connectMs: 5_000,
   });
   let bytes = 0;

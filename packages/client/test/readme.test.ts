@@ -7,8 +7,7 @@ import { startFileServer } from "./file-server.ts";
 import type { RawServer } from "./raw-server.ts";
 // #region connect
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities } from "@sluice/client";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 
 export async function connect(url: string): Promise<Client> {
   const client = new Client(
@@ -93,7 +92,7 @@ test("the consent of the README", async () => {
 test("the cache of the README", async () => {
   server.seen.length = 0;
   // #region cache
-  const { createResourceCache } = await import("@sluice/client/node");
+  const { createResourceCache } = await import("@sluice/client");
 
   const cache = createResourceCache(client, { ttlMs: 5_000, maxResourceBytes: 4 * 2 ** 20 });
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>

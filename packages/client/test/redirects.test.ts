@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer, type Seen } from "./raw-server.ts";
 
@@ -71,7 +71,7 @@ describe.each([301, 302, 303, 307, 308])("a %i", (code) => {
     },
   );
 
-  test("to an origin that nobody trusted is not followed", async () => {
+  test("to an origin that is not trusted is not followed", async () => {
     await using server = await startRawServer({
       stream(_request, res) {
         res.writeHead(code, { location: `${storage.origin}/o`, "mcp-resource-uri": uri }).end();

@@ -1,5 +1,5 @@
-import * as portable from "@sluice/client";
-import * as node from "@sluice/client/node";
+import * as portable from "../src/index.ts";
+import * as node from "@sluice/client";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createCache } from "../src/cache/resource-cache.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
@@ -39,7 +39,7 @@ describe.each([
   const createHere = (more: object = {}) =>
     createResourceCache(createRawClient(server.url, withStreaming()), more);
 
-  test("within its time nobody is asked; after it the server is, and sends nothing again [ARTICLE/10.1/client-cache]", async () => {
+  test("within its time the server is not asked; after it, it is, and sends nothing again [ARTICLE/10.1/client-cache]", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const cache = createHere({ ttlMs: 10_000 });
     const first = await cache.read(uri, options);
@@ -118,7 +118,7 @@ describe.each([
     expect((await cache.read("files://demo/other.txt", options)).source).toBe("fetched");
   });
 
-  test("what is kept is not given to who wants less, or nothing any more", async () => {
+  test("what is kept is not given to a caller that wants less, or that gave up", async () => {
     const cache = createHere({ ttlMs: 60_000 });
     await cache.read(uri, options);
     for (const ask of ["read", "describe"] as const) {

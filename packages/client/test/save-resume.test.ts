@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { thisProcess, type ResumeRecord } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
@@ -91,7 +91,7 @@ test("a broken connection leaves the bytes for a later run, too", async () => {
   expect(saved.resumedBytes).toBe(4_000_000);
 });
 
-test("kept bytes of another version, or that anybody touched, are not gone on from", async () => {
+test("kept bytes of another version, or that were touched, are not gone on from", async () => {
   const otherPart = `.${"0123456789abcdef".repeat(2)}.kept`;
   const name = async (record: string, part: string): Promise<void> =>
     writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), part }));
@@ -146,7 +146,7 @@ test("altered kept bytes never become a file where a digest is promised", async 
   expect(saved.sha256).toBe(sha256);
 });
 
-test("a hidden file that somebody replaced is neither published nor deleted", async () => {
+test("a hidden file that was replaced is neither published nor deleted", async () => {
   await using server = await startFileServer({ content });
   for (const resume of [false, true]) {
     const stream = await open(server);
@@ -224,7 +224,7 @@ test.each<[whose: string, writer: (mine: Writer) => Partial<Writer>, resumes: bo
   expect(said).toBe(resumes ? undefined : claimed);
 });
 
-test("a record that is a pipe, a device or somebody's endless file is none", async () => {
+test("a record that is a pipe, a device or an endless file is none", async () => {
   const file: ServedFile = { content };
   await using server = await startFileServer(file);
   await interruptAt(server, 4_000_000);

@@ -5,15 +5,15 @@ import {
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, test } from "vitest";
-import { streamingCapabilities, streamResource, type StreamingClient } from "@sluice/client";
-import { withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, streamResource, type RequestingClient } from "../src/index.ts";
+import { withStreaming } from "@sluice/client";
 import { reply, replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const capabilities = streamingCapabilities({ maxStreamSize: 5_000_000 });
 const bytes = Buffer.alloc(200_000, "0123456789");
 
-interface Connected extends StreamingClient {
+interface Connected extends RequestingClient {
   close(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ const clients: Record<string, (server: RawServer) => Promise<Connected>> = {
   },
 };
 
-async function read(client: StreamingClient, uri: string): Promise<Buffer> {
+async function read(client: RequestingClient, uri: string): Promise<Buffer> {
   const stream = await streamResource(client, uri);
   return Buffer.from(await new Response(stream.body).arrayBuffer());
 }

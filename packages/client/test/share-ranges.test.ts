@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { shareRanges } from "../src/save/share-ranges.ts";
 import { createWatermark } from "../src/save/watermark.ts";
 
-test("whoever is fast or slow, every byte is fetched exactly once", () => {
+test("with fast and slow connections, every byte is fetched exactly once", () => {
   const speeds = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 16 });
   const sizes = fc.integer({ min: 1, max: 5_000 });
   fc.assert(
@@ -42,7 +42,7 @@ test("whoever is fast or slow, every byte is fetched exactly once", () => {
   );
 });
 
-test("whoever gives way, and whenever, the others fetch every byte exactly once", () => {
+test("when connections give way, the others fetch every byte exactly once", () => {
   const lanes = fc.array(
     fc.record({ speed: fc.integer({ min: 1, max: 50 }), steps: fc.integer({ min: 0, max: 20 }) }),
     { minLength: 1, maxLength: 16 },
@@ -95,7 +95,7 @@ test("what is given back is fetched from the front on", () => {
   expect([shares.next()?.start, shares.next()?.start, shares.next()?.start]).toEqual([0, 150, 200]);
 });
 
-test("who is done early takes over half of what the slowest has left", () => {
+test("a connection that is done early takes over half of what the slowest has left", () => {
   const shares = shareRanges(1_000, 2, 1, 10);
   const [slow, fast] = [shares.next(), shares.next()];
   fast?.note(1_000);

@@ -5,8 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseRange } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
-import type { TransferCount } from "@sluice/client";
+import {
+  type SavableStream,
+  streamResource,
+  type TransferCount,
+  withStreaming,
+} from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 

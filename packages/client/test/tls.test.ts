@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client/node";
+import { streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer } from "./raw-server.ts";
 

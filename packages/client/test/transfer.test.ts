@@ -4,8 +4,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client/node";
-import { withStreaming as withPortableStreaming } from "@sluice/client";
+import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { withStreaming as withPortableStreaming } from "../src/index.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
@@ -329,7 +329,7 @@ test("ranges that lie are refused", async () => {
   }
 });
 
-test("a part that nobody asked for is refused", async () => {
+test("a part that was not asked for is refused", async () => {
   await using server = await startFileServer({
     content,
     before(_req, res) {

@@ -1,8 +1,8 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import { streamingCapabilities, streamResource as streamInBrowser } from "@sluice/client";
-import * as portable from "@sluice/client";
-import * as node from "@sluice/client/node";
+import { streamingCapabilities, streamResource as streamInBrowser } from "../src/index.ts";
+import * as portable from "../src/index.ts";
+import * as node from "@sluice/client";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startRawServer } from "./raw-server.ts";
 

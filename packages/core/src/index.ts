@@ -37,9 +37,11 @@ export {
   parseContentDisposition,
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
+export { isAccepted } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export { extensionOf, isTextName } from "./headers/text-names.ts";
 export type { FetchLike } from "./headers/fetch-like.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";

@@ -1,4 +1,4 @@
-import { withDownloads } from "@sluice/client/node";
+import { withDownloads } from "@sluice/client";
 import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
 import {
   WebSocketClientTransport,
@@ -30,7 +30,7 @@ export interface WebSocketTransportOptions extends ClientTransportOptions {
 
 /**
  * A transport for the `Client` of the MCP SDK, version 1 or 2, over `ws`. `streamResource` of
- * `@sluice/client/node` works over it.
+ * `@sluice/client` works over it.
  */
 export function createWebSocketTransport(
   url: string | URL,

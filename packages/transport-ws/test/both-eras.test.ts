@@ -1,7 +1,7 @@
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { WebSocket } from "ws";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connect, sdkNames } from "./connect.ts";
@@ -106,7 +106,7 @@ test("the transport for browsers works with their WebSocket and their fetch", as
   vi.stubGlobal("WebSocket", WebSocket);
   onTestFinished(() => void vi.unstubAllGlobals());
   const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
-  const { streamResource: streamByFetch } = await import("@sluice/client");
+  const { streamResource: streamByFetch } = await import("../../client/src/index.ts");
   const { Client } = await import("@modelcontextprotocol/client");
   const { url, handler } = await serve();
   const client = new Client(

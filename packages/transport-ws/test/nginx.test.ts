@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSidecar } from "@sluice/transport-http";

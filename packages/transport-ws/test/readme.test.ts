@@ -63,7 +63,7 @@ test("the examples of the README run", async () => {
 
   // #region client
   const { Client } = await import("@modelcontextprotocol/client");
-  const { streamResource } = await import("@sluice/client/node");
+  const { streamResource } = await import("@sluice/client");
   const { createWebSocketTransport } = await import("@sluice/transport-ws/client/node");
 
   const client = new Client(

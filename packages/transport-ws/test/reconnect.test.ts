@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { isConnectionLost } from "@sluice/transport-ws/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { streamResource } from "@sluice/client/node";
+import { streamResource } from "@sluice/client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebSocket } from "ws";
 import { deferred } from "./deferred.ts";

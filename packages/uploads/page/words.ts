@@ -1,4 +1,4 @@
-import { isAccepted } from "../src/client/accept-list.ts";
+import { isAccepted } from "@sluice/core";
 import { sizeText } from "../src/page/size-text.ts";
 import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";

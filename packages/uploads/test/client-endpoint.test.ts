@@ -1,13 +1,14 @@
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { sendFiles } from "../src/client/send-files.ts";
-import { sendTimeouts, type Sender } from "../src/client/sender.ts";
-import { createSession } from "../src/client/session.ts";
-import type { SentFile } from "../src/client/transfer.ts";
-import { acceptTarget, type UploadTarget } from "../src/client/upload-target.ts";
+import { sendFiles } from "../../client/src/upload/send/send-files.ts";
+import { sendTimeouts } from "../../client/src/upload/send/send-timeouts.ts";
+import type { Sender } from "../../client/src/upload/send/sender.ts";
+import { createSession } from "../../client/src/upload/session.ts";
+import type { SentFile } from "../../client/src/upload/send/outgoing-file.ts";
+import { acceptTarget, type UploadTarget } from "../../client/src/upload/upload-target.ts";
 import type { Slot } from "../src/index.ts";
-import { bytesSource, senders } from "./sending.ts";
+import { bytesSource, senders } from "../../client/test/sending.ts";
 import { alice, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;

@@ -2,15 +2,18 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { inputRequired, type McpServer, type ServerContext } from "@modelcontextprotocol/server";
+import {
+  createFileSender,
+  type FileSenderOptions,
+  type NamedBlob,
+  type PickedPath,
+} from "@sluice/client/uploads";
 import { eraOf } from "@sluice/server";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { createFileSender as createPortable } from "../src/client.ts";
-import { createFileSender, type PickedPath } from "../src/client-node.ts";
-import type { FileSenderOptions } from "../src/client/file-sender.ts";
-import type { NamedBlob } from "../src/client/file-source.ts";
+import { createFileSender as createPortable } from "../../client/src/uploads.ts";
 import { createPlainSluice, createToolServer } from "./asking.ts";
-import { startScriptedServer } from "./scripted-server.ts";
+import { startScriptedServer } from "../../client/test/scripted-server.ts";
 
 type Options = FileSenderOptions<string | PickedPath | NamedBlob>;
 const image = { blob: new Blob(["an image"]), name: "sunset.png" };

@@ -81,7 +81,7 @@ test("the examples of the README run", async () => {
   await writeFile(path, "one\ntwo\nthree\n");
 
   // #region client
-  const { createFileSender } = await import("@sluice/uploads/client/node");
+  const { createFileSender } = await import("@sluice/client/uploads");
 
   const sender = createFileSender({
     endpoint,

@@ -1,6 +1,5 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities } from "@sluice/client";
-import { withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, withStreaming } from "@sluice/client";
 
 /** Where a client goes, and with which token. */
 export interface Address {

@@ -1,8 +1,16 @@
 import { mkdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
-import { scaleOf, type Consent, type StreamFacts, type StreamOptions } from "@sluice/client";
-import { saveBytes, streamResource, type SavableStream, type SavedFile } from "@sluice/client/node";
+import {
+  type Consent,
+  type SavableStream,
+  saveBytes,
+  type SavedFile,
+  scaleOf,
+  type StreamFacts,
+  type StreamOptions,
+  streamResource,
+} from "@sluice/client";
 import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import { connect, type ConnectOptions } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";

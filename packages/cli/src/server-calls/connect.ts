@@ -3,10 +3,9 @@ import {
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { streamingCapabilities } from "@sluice/client";
-import { withStreaming } from "@sluice/client/node";
+import { streamingCapabilities, withStreaming } from "@sluice/client";
 import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
-import type { FileSender } from "@sluice/uploads/client";
+import type { FileSender } from "@sluice/client/uploads";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { boundAnswers } from "../serve/bound-answers.ts";
 import { fault } from "./failure.ts";

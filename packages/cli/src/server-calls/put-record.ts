@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
-import type { BegunFile } from "@sluice/uploads/client";
+import type { BegunFile } from "@sluice/client/uploads";
 
 /** What is remembered of an upload that did not come to its end, for the same command later. */
 export interface PutRecord {

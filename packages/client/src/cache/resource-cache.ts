@@ -1,7 +1,7 @@
-import { ByteQueue, SluiceError } from "@sluice/core";
+import { ByteQueue, definedMembers, SluiceError } from "@sluice/core";
 import { LRUCache } from "lru-cache";
+import type { ResourceStream, StreamFacts } from "../download/stream-facts.ts";
 import type { StreamOptions } from "../download/stream-options.ts";
-import type { ResourceStream, StreamFacts } from "../download/stream-resource.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {
@@ -15,7 +15,7 @@ export interface ResourceCacheOptions {
   /** Most resources that anything is kept of; 10,000. */
   readonly maxResources?: number;
   /**
-   * Milliseconds for which nobody is asked again, where the server does not say; 0. After them, or after
+   * Milliseconds for which the server is not asked again, where it does not say. Default: 0. After them, or after
    * the server's, which count for a day at most, the server is asked whether it is still the same.
    */
   readonly ttlMs?: number;
@@ -26,7 +26,7 @@ export interface CachedResource {
   readonly facts: StreamFacts;
   /** A copy of your own. */
   readonly bytes: Uint8Array;
-  /** `kept`: nobody was asked · `revalidated`: the server said that it is still the same · `fetched`. */
+  /** `kept`: the server was not asked · `revalidated`: the server said that it is still the same · `fetched`. */
   readonly source: "kept" | "revalidated" | "fetched";
 }
 
@@ -45,9 +45,9 @@ export interface ResourceCache {
   clear(): void;
 }
 
-interface Entry {
+interface CachedEntry {
   readonly facts: StreamFacts;
-  readonly bytes?: Uint8Array;
+  readonly bytes: Uint8Array | undefined;
   readonly freshUntil: number;
 }
 
@@ -65,7 +65,7 @@ export function createCache(
     maxResources = 10_000,
     ttlMs = 0,
   } = options;
-  const entries = new LRUCache<string, Entry>({
+  const entries = new LRUCache<string, CachedEntry>({
     max: maxResources,
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => entryBytes + (bytes?.byteLength ?? 0),
@@ -73,18 +73,18 @@ export function createCache(
   const asking = new Set<Question>();
 
   /** Asks for a resource; what `invalidate` forgot meanwhile, or a later answer replaced, is given out, but not kept. */
-  async function ask<Answer extends CachedFacts>(
+  async function ask<Found extends CachedFacts>(
     uri: string,
-    fetch: () => Promise<Answer>,
-  ): Promise<Answer> {
+    fetch: () => Promise<Found>,
+  ): Promise<Found> {
     const question = { uri, isCurrent: true };
     asking.add(question);
     try {
       const answer = await fetch();
       const { facts, bytes } = answer;
       if (!question.isCurrent) return answer;
-      entries.set(uri, { facts, ...(bytes && { bytes }), freshUntil: freshUntil(facts, ttlMs) });
-      // who asked earlier may be answered with an older version
+      entries.set(uri, { facts, bytes, freshUntil: freshUntil(facts, ttlMs) });
+      // an earlier question may be answered with an older version
       for (const other of asking) {
         if (other === question) break;
         if (other.uri === uri) other.isCurrent = false;
@@ -138,7 +138,7 @@ export function createCache(
         throw new SluiceError(
           "too_large",
           `client: ${JSON.stringify(uri)} is larger than the ${most} bytes that are read at once; use streamResource`,
-          { cause: error, ...(error.size !== undefined && { size: error.size }) },
+          definedMembers({ cause: error, size: error.size }),
         );
       });
       return { facts, bytes: bytes.slice(), source };
@@ -165,7 +165,7 @@ async function collect(body: ReadableStream<Uint8Array>): Promise<Uint8Array<Arr
   }
 }
 
-/** Somebody who is being answered. */
+/** A question on its way to the server. */
 interface Question {
   readonly uri: string;
   isCurrent: boolean;
@@ -183,6 +183,6 @@ function freshUntil({ ttlMs }: StreamFacts, fallbackMs: number): number {
 }
 
 /** The same version: only a strong entity tag tells. */
-function isSame(entry: Entry | undefined, { etag, size }: StreamFacts): boolean {
+function isSame(entry: CachedEntry | undefined, { etag, size }: StreamFacts): boolean {
   return etag !== undefined && entry?.facts.etag === etag && entry.facts.size === size;
 }

@@ -1,12 +1,8 @@
 import type { FetchLike } from "@sluice/core";
-import type { Exchange } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
-import { createHttpExchange } from "../net/http-exchange.ts";
+import { httpExchange } from "../net/node/http-exchange.ts";
 import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
 import { divertStreams } from "./with-streaming.ts";
-
-/** The exchange of this process: its connections are shared by every transfer. */
-export const httpExchange: Exchange = createHttpExchange();
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
@@ -24,8 +20,8 @@ export function withStreaming(fetch?: FetchLike): FetchLike {
 
 /**
  * Makes `streamResource` work over a transport that is not HTTP, as {@link withStreaming} does over
- * one that is: what the server answers is a download URL, and `side` tells whom to trust with it.
- * It is asked at each call. Changes `send` of the transport and gives it back.
+ * one that is: the server answers with a download URL, and `side` tells which origin may be asked
+ * for it. It is called for each call. Changes `send` of the transport and gives it back.
  */
 export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,

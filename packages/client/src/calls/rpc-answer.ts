@@ -2,6 +2,7 @@ import { isResponse, keyOf, type LooseMessage, SluiceError } from "@sluice/core"
 import { createParser } from "eventsource-parser";
 import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
+import { readText } from "../net/read-text.ts";
 
 /** Most bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */
 const maxMessageBytes = 256 * 1024;
@@ -20,35 +21,17 @@ export interface AnsweredCall {
 
 /** The text of a body. Throws `protocol` for one of more than 256 KiB. */
 export async function readMessage(body: ByteFlow, { what }: AnsweredCall): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  await body.pump((chunk) => {
-    bytes += chunk.length;
-    if (bytes > maxMessageBytes) throw tooLong(what, maxMessageBytes);
-    text += decoder.decode(chunk, { stream: true });
-  });
-  return text + decoder.decode();
+  const { text, cut } = await readText(body, maxMessageBytes);
+  if (cut === "limit") throw tooLong(what, maxMessageBytes);
+  if (cut) throw cut;
+  return text;
 }
 
 /** The first 256 KiB of a body as text, or what came of them. */
 export async function readBeginning(body: ByteFlow): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let left = maxMessageBytes;
-  try {
-    await body.pump((chunk) => {
-      text += decoder.decode(chunk.subarray(0, left), { stream: true });
-      left -= chunk.length;
-      if (left < 0) throw enough;
-    });
-  } catch (error) {
-    if (error !== enough && !SluiceError.is(error)) throw error;
-  }
+  const { text } = await readText(body, maxMessageBytes);
   return text;
 }
-
-const enough = new Error("enough");
 
 /**
  * The JSON of an answer as the SDK can take it: with a response to the call in it. An error without an id is this

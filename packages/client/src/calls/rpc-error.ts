@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { errorTable, type ErrorRow } from "@sluice/core/wire";
 
 /**
@@ -9,10 +9,11 @@ export function rpcError(what: string, error: unknown): SluiceError {
   if (SluiceError.is(error)) return error;
   const { code, data, name } = (error ?? {}) as { code?: unknown; data?: unknown; name?: unknown };
   const { reason, retryAfterMs, uri } = (data ?? {}) as Record<string, unknown>;
-  const options = {
+  const isWait = typeof retryAfterMs === "number" && retryAfterMs >= 0;
+  const options = definedMembers({
     cause: error,
-    ...(typeof retryAfterMs === "number" && retryAfterMs >= 0 && { retryAfterMs }),
-  };
+    retryAfterMs: isWait ? retryAfterMs : undefined,
+  });
   if (isTimeout(code))
     return new SluiceError(
       "timeout",

@@ -1,7 +1,7 @@
 import type { SluiceError } from "@sluice/core";
 import type { ClientStreaming } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
-import type { Credentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
 
 /** One `resources/stream` call on its way through an SDK client and its transport. */
 export interface StreamCall {
@@ -20,11 +20,11 @@ export interface StreamCall {
 /** What the middleware kept of the HTTP answer to a call, or knows beforehand where that is a message. */
 export interface CallAnswer {
   readonly exchange: Exchange;
-  readonly credentials: Credentials;
+  readonly credentials: SessionCredentials;
   /** HTTP status; absent where the answer is a message of another transport. */
   readonly status?: number;
   /** Address that answered, where the platform tells. */
-  readonly address?: string;
+  readonly address?: string | undefined;
   /** Bytes on the answer itself. */
   readonly direct?: HopAnswer;
   /** Answer was a redirect: its headers. */

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { EXTENSION_ID, type ClientStreaming } from "@sluice/core/wire";
 
 /** Client capabilities that declare resource streaming. */
@@ -23,9 +24,11 @@ export function streamingCapabilities(streaming: ClientStreaming = {}): Streamin
     throw new RangeError(
       `client: maxStreamSize ${maxStreamSize} is no byte count; pass a safe integer from 1`,
     );
-  const size = maxStreamSize === undefined ? {} : { maxStreamSize };
+  const size = definedMembers({ maxStreamSize });
   return {
     resourceStreaming: size,
-    extensions: { [EXTENSION_ID]: { ...size, ...(prefer && { prefer: [...prefer] }) } },
+    extensions: {
+      [EXTENSION_ID]: definedMembers({ maxStreamSize, prefer: prefer && [...prefer] }),
+    },
   };
 }

@@ -24,8 +24,8 @@ export interface SendingTransport {
 
 /**
  * Makes {@link streamResource} work over a transport that is not HTTP, as {@link withStreaming}
- * does over one that is: what the server answers is a download URL, and `side` tells whom to
- * trust with it. It is asked at each call. Changes `send` of the transport and gives it back.
+ * does over one that is: the server answers with a download URL, and `side` tells which origin
+ * may be asked for it. It is called for each call. Changes `send` of the transport and gives it back.
  */
 export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,
@@ -47,8 +47,8 @@ export function divertCalls<Sending extends SendingTransport>(
     const { origin, authorization, address } = await side();
     outgoing.call.answer = {
       exchange,
-      credentials: { endpoint: origin, ...(authorization !== undefined && { authorization }) },
-      ...(address !== undefined && { address }),
+      credentials: { endpoint: origin, authorization },
+      address,
     };
     return send(outgoing.message, options);
   };

@@ -9,7 +9,7 @@ import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { retryAfterOf } from "../net/http-error.ts";
-import type { Credentials } from "../net/hop-headers.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
 import { outgoingCall } from "./outgoing-call.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
 import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
@@ -18,8 +18,6 @@ import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
  * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
  * Every other request goes to `fetch` as it is, by default the platform's own.
- *
- * In Node, take it from `@sluice/client/node`: the built-in fetch of Node 20 accepts truncated bodies.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
   return divertStreams(fetch, createFetchExchange(fetch));
@@ -72,12 +70,12 @@ async function divert(
         },
         body: request.body,
         signal,
-        reach: "any",
+        scope: "any",
         connectMs: call.connectMs,
       });
       const { status, address } = answer;
       const { response, ...rest } = await settle(answer, request);
-      call.answer = { ...kept, status, ...(address !== undefined && { address }), ...rest };
+      call.answer = { ...kept, status, address, ...rest };
       return response;
     });
   } catch (error) {
@@ -108,13 +106,9 @@ async function withDeadline(
   }
 }
 
-function readCredentials(endpoint: URL, headers: Record<string, string>): Credentials {
+function readCredentials(endpoint: URL, headers: Record<string, string>): SessionCredentials {
   const { authorization, "mcp-session-id": sessionId } = headers;
-  return {
-    endpoint,
-    ...(authorization !== undefined && { authorization }),
-    ...(sessionId !== undefined && { sessionId }),
-  };
+  return { endpoint, authorization, sessionId };
 }
 
 type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {

@@ -7,12 +7,13 @@ import {
   parseMediaType,
   parseReprDigest,
   SluiceError,
+  type ByteRange,
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
-import type { RangeDemand } from "./fetch-bytes.ts";
-import { ensureNamed, type Permit } from "./permit.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { ensureNamed } from "./resource-name.ts";
 
 /** An answer whose headers are in order, and what they say. */
 export interface CheckedAnswer {
@@ -20,35 +21,41 @@ export interface CheckedAnswer {
   /** Offset of the first byte of the body. */
   readonly start: number;
   /** Offset one past the last byte, where the headers tell. */
-  readonly end?: number;
+  readonly end?: number | undefined;
   /** Bytes of the whole object. */
-  readonly size?: number;
+  readonly size?: number | undefined;
   /** Strong, with quotes. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
   /** SHA-256 of the whole object in hex. */
-  readonly digest?: string;
-  readonly mimeType?: string;
+  readonly digest?: string | undefined;
+  readonly mimeType?: string | undefined;
   /** Unix milliseconds of the last change, as the server says. */
-  readonly modifiedMs?: number;
+  readonly modifiedMs?: number | undefined;
   /** Content coding that the storage keeps the bytes in. */
-  readonly contentEncoding?: string;
+  readonly contentEncoding?: string | undefined;
   /** As the server wrote them, best first. */
   readonly fileNames: readonly string[];
   /** The MCP server said beside the bytes, or on the way to them, that they are this resource. */
   readonly named: boolean;
   /** Where it came from; absent for bytes on the call's own answer. */
-  readonly origin?: string;
+  readonly origin?: string | undefined;
   /** Milliseconds from the request to these headers, where it was a request of its own. */
   readonly latencyMs?: number;
+}
+
+/** A range to ask for, and the version it must belong to. */
+export interface RangeDemand {
+  readonly range: ByteRange;
+  readonly etag?: string | undefined;
 }
 
 /** What an answer is held against. */
 export interface Expectation {
   readonly uri: string;
-  readonly permit: Permit;
+  readonly grant: DownloadGrant;
   /** Where it came from; absent for bytes on the call's own answer. */
   readonly target?: AcceptedUrl;
-  readonly demand?: RangeDemand;
+  readonly demand?: RangeDemand | undefined;
   /** A redirect on the way here had said which resource this is (SEP-2532 §3, redirect mode). */
   readonly redirected?: boolean;
 }
@@ -56,12 +63,12 @@ export interface Expectation {
 /**
  * Holds an answer against what was asked and promised. Rejects with `protocol`: a status other
  * than 200 and 206, another resource, a coding that was added on the way, a body whose end only the
- * connection tells, a 206 nobody asked for or another range, or lengths that contradict each other;
+ * connection tells, a 206 that was not asked for or another range, or lengths that contradict each other;
  * with `corrupt` when size or digest are not the promised ones.
  */
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
-  const { uri, permit, target, demand, redirected = false } = expectation;
+  const { uri, grant, target, demand, redirected = false } = expectation;
   const own = target === undefined || target.standing === "own";
   // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
   const named = headers.has(RESOURCE_URI_HEADER);
@@ -71,13 +78,13 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const length = contentLength(headers);
   const part = status === 206 ? checkPart(headers, length, demand) : undefined;
   const size = part ? part.size : length;
-  if (permit.size !== undefined && size !== undefined && permit.size !== size)
+  if (grant.size !== undefined && size !== undefined && grant.size !== size)
     throw new SluiceError(
       "corrupt",
-      `client: the server promised ${permit.size} bytes and sends ${size}`,
+      `client: the server promised ${grant.size} bytes and sends ${size}`,
     );
   const digest = parseReprDigest(headers.get("repr-digest"));
-  if (permit.digest !== undefined && digest !== undefined && permit.digest !== digest)
+  if (grant.digest !== undefined && digest !== undefined && grant.digest !== digest)
     throw new SluiceError("corrupt", "client: the server promised another digest than it sends");
   const tag = parseEntityTag(headers.get("etag"));
   const mimeType = parseMediaType(headers.get("content-type"))?.essence;
@@ -90,18 +97,16 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   return {
     answer,
     start: part?.start ?? 0,
-    ...defined({
-      end: part?.end ?? length,
-      size: size ?? permit.size,
-      etag: tag?.strong ? tag.tag : undefined,
-      digest: digest ?? permit.digest,
-      mimeType,
-      modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
-      contentEncoding: isCoded ? codings.join(", ") : undefined,
-      origin: target?.url.origin,
-    }),
+    end: part?.end ?? length,
+    size: size ?? grant.size,
+    etag: tag?.strong ? tag.tag : undefined,
+    digest: digest ?? grant.digest,
+    mimeType,
+    modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
+    contentEncoding: isCoded ? codings.join(", ") : undefined,
+    origin: target?.url.origin,
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
-    named: permit.named || redirected || (own && named),
+    named: grant.named || redirected || (own && named),
   };
 }
 
@@ -115,19 +120,19 @@ const storedCodings: ReadonlySet<string> = new Set([
   "zstd",
 ]);
 
-interface Part {
+interface AnswerPart {
   readonly start: number;
   readonly end: number;
-  readonly size?: number;
+  readonly size?: number | undefined;
 }
 
 function checkPart(
   headers: Headers,
   length: number | undefined,
   demand: RangeDemand | undefined,
-): Part {
+): AnswerPart {
   const { range, size } = parseContentRange(headers.get("content-range")) ?? {};
-  if (!demand || !range) throw broken("sent a part that nobody asked for");
+  if (!demand || !range) throw broken("sent a part that was not asked for");
   const { start, end } = range;
   const asked = demand.range.end ?? Number.POSITIVE_INFINITY;
   const last = Math.min(asked, size ?? Number.POSITIVE_INFINITY);
@@ -135,7 +140,7 @@ function checkPart(
     throw broken("sent another part than was asked for");
   if (length !== undefined && length !== end - start)
     throw broken("contradicts itself about the length of the part");
-  return { start, end, ...(size !== undefined && { size }) };
+  return { start, end, size };
 }
 
 function contentLength(headers: Headers): number | undefined {
@@ -144,14 +149,6 @@ function contentLength(headers: Headers): number | undefined {
   const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(length)) throw broken("sent a length that is no number");
   return length;
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function defined<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Defined<T>;
 }
 
 function broken(what: string): SluiceError {

@@ -1,59 +1,53 @@
-import { formatRange, parseMediaType, SluiceError, type ByteRange } from "@sluice/core";
+import { definedMembers, formatRange, parseMediaType, SluiceError } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import { acceptUrl, type AcceptedUrl } from "../trust/accept-url.ts";
-import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import type { HopAnswer } from "../net/exchange.ts";
 import { hopHeaders, type HopDemand } from "../net/hop-headers.ts";
 import { retryAfterOf } from "../net/http-error.ts";
-import { ensureNamed, type Permit } from "./permit.ts";
+import { checkAnswer, type CheckedAnswer, type RangeDemand } from "./check-answer.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { ensureNamed } from "./resource-name.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /** An HTTP answer without bytes. */
-export interface Refusal {
+export interface RefusedDownload {
   readonly status: number;
   readonly retryAfterMs?: number;
   /** Nothing of Sluice answered, at an address of the MCP server's own origin. */
   readonly isUnrouted?: boolean;
 }
 
-/** A range to ask for, and the version it must belong to. */
-export interface RangeDemand {
-  readonly range: ByteRange;
-  readonly etag?: string;
-}
-
 /**
- * GETs the bytes of a permit's target, whole or one range, following redirects hop by hop. Gives
+ * GETs the bytes of a grant's target, whole or one range, following redirects hop by hop. Gives
  * the refusal for a status other than 200 and 206; rejects with `untrusted`, `protocol`,
  * `unavailable`, `timeout`, or the abort's reason.
  */
 export async function fetchBytes(
   uri: string,
-  permit: Permit & { readonly target: AcceptedUrl },
+  grant: DownloadGrant & { readonly target: AcceptedUrl },
   settings: StreamSettings,
   demand: RangeDemand | undefined,
   signal: AbortSignal,
-): Promise<CheckedAnswer | Refusal> {
+): Promise<CheckedAnswer | RefusedDownload> {
   const visited = new Set<string>();
-  let { target, hopsLeft } = permit;
-  let redirected = permit.mode === "redirect";
+  let { target, hopsLeft } = grant;
+  let redirected = grant.mode === "redirect";
   const wanted: HopDemand = {
-    auth: permit.auth,
-    sessionBound: permit.sessionBound,
-    ...(demand && { range: formatRange(demand.range) }),
-    ...(demand?.etag !== undefined && { etag: demand.etag }),
+    auth: grant.auth,
+    sessionBound: grant.sessionBound,
+    range: demand && formatRange(demand.range),
+    etag: demand?.etag,
   };
   for (;;) {
     visited.add(target.url.href);
     const asked = performance.now();
-    const answer = await sendHop(target, wanted, permit, settings, signal);
+    const answer = await sendHop(target, wanted, grant, settings, signal);
     const { status, headers } = answer;
     if (!redirectCodes.has(status)) {
       if (status !== 200 && status !== 206) return refuse(answer, target);
       try {
         const latencyMs = performance.now() - asked;
-        const expectation = { uri, permit, target, redirected, ...(demand && { demand }) };
-        const checked = checkAnswer(answer, expectation);
+        const checked = checkAnswer(answer, { uri, grant, target, redirected, demand });
         return { ...checked, latencyMs };
       } catch (error) {
         answer.body.cancel(error);
@@ -66,13 +60,13 @@ export async function fetchBytes(
       redirected = true;
     }
     const location = headers.get("location") ?? "";
-    target = acceptUrl(location, permit.policy, { base: target.url, redirect: true });
+    target = acceptUrl(location, grant.policy, { base: target.url, redirect: true });
     if (visited.has(target.url.href))
       throw new SluiceError("protocol", "client: the server redirects in circles");
     if (hopsLeft-- === 0)
       throw new SluiceError(
         "protocol",
-        `client: the server redirects more than ${permit.hopsLeft} times on the way to the bytes; have it name their address at once`,
+        `client: the server redirects more than ${grant.hopsLeft} times on the way to the bytes; have it name their address at once`,
       );
   }
 }
@@ -82,7 +76,7 @@ const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 async function sendHop(
   target: AcceptedUrl,
   demand: HopDemand,
-  permit: Permit,
+  grant: DownloadGrant,
   settings: StreamSettings,
   signal: AbortSignal,
 ): Promise<HopAnswer> {
@@ -93,12 +87,12 @@ async function sendHop(
     headersMs,
   );
   try {
-    return await permit.exchange({
+    return await grant.exchange({
       method: "GET",
       url: target.url,
-      headers: hopHeaders(target.url, demand, permit.credentials),
+      headers: hopHeaders(target.url, demand, grant.credentials),
       signal: AbortSignal.any([signal, late.signal]),
-      reach: target.standing === "public" ? "public" : permit.reach,
+      scope: target.standing === "public" ? "public" : grant.scope,
       connectMs,
     });
   } finally {
@@ -106,13 +100,12 @@ async function sendHop(
   }
 }
 
-function refuse(answer: HopAnswer, target: AcceptedUrl): Refusal {
-  const retryAfterMs = retryAfterOf(answer);
+function refuse(answer: HopAnswer, target: AcceptedUrl): RefusedDownload {
   answer.body.cancel();
   // storage services say 403 for a signed URL whose time is over
   const status = answer.status === 403 && target.standing !== "own" ? 410 : answer.status;
   const essence = parseMediaType(answer.headers.get("content-type"))?.essence;
   const isUnrouted =
     status === 404 && target.standing === "own" && essence !== "application/problem+json";
-  return { status, isUnrouted, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return definedMembers({ status, isUnrouted, retryAfterMs: retryAfterOf(answer) });
 }

@@ -2,12 +2,13 @@ import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import type { Consent } from "../trust/consent.ts";
+import { transferTimeouts, type TransferTimeouts } from "./transfer-timeouts.ts";
 
 /** Options of {@link streamResource}. */
 export interface StreamOptions {
   /** Ends the transfer, also long after the call returned. */
   readonly signal?: AbortSignal;
-  /** Most bytes to accept; 1 GiB when absent. Declared to the server and enforced here. */
+  /** Most bytes to accept. Declared to the server and enforced here. Default: 1 GiB. */
   readonly maxStreamSize?: number;
   /** Answers you would rather have, best first; the server decides. */
   readonly prefer?: readonly DeliveryMode[];
@@ -42,28 +43,6 @@ export interface TransferCount {
   readonly totalBytes?: number;
 }
 
-/** How long to wait for what, in milliseconds. The time in which nobody reads does not count. */
-export interface TransferTimeouts {
-  /** For a connection; 10 s. */
-  readonly connectMs: number;
-  /** For the headers of an answer, and for all of one that is a JSON-RPC message; 30 s. */
-  readonly headersMs: number;
-  /** Without a byte until the connection is given up and another one tried; 30 s. */
-  readonly idleMs: number;
-  /** Least bytes per second, averaged over `rateWindowMs`; 1,024. Slower is a `timeout`. */
-  readonly minBytesPerSecond: number;
-  /** 30 s. */
-  readonly rateWindowMs: number;
-  /**
-   * For the whole transfer. Default 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between
-   * tries have as much again, by default 5 min at least; a server that still says no after them
-   * ends the transfer as `throttled`, `unavailable` or `interrupted`.
-   */
-  readonly totalMs?: number;
-  /** Shortens or lengthens the pauses between tries; 1. */
-  readonly pauseScale: number;
-}
-
 /** Options with every default filled in. */
 export interface StreamSettings {
   readonly signal: AbortSignal;
@@ -88,28 +67,8 @@ export function settingsOf(options: StreamOptions): StreamSettings {
     ...options,
     signal,
     maxStreamSize,
-    timeouts: {
-      connectMs: 10_000,
-      headersMs: 30_000,
-      idleMs: 30_000,
-      minBytesPerSecond: 1_024,
-      rateWindowMs: 30_000,
-      pauseScale: 1,
-      ...timeouts,
-    },
+    timeouts: { ...transferTimeouts, ...timeouts },
   };
-}
-
-/** How long a transfer of `size` bytes may take. */
-export function totalMsOf(timeouts: TransferTimeouts, size: number | undefined): number {
-  const most = 6 * 3_600_000;
-  const fair = size === undefined ? most : Math.min(60_000 + (size / 65_536) * 1_000, most);
-  return timeouts.totalMs ?? fair;
-}
-
-/** How long all pauses between tries may take together: as long as the bytes, without `totalMs` 5 min at least. */
-export function pausesMsOf(timeouts: TransferTimeouts, size: number | undefined): number {
-  return timeouts.totalMs ?? Math.max(300_000, totalMsOf(timeouts, size));
 }
 
 /** Throws `too_large` when `size` is over the limit. */

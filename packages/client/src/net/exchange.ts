@@ -1,57 +1,65 @@
+import type { AddressScope } from "../trust/address-scope.ts";
+import type { Lending, WriteChunk } from "./chunk-sink.ts";
+import type { OutgoingBody } from "./outgoing-body.ts";
+
 /**
  * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
- * cookies, caches nothing and retries nothing. Rejects with `unavailable`,
- * `timeout` or `untrusted`, or with `signal.reason`.
+ * cookies, caches nothing and retries nothing that the server may have heard. Rejects with
+ * `unavailable` when the request did not arrive, `interrupted` when it may have and has an
+ * {@link OutgoingBody}, `untrusted`, `protocol`, `unsupported` for a redirect that the platform
+ * hides, with what reading the body threw, or with `signal.reason`.
  */
 export type Exchange = (request: HopRequest) => Promise<HopAnswer>;
 
 /** One request of one hop. */
 export interface HopRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | OutgoingBody | undefined;
   /** Ends the exchange, also while its body is read. */
   readonly signal: AbortSignal;
   /** `public`: connect to addresses of the public internet only. */
-  readonly reach: Reach;
+  readonly scope: AddressScope;
   /** Milliseconds to connect in. */
   readonly connectMs: number;
+  /** Hears how the request goes on, where the platform tells. */
+  readonly progress?: SendProgress | undefined;
 }
 
-/** Which addresses a request may go to. */
-export type Reach = "public" | "any";
+/** Steps of a request, in their order. */
+interface SendProgress {
+  /** There is a connection. */
+  connected(): void;
+  /** Bytes of an {@link OutgoingBody} went out. */
+  handed(bytes: number): void;
+  /** All of the request went out. */
+  sent(): void;
+}
 
 /** Status, headers and the bytes still to come. */
 export interface HopAnswer {
   readonly status: number;
   readonly headers: Headers;
+  /** False when the answer came before all of an {@link OutgoingBody} went out. */
+  readonly sentAll: boolean;
   /** What tells where the body ends; `unknown` where the platform hides it. */
   readonly framing: "length" | "chunked" | "close" | "unknown";
-  /** The platform undoes content codings before anybody sees the bytes. */
+  /** The platform undoes content codings before the client sees the bytes. */
   readonly decodes?: true;
   /** Where the connection led, where the platform tells: the peer's address. */
-  readonly address?: string;
+  readonly address?: string | undefined;
   readonly body: ByteFlow;
 }
 
 /** The bytes of one answer. Pumped to the end or cancelled, and either only once. */
 export interface ByteFlow {
   /**
-   * Gives every chunk to `take`, one after the other, and waits where it returns a promise.
+   * Gives every chunk to `write`, one after the other, and waits where it returns a promise.
    * Resolves after the last byte; rejects with `interrupted` when the connection broke, and with
-   * whatever `take` threw. With `lending`, a flow that can reads into as much memory and no more.
+   * what `write` threw. With `lending`, a flow that can reads into as much memory and no more.
    */
-  pump(take: TakeChunk, lending?: Lending): Promise<void>;
+  pump(write: WriteChunk, lending?: Lending): Promise<void>;
   /** Gives up the connection. Idempotent, and a no-op after the end. */
   cancel(reason?: unknown): void;
-}
-
-/** Takes a chunk, for good or, with `release`, until that is called. */
-export type TakeChunk = (chunk: Uint8Array, release?: () => void) => Promise<void> | void;
-
-/** Memory that a flow may read into: as many blocks, in turn, as are not lent. */
-export interface Lending {
-  readonly blocks: number;
-  readonly blockBytes: number;
 }

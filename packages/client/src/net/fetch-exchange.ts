@@ -1,43 +1,56 @@
-import { type FetchLike, SluiceError, tlsFault } from "@sluice/core";
-import type { ByteFlow, Exchange, HopAnswer } from "./exchange.ts";
+import { SluiceError, tlsFault, type FetchLike } from "@sluice/core";
+import { blobOf } from "./body-blob.ts";
+import type { ByteFlow, Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 
 /** An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one. */
 export function createFetchExchange(fetch: FetchLike): Exchange {
-  return async ({ method, url, headers, body, signal }) => {
-    let response: Response;
-    try {
-      response = await fetch(url, {
-        method,
-        headers: { ...headers },
-        ...(body !== undefined && { body }),
-        redirect: "manual",
-        credentials: "omit",
-        referrerPolicy: "no-referrer",
-        signal,
-      });
-    } catch (error) {
+  return async (request) => {
+    const { url, signal } = request;
+    const response = await send(fetch, request).catch((error: unknown) => {
       if (signal.aborted) throw signal.reason;
-      throw (
-        tlsFault("client", url, error) ??
-        new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
-          cause: error,
-        })
-      );
-    }
+      throw SluiceError.is(error) ? error : faultOf(request, error);
+    });
     if (response.type === "opaqueredirect")
       throw new SluiceError(
         "unsupported",
-        "client: the server redirected, which this runtime hides; ask for downloadUrl delivery",
+        `client: ${url.origin} redirected, which this runtime hides; ask for downloadUrl delivery`,
       );
-    const { status } = response;
+    const { status, headers } = response;
     return {
       status,
-      headers: response.headers,
-      framing: framingOf(response.headers),
+      headers,
+      sentAll: true,
+      framing: framingOf(headers),
       decodes: true,
       body: flowOf(response.body, signal),
     };
   };
+}
+
+async function send(
+  fetch: FetchLike,
+  { method, url, headers, body, signal }: HopRequest,
+): Promise<Response> {
+  const content = typeof body === "object" ? await blobOf(body) : body;
+  signal.throwIfAborted();
+  return fetch(url, {
+    method,
+    headers: { ...headers },
+    ...(content !== undefined && { body: content }),
+    redirect: "manual",
+    credentials: "omit",
+    referrerPolicy: "no-referrer",
+    signal,
+  });
+}
+
+/** `fetch` does not tell whether the server heard the request. */
+function faultOf({ url, body }: HopRequest, cause: unknown): SluiceError {
+  const code = typeof body === "object" ? "interrupted" : "unavailable";
+  return (
+    tlsFault("client", url, cause) ??
+    new SluiceError(code, `client: ${url.origin} could not be reached`, { cause })
+  );
 }
 
 function framingOf(headers: Headers): HopAnswer["framing"] {
@@ -50,7 +63,7 @@ function framingOf(headers: Headers): HopAnswer["framing"] {
 function flowOf(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): ByteFlow {
   const reader = body?.getReader();
   return {
-    async pump(take) {
+    async pump(write) {
       try {
         for (;;) {
           const step = await reader?.read().catch((error: unknown) => {
@@ -58,7 +71,7 @@ function flowOf(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): B
             throw new SluiceError("interrupted", "client: the connection broke", { cause: error });
           });
           if (!step || step.done) return;
-          await take(step.value);
+          await write(step.value);
         }
       } catch (error) {
         reader?.cancel(error).catch(() => {});

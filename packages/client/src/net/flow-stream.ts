@@ -1,4 +1,5 @@
-import type { ByteFlow, Lending } from "./exchange.ts";
+import type { Lending } from "./chunk-sink.ts";
+import type { ByteFlow } from "./exchange.ts";
 
 /**
  * A web byte stream over a flow of bytes. Nothing is pumped before the first read, and every chunk

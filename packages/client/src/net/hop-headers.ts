@@ -1,32 +1,32 @@
-/** What of the session may travel with a GET, and where to. */
-export interface Credentials {
+/** What of the session may travel with a request, and where to. */
+export interface SessionCredentials {
   /** The MCP endpoint: nothing of this ever leaves its origin. */
   readonly endpoint: URL;
   /** `Authorization` of the call that asked for the bytes. */
-  readonly authorization?: string;
+  readonly authorization?: string | undefined;
   /** `Mcp-Session-Id` of that call; only the legacy era has one. */
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
 }
 
-/** What one GET asks for. */
+/** What one request needs. */
 export interface HopDemand {
   /** `self`: the URL is enough, credentials stay home. */
   readonly auth: "bound" | "self";
   readonly sessionBound: boolean;
   /** As in the `Range` header. */
-  readonly range?: string;
+  readonly range?: string | undefined;
   /** Strong entity tag; goes along with a range only. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
 }
 
 /**
- * The headers of one GET: an allowlist, built anew for every hop. Credentials go to the MCP
+ * The headers of one request: an allowlist, built anew for every hop. Credentials go to the MCP
  * endpoint's own origin and nowhere else.
  */
 export function hopHeaders(
   url: URL,
   demand: HopDemand,
-  credentials: Credentials | undefined,
+  credentials: SessionCredentials | undefined,
 ): Record<string, string> {
   const headers: Record<string, string> = {
     accept: "*/*",

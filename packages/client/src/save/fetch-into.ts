@@ -1,15 +1,15 @@
 import { SluiceError } from "@sluice/core";
 import type { CheckedAnswer } from "../download/check-answer.ts";
-import type { Lending } from "../net/exchange.ts";
-import type { Lane, PartFile } from "./part-file.ts";
-import { createReceiver, type Receiver } from "../download/receiver.ts";
+import type { Lending } from "../net/chunk-sink.ts";
+import type { WriteLane, PartFile } from "./part-file.ts";
+import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { ResumeKeeper } from "./resume-keeper.ts";
 import type { KeptVersion } from "./resume-record.ts";
 import { shareRanges, type SharedRanges } from "./share-ranges.ts";
 import type { TransferCount } from "../download/stream-options.ts";
-import { countOf, type OpenedResource } from "../download/stream-resource.ts";
+import { countOf, type OpenedResource } from "../download/open-resource.ts";
 
-/** A part file and who wants to know how it fills. */
+/** A part file, and what is told how it fills. */
 export interface Filling {
   readonly part: PartFile;
   readonly keeper: ResumeKeeper | undefined;
@@ -22,10 +22,10 @@ export interface Filling {
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
   const { part, keeper, onProgress } = filling;
-  const { receiver } = opened;
+  const { download } = opened;
   const lane = part.lane(oneLine.blockBytes);
-  const latest = (): CheckedAnswer => receiver.latest() as CheckedAnswer;
-  await receiver.receive({
+  const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
+  await download.receive({
     lending: oneLine,
     write(chunk, at, release) {
       onProgress?.(countOf(at + chunk.length, latest().size));
@@ -58,12 +58,12 @@ export async function fetchShares(
   const { part } = filling;
   const kept = part.gapless();
   const missing = version.size - kept;
-  const rounds = roundsOf(missing / connections, opened.receiver.latest()?.latencyMs);
+  const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);
   const shares = shareRanges(missing, connections, rounds, leastShareBytes);
   const progress = { received: kept };
   const crew = { lanes: connections };
-  const first = kept === 0 ? opened.receiver : undefined;
-  if (!first) opened.receiver.cancel();
+  const first = kept === 0 ? opened.download : undefined;
+  if (!first) opened.download.cancel();
   const lanes = Array.from({ length: connections }, (_, index) =>
     fetchLane(filling, opened, version, shares, {
       kept,
@@ -103,20 +103,20 @@ const roundBytes = 8 * 2 ** 20;
 interface LaneState {
   readonly kept: number;
   readonly progress: { received: number };
-  /** Lanes that still fetch. */
+  /** WriteLanes that still fetch. */
   readonly crew: { lanes: number };
   /** Has an answer from byte 0 on already. */
-  readonly first: Receiver | undefined;
+  readonly first: ResumableDownload | undefined;
 }
 
 async function fetchLane(
   { part, keeper, onProgress }: Filling,
-  { facts, supply, settings, receiver }: OpenedResource,
+  { facts, grants, settings, download }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
   { kept, progress, crew, first }: LaneState,
 ): Promise<void> {
-  const lane: Lane = part.lane(oneOfMany.blockBytes);
+  const lane: WriteLane = part.lane(oneOfMany.blockBytes);
   let unread = first;
   let gaveWay = false;
   const mayGiveWay = (): boolean => (gaveWay = crew.lanes > 1);
@@ -126,8 +126,8 @@ async function fetchLane(
     const { etag, size } = version;
     const line =
       unread && from === 0
-        ? receiver
-        : createReceiver(facts.uri, supply, settings, { receivedBytes: from, etag, size });
+        ? download
+        : createResumableDownload(facts.uri, grants, settings, { receivedBytes: from, etag, size });
     unread = undefined;
     const sink = {
       lending: oneOfMany,

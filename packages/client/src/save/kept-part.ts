@@ -14,7 +14,7 @@ import {
 
 /**
  * The part file of a save that can be gone on with: what an earlier run left, when it surely
- * belongs to this version of this resource, or a new one. `undefined` while somebody else has the
+ * belongs to this version of this resource, or a new one. `undefined` while another process has the
  * record. Saves that begin at the same moment may all get one; the record is the last one's, and
  * nothing else is shared.
  */
@@ -36,7 +36,7 @@ export async function openKept(
 
 /**
  * Opens what a record names under a new name, or deletes it when it does not belong to this version. Of all
- * who try, one can rename it; to the others, and to whoever still reads the record, it is gone.
+ * processes that try, one can rename it; for the others, and for readers of the record, it is gone.
  * The prefix is hashed again in any case.
  */
 async function takeOver(

@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ByteQueue, SluiceError } from "@sluice/core";
+import type { ChunkSink } from "../net/chunk-sink.ts";
 import { diskError } from "./disk-error.ts";
 import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
 import { createWatermark, type Watermark } from "./watermark.ts";
@@ -15,14 +16,14 @@ export interface PartFile {
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
   /** A line of writes that go on where the last one ended, in blocks of a size. Several may run at once. */
-  lane(blockBytes: number): Lane;
+  lane(blockBytes: number): WriteLane;
   /** Writes what the lanes have collected. */
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
   /** Waits for every write, makes them durable, and tells the size and the SHA-256 of what is there. */
   finish(): Promise<{ readonly size: number; readonly sha256: string }>;
-  /** Throws `corrupt` when somebody put another file in its place: that one must not be published. */
+  /** Throws `corrupt` when another file is in its place: that one must not be published. */
   ensureInPlace(): Promise<void>;
   /** Makes the gapless part durable. */
   sync(): Promise<void>;
@@ -42,26 +43,24 @@ export interface PartFile {
 }
 
 /** Collects small chunks into large writes. */
-export interface Lane {
-  /** Takes a chunk until `release`, for good without. A promise means: no more until it resolves. */
-  write(chunk: Uint8Array, at: number, release?: () => void): Promise<void> | void;
+export interface WriteLane extends ChunkSink {
   /** Begins to write what was collected. */
   flush(): Promise<void> | void;
 }
 
-interface OpenLane extends Lane {
+interface OpenLane extends WriteLane {
   /** Forgets what was collected. */
   drop(): void;
 }
 
-/** Chunks that lie one after the other in the file. */
-interface Block {
+/** Chunks that lie one after the other in the file, collected for one write. */
+interface ChunkRun {
   readonly chunks: ByteQueue;
   readonly start: number;
   readonly releases: (() => void)[];
 }
 
-/** A name that nobody else has, and nobody can guess to plant something there; `kept` ones stay longer. */
+/** A random name: no other process has it, or can guess it to plant something there. `kept` ones stay longer. */
 export function randomPartName(ending: "part" | "kept" = "part"): string {
   return `.${randomBytes(16).toString("hex")}.${ending}`;
 }
@@ -90,7 +89,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let fault: unknown;
   let closed = false;
   const lanes: OpenLane[] = [];
-  const queue: Block[] = [];
+  const queue: ChunkRun[] = [];
   let queuedBytes = 0;
   let writing: Promise<void> | undefined;
   let batch: Promise<void> = Promise.resolve();
@@ -101,19 +100,19 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   hash.advance(kept);
 
   /** Takes blocks off the queue that follow each other in the file. */
-  function nextBatch(): Block[] {
+  function nextBatch(): ChunkRun[] {
     const [first] = queue;
     if (!first) return [];
     let end = first.start;
-    const follows = (block: Block): boolean =>
+    const follows = (block: ChunkRun): boolean =>
       block.start === end && ((end += block.chunks.bytes), true);
     const stop = queue.findIndex((block) => !follows(block));
     return queue.splice(0, stop < 0 ? queue.length : stop);
   }
 
-  async function writeBatch(blocks: readonly Block[]): Promise<void> {
+  async function writeBatch(blocks: readonly ChunkRun[]): Promise<void> {
     const bytes = blocks.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
-    const { start } = blocks[0] as Block;
+    const { start } = blocks[0] as ChunkRun;
     const pieces = blocks.flatMap(({ chunks }) => chunks.take());
     let written = start;
     try {
@@ -173,8 +172,8 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     }
   }
 
-  function lane(blockBytes: number): Lane {
-    let block: Block | undefined;
+  function lane(blockBytes: number): WriteLane {
+    let block: ChunkRun | undefined;
 
     function flush(): Promise<void> | void {
       if (!block) return undefined;

@@ -19,7 +19,7 @@ export interface ResumeRecord extends KeptVersion {
   readonly part: string;
   /** Bytes at the beginning that are on the disk without a gap. */
   readonly keptBytes: number;
-  /** Who writes the part file. Absent when nobody does any more. */
+  /** The process that writes the part file. Absent when none does. */
   readonly writer?: Writer;
 }
 
@@ -90,7 +90,7 @@ export function thisProcess(): Writer {
   return { host: hostname(), pid: process.pid, startedMs };
 }
 
-/** False when it is surely over. Nobody sees the processes of another host: they may all run. */
+/** False when it is surely over. Processes of another host cannot be seen: they may all run. */
 export function mayRun({ host, pid, startedMs }: Writer): boolean {
   const mine = thisProcess();
   if (host !== mine.host) return true;

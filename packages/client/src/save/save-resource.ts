@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { openKept } from "./kept-part.ts";
@@ -15,7 +16,7 @@ import {
   resolveTarget,
 } from "./save-target.ts";
 import type { TransferCount } from "../download/stream-options.ts";
-import { ensureDigest, type OpenedResource } from "../download/stream-resource.ts";
+import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 
 /** Options of `saveTo`. */
 export interface SaveOptions {
@@ -63,7 +64,7 @@ export async function saveResource(
 ): Promise<SavedFile> {
   const { facts } = opened;
   const { overwrite = false, resume = false } = options;
-  const version = versionOf(facts.uri, opened.receiver.latest());
+  const version = versionOf(facts.uri, opened.download.latest());
   try {
     const target = await resolveTarget(path, options.name ?? facts.name);
     const { directory } = target;
@@ -98,11 +99,11 @@ async function fill(
   recordPath: string | undefined,
   publish: (part: PartFile) => Promise<string>,
 ): Promise<SavedFile> {
-  const { facts, settings, receiver } = opened;
+  const { facts, settings, download } = opened;
   const resumedBytes = part.gapless();
   const current = { opened };
   const latest = (): KeptVersion | undefined =>
-    versionOf(facts.uri, current.opened.receiver.latest());
+    versionOf(facts.uri, current.opened.download.latest());
   const keeper =
     recordPath === undefined ? undefined : createResumeKeeper(part, recordPath, latest);
   const filling: Filling = { part, keeper, onProgress: options.onProgress ?? settings.onProgress };
@@ -110,7 +111,8 @@ async function fill(
   try {
     if (facts.size !== undefined) await ensureSpace(part.directory, facts.size - resumedBytes);
     const answer = await fetchAll(filling, current, reopen, connectionsOf(options));
-    const { size, sha256 } = await unlessAborted(part.finish(), current.opened.settings.signal);
+    // hashing what an earlier run left can take minutes
+    const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.digest, sha256);
     await part.ensureInPlace();
@@ -134,7 +136,7 @@ async function fill(
       : error;
   } finally {
     await part.close();
-    receiver.cancel();
+    download.cancel();
   }
 }
 
@@ -146,7 +148,7 @@ async function fetchAll(
 ): Promise<CheckedAnswer> {
   const { part, keeper } = filling;
   const { opened } = current;
-  const first = opened.receiver.latest() as CheckedAnswer;
+  const first = opened.download.latest() as CheckedAnswer;
   const version = versionOf(opened.facts.uri, first);
   const inParts = part.gapless() > 0 || (connections > 1 && (await canServeRanges(opened, first)));
   if (!version || !inParts) return fetchWhole(filling, opened);
@@ -161,16 +163,6 @@ async function fetchAll(
     await current.opened.agree(part.directory);
     return fetchWhole(filling, current.opened);
   }
-}
-
-/** The end of `work`, or the abort: hashing what an earlier run left can take minutes. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
 
 /** A server's word about the past: times to come, and the zero that stands for none, are not taken. */
@@ -194,8 +186,8 @@ function shortOfRoom(
   return new SluiceError("no_space", `${what}: ${state}`, { cause });
 }
 
-async function canServeRanges({ supply }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {
-  const { target } = await supply.permit();
+async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer): Promise<boolean> {
+  const { target } = await grants.grant();
   return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
 }
 

@@ -70,7 +70,7 @@ export async function permissionsOf(target: SaveTarget, overwrite: boolean): Pro
 
 /**
  * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
- * files: a device or a pipe in `/dev` must stay one, whoever may replace it.
+ * files: a device or a pipe in `/dev` must stay one, also where this user may replace it.
  */
 export async function ensureFree(target: SaveTarget, overwrite: boolean): Promise<void> {
   const path = join(target.directory, target.name);
@@ -113,7 +113,7 @@ export async function publishFile(
   throw taken(wanted);
 }
 
-/** Moves the part to a name that nobody has; false when somebody does. */
+/** Moves the part to a free name; false when the name is taken. */
 async function claimName(part: string, path: string): Promise<boolean> {
   try {
     await link(part, path);

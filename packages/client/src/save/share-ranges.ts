@@ -9,7 +9,7 @@ interface Share {
   readonly giveBack: () => void;
 }
 
-/** Divides an object among connections; who is done early takes half of what the slowest has left. */
+/** Divides an object among connections; one that is done early takes half of what the slowest has left. */
 export interface SharedRanges {
   /** The next share, or `undefined` when nothing worth a request is left. */
   next(): Share | undefined;

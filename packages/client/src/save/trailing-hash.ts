@@ -35,7 +35,7 @@ export function createTrailingHash(fd: number): TrailingHash {
       started.once("error", reject);
       started.once("exit", () => reject(new Error("the hashing thread ended")));
     });
-    // who waits for the digest sees it; who stopped does not care
+    // a caller that waits for the digest sees it; one that stopped has no use for it
     finished.catch(() => {});
     return started;
   }

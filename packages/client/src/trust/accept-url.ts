@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 /** What decides whether a URL that the server named may be fetched. */
 export interface UrlPolicy {
   /** The MCP endpoint, where it is known. */
-  readonly endpoint?: URL;
+  readonly endpoint?: URL | undefined;
   /**
    * Origins beside the endpoint's own: exact (`https://cdn.example.com`), or one label left open
    * (`https://*.blob.core.windows.net`).
@@ -11,6 +11,14 @@ export interface UrlPolicy {
   readonly trustedOrigins: readonly string[];
   /** `any-public-https`: a redirect may lead to any HTTPS origin at a public address, without credentials. */
   readonly redirects: "trusted" | "any-public-https";
+}
+
+/** Where a URL stands. */
+interface Hop {
+  /** What a relative one is resolved against. */
+  readonly base?: URL | undefined;
+  /** It stands in the answer of an address that passed. */
+  readonly redirect: boolean;
 }
 
 /** A URL that passed, and how it did. */
@@ -25,13 +33,9 @@ export interface AcceptedUrl {
  * with `untrusted`: a scheme other than HTTPS (plain HTTP is for loopback endpoints and loopback
  * targets), user information, a fragment, spellings on which URL parsers disagree, more than
  * 2,048 characters (8,192 for a redirect: signed storage URLs carry session tokens), and origins
- * that nobody trusted.
+ * outside the trusted ones.
  */
-export function acceptUrl(
-  text: string,
-  policy: UrlPolicy,
-  hop: { readonly base?: URL; readonly redirect: boolean },
-): AcceptedUrl {
+export function acceptUrl(text: string, policy: UrlPolicy, hop: Hop): AcceptedUrl {
   const url = parse(text, hop);
   if (url.username !== "" || url.password !== "") throw refusal("carries user information");
   if (url.hash !== "" || text.includes("#")) throw refusal("carries a fragment");
@@ -50,7 +54,7 @@ export function acceptUrl(
   );
 }
 
-function parse(text: string, hop: { readonly base?: URL; readonly redirect: boolean }): URL {
+function parse(text: string, hop: Hop): URL {
   if (text.length > (hop.redirect ? 8_192 : 2_048)) throw refusal("is too long");
   if (!/^[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(text))
     throw refusal("holds characters that no URL has");

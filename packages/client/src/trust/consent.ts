@@ -1,5 +1,6 @@
-import { SluiceError } from "@sluice/core";
-import type { StreamFacts } from "../download/stream-resource.ts";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
+import type { StreamFacts } from "../download/stream-facts.ts";
 
 /** The scale of a transfer, known before any of its bytes is read. */
 export interface TransferScale {
@@ -22,13 +23,13 @@ export function scaleOf(resources: readonly StreamFacts[], to?: string): Transfe
   const hosts = resources
     .flatMap(({ origin }) => origin ?? [])
     .map((origin) => new URL(origin).host);
-  return {
+  return definedMembers({
     files: resources.length,
     bytes: resources.reduce((sum, { size = 0 }) => sum + size, 0),
     unknownSizes: resources.filter(({ size }) => size === undefined).length,
     from: [...new Set(hosts)],
-    ...(to !== undefined && { to }),
-  };
+    to,
+  });
 }
 
 /**
@@ -52,20 +53,15 @@ export function formatScale(
   ].join(", ");
 }
 
-/** Throws `permission_denied` unless whoever is asked agrees; an abort while they think ends the wait. */
+/** Throws `permission_denied` unless `consent` gives true. An abort ends the wait for its answer. */
 export async function ensureConsent(
   consent: Consent,
   scale: TransferScale,
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
-  const agreed = await new Promise<unknown>((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    void (async () => consent(scale))()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", abort));
-  });
+  const ask = async (): Promise<unknown> => consent(scale);
+  const agreed = await abortable(ask(), signal);
   // nothing but a clear yes
   if (agreed !== true)
     throw new SluiceError(

@@ -1,13 +1,12 @@
-import { sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import { isAccepted, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
   type FileValue,
 } from "@sluice/core/wire";
 import { z } from "zod";
-import { isAccepted } from "../client/accept-list.ts";
-import { typeOfName } from "../client/file-type.ts";
 import { ensureAccepted } from "../kind/detect-kind.ts";
+import { typeOfName } from "../kind/type-of-name.ts";
 import type { ClaimedFile, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../slots/uploads-parts.ts";
 import { parseDataUri } from "./data-uri.ts";

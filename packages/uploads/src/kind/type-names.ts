@@ -1,4 +1,4 @@
-import { extensionOf, isTextName } from "./text-names.ts";
+import { extensionOf, isTextName } from "@sluice/core";
 
 /** Type of a file of which nothing is known. */
 export const unknownType = "application/octet-stream";

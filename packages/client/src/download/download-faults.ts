@@ -1,0 +1,74 @@
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { PaceTerms } from "../net/pace.ts";
+
+/** True for a fault of the network, which another try may mend. */
+export function isPassing(error: unknown): boolean {
+  return SluiceError.is(error) && passing.has(error.code);
+}
+
+const passing: ReadonlySet<SluiceErrorCode> = new Set(["interrupted", "unavailable", "timeout"]);
+
+/** The end of a transfer that failed as `code`. `fault` is what happened last. */
+export function failureOf(
+  uri: string,
+  {
+    code,
+    retryAfterMs,
+  }: { readonly code: SluiceErrorCode; readonly retryAfterMs?: number | undefined },
+  fault: unknown,
+): SluiceError {
+  // what happened last says more than that it happened too often
+  if (SluiceError.is(fault) && (fault.code === code || code === "interrupted")) return fault;
+  const why = reasons[code] ?? "the transfer failed";
+  const message = `client: ${JSON.stringify(uri)}: ${why}`;
+  return new SluiceError(code, message, definedMembers({ cause: fault, retryAfterMs }));
+}
+
+const reasons: Partial<Record<SluiceErrorCode, string>> = {
+  interrupted: "the connection broke too often; try again later",
+  precondition_failed: "it keeps changing while it is read; try again later",
+  protocol: "the server sent more bytes than it promised",
+};
+
+/** A transfer breaks again and again, and the server ignores ranges. */
+export function rangeless(uri: string): SluiceError {
+  return new SluiceError(
+    "interrupted",
+    `client: ${JSON.stringify(uri)} broke off again and again, and the server gives no ranges to go on from; try again on a better connection`,
+  );
+}
+
+/** The rest cannot be had, and what went out cannot be taken back. */
+export function stuck(uri: string, isSameVersion: boolean, fault: unknown): SluiceError {
+  const isBroken = isSameVersion && isPassing(fault);
+  const why = isBroken
+    ? "broke off and cannot be continued, because the server gives no ranges of it"
+    : "changed on the server while it was read";
+  return new SluiceError(
+    isBroken ? "interrupted" : "precondition_failed",
+    `client: ${JSON.stringify(uri)} ${why}; start again`,
+    { cause: fault },
+  );
+}
+
+/** The pauses together became longer than the transfer may take. */
+export function pausedTooLong(uri: string, fault: unknown): SluiceError {
+  if (SluiceError.is(fault)) return fault;
+  const why = "the pauses between tries take too long; try again later, or raise totalMs";
+  return new SluiceError("timeout", `client: ${JSON.stringify(uri)}: ${why}`, { cause: fault });
+}
+
+/** A digest of the same version that is another than before. */
+export function otherDigest(uri: string): SluiceError {
+  return new SluiceError(
+    "corrupt",
+    `client: ${JSON.stringify(uri)}: the server promises another digest of the same version by now; fetch it again`,
+  );
+}
+
+/** The errors of a server whose bytes are slow. After the first, another connection may do better. */
+export const paceFaults: Pick<PaceTerms, "idle" | "slow" | "late"> = {
+  idle: () => new SluiceError("interrupted", "client: the bytes stopped coming"),
+  slow: () => new SluiceError("timeout", "client: the bytes come too slowly to be worth waiting"),
+  late: () => new SluiceError("timeout", "client: the transfer takes too long; raise totalMs"),
+};

@@ -1,0 +1,32 @@
+import type { DeliveryMode } from "@sluice/core/wire";
+import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
+import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
+import type { AddressScope } from "../trust/address-scope.ts";
+
+/** What `resources/stream` granted: bytes on the spot, a URL to fetch them from, or both. */
+export interface DownloadGrant {
+  readonly mode: DeliveryMode;
+  /** Bytes on the answer itself; they can be taken once. */
+  readonly direct?: HopAnswer | undefined;
+  /** Where to fetch the bytes, whole or in ranges, while the grant lasts. */
+  readonly target?: AcceptedUrl | undefined;
+  readonly auth: "bound" | "self";
+  readonly sessionBound: boolean;
+  /** Redirects that may still follow the target. */
+  readonly hopsLeft: number;
+  /** The MCP server itself said that the target is this resource. */
+  readonly named: boolean;
+  readonly mimeType?: string | undefined;
+  readonly size?: number | undefined;
+  /** Strong, with quotes. */
+  readonly etag?: string | undefined;
+  /** SHA-256 in hex. */
+  readonly digest?: string | undefined;
+  readonly name?: string | undefined;
+  readonly ttlMs?: number | undefined;
+  readonly credentials?: SessionCredentials | undefined;
+  readonly exchange: Exchange;
+  readonly scope: AddressScope;
+  readonly policy: UrlPolicy;
+}

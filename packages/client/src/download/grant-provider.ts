@@ -1,0 +1,74 @@
+import { SluiceError } from "@sluice/core";
+import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { requestGrant } from "./request-grant.ts";
+import type { StreamSettings } from "./stream-options.ts";
+import { pausesMsOf } from "./transfer-timeouts.ts";
+
+/** The permission to fetch one resource, renewed when it is spent, for any number of connections. */
+export interface GrantProvider {
+  /** The grant in force; asks for one when there is none. */
+  grant(): Promise<DownloadGrant>;
+  /** The grant is of no more use. A newer one stays. */
+  spend(grant: DownloadGrant): void;
+  /** Bytes on the answer that brought the grant: the first call takes them. */
+  takeDirect(grant: DownloadGrant): HopAnswer | undefined;
+  /** True for an error of `grant()` after which another call may succeed. */
+  mayRetry(error: unknown): boolean;
+  /** Takes a pause out of the time that all connections may wait together; false when that is over. */
+  mayPause(ms: number, size: number | undefined): boolean;
+}
+
+/** A provider over an SDK client. `fallback` fetches where the client's transport has no middleware. */
+export function createGrantProvider(
+  client: RequestingClient,
+  uri: string,
+  settings: StreamSettings,
+  fallback: Exchange,
+): GrantProvider {
+  let held: Promise<DownloadGrant> | undefined;
+  let granted = false;
+  const taken = new WeakSet<DownloadGrant>();
+  let spent: DownloadGrant | undefined;
+  let pausedMs = 0;
+
+  async function ask(): Promise<DownloadGrant> {
+    const grant = await requestGrant(client, uri, settings, fallback);
+    granted = true;
+    return grant;
+  }
+
+  return {
+    async grant() {
+      const before = held;
+      // of several callers that waited for the same grant, only the first asks for another
+      if (before && (await before) === spent && held === before) held = undefined;
+      held ??= ask();
+      try {
+        return await held;
+      } catch (error) {
+        held = undefined;
+        throw error;
+      }
+    },
+    spend(grant) {
+      spent = grant;
+    },
+    takeDirect(grant) {
+      if (taken.has(grant)) return undefined;
+      taken.add(grant);
+      return grant.direct;
+    },
+    mayPause(ms, size) {
+      pausedMs += ms;
+      return pausedMs <= pausesMsOf(settings.timeouts, size);
+    },
+    mayRetry(error) {
+      if (!SluiceError.is(error)) return false;
+      // before anything was granted, only a server that asks for patience gets it
+      const isAsked = error.code === "throttled" || error.retryAfterMs !== undefined;
+      return error.retryable && (granted || isAsked);
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import {
+  createSha256,
+  definedMembers,
+  fileNameFromUri,
+  localFileName,
+  SluiceError,
+} from "@sluice/core";
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { ByteFlow, Exchange } from "../net/exchange.ts";
+import { streamOf } from "../net/flow-stream.ts";
+import { ensureConsent, scaleOf } from "../trust/consent.ts";
+import type { CheckedAnswer } from "./check-answer.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { createGrantProvider, type GrantProvider } from "./grant-provider.ts";
+import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
+import type { StreamFacts } from "./stream-facts.ts";
+import type { StreamSettings, TransferCount } from "./stream-options.ts";
+
+/** A resource that was asked for, with the first answer waiting. */
+export interface OpenedResource {
+  readonly facts: StreamFacts;
+  readonly download: ResumableDownload;
+  readonly grants: GrantProvider;
+  readonly settings: StreamSettings;
+  /** Waits for consent, where the settings ask for it. `to` is where the bytes will go, as the caller named it. */
+  readonly agree: (to?: string) => Promise<void>;
+  /** Ends everything that belongs to the resource. */
+  readonly cancel: (reason: unknown) => void;
+}
+
+/** Asks for a resource and waits for its first answer. */
+export async function openResource(
+  client: RequestingClient,
+  uri: string,
+  wanted: StreamSettings,
+  fallback: Exchange,
+): Promise<OpenedResource> {
+  const stop = new AbortController();
+  const signal = AbortSignal.any([wanted.signal, stop.signal]);
+  const settings: { -readonly [K in keyof StreamSettings]: StreamSettings[K] } = {
+    ...wanted,
+    signal,
+  };
+  const grants = createGrantProvider(client, uri, settings, fallback);
+  const download = createResumableDownload(uri, grants, settings);
+  try {
+    const answer = await download.open();
+    const facts = factsOf(uri, await grants.grant(), answer);
+    const cancel = (reason: unknown): void => stop.abort(reason);
+    const agree = async (to?: string): Promise<void> => {
+      const { consent } = settings;
+      if (!consent) return;
+      try {
+        await ensureConsent(consent, scaleOf([facts], to), signal);
+      } catch (error) {
+        download.cancel();
+        throw error;
+      }
+      // a larger version would be another question
+      if (facts.size !== undefined) settings.maxStreamSize = facts.size;
+    };
+    return { facts, download, grants, settings, agree, cancel };
+  } catch (error) {
+    download.cancel();
+    throw error;
+  }
+}
+
+function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): StreamFacts {
+  const { size, etag, digest, contentEncoding, fileNames, named } = answer;
+  // downloads are often labelled octet-stream for safety; the JSON has the real type then
+  const mimeType = grant.mimeType ?? answer.mimeType ?? "application/octet-stream";
+  const origin = answer.origin ?? grant.credentials?.endpoint.origin;
+  return definedMembers({
+    uri,
+    mode: grant.mode,
+    mimeType,
+    name: localFileName(grant.name, ...fileNames, fileNameFromUri(uri)),
+    vouched: named || grant.size !== undefined || grant.digest !== undefined,
+    size,
+    etag,
+    digest,
+    contentEncoding,
+    origin,
+    ttlMs: grant.ttlMs,
+  });
+}
+
+/** The bytes of an opened resource as a web stream that ends cleanly only when they are right. */
+export function bodyOf({
+  facts,
+  download,
+  settings,
+  agree,
+  cancel,
+}: OpenedResource): ReadableStream<Uint8Array> {
+  const flow: ByteFlow = {
+    async pump(take, lending) {
+      await agree();
+      const { onProgress } = settings;
+      const { size, digest, uri } = facts;
+      const hash = digest === undefined ? undefined : createSha256();
+      await download.receive({
+        lending,
+        write(chunk, at, release) {
+          ensureSame(facts, download.latest());
+          hash?.update(chunk);
+          onProgress?.(countOf(at + chunk.length, size));
+          return take(chunk, release);
+        },
+      });
+      ensureDigest(uri, digest, hash?.digest());
+    },
+    cancel,
+  };
+  return streamOf(flow);
+}
+
+/** Throws when the object changed between the facts that were given out and the first byte. */
+function ensureSame(facts: StreamFacts, answer: CheckedAnswer | undefined): void {
+  if (answer?.etag === facts.etag && answer?.size === facts.size) return;
+  throw new SluiceError(
+    "precondition_failed",
+    `client: ${JSON.stringify(facts.uri)} changed while it was waited for; start again`,
+  );
+}
+
+/** A progress report. */
+export function countOf(receivedBytes: number, totalBytes: number | undefined): TransferCount {
+  return totalBytes === undefined ? { receivedBytes } : { receivedBytes, totalBytes };
+}
+
+/** Throws `corrupt` when a promised digest is not the one that came out. */
+export function ensureDigest(uri: string, promised: string | undefined, found?: string): void {
+  if (promised !== undefined && promised !== found)
+    throw new SluiceError(
+      "corrupt",
+      `client: ${JSON.stringify(uri)} did not arrive as it was sent: its SHA-256 is wrong; fetch it again`,
+    );
+}

@@ -1,0 +1,290 @@
+import {
+  advanceTransfer,
+  definedMembers,
+  httpError,
+  SluiceError,
+  startTransfer,
+  type Interruption,
+  type KeptBytes,
+  type Transfer,
+  type TransferEvent,
+} from "@sluice/core";
+import { sleep } from "@sluice/core/async";
+import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
+import { unrouted } from "../net/http-error.ts";
+import { startPace } from "../net/pace.ts";
+import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
+import {
+  failureOf,
+  isPassing,
+  otherDigest,
+  paceFaults,
+  pausedTooLong,
+  rangeless,
+  stuck,
+} from "./download-faults.ts";
+import type { DownloadGrant } from "./download-grant.ts";
+import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
+import type { GrantProvider } from "./grant-provider.ts";
+
+import { ensurePromised, ensureSize, type StreamSettings } from "./stream-options.ts";
+import { totalMsOf } from "./transfer-timeouts.ts";
+
+/** Where the bytes of a download go. */
+interface DownloadSink extends ChunkSink {
+  /** Memory that chunks may be lent in. Absent: every chunk is given. */
+  readonly lending?: Lending | undefined;
+  /** Forgets what was written. Absent where bytes that went out cannot be taken back. */
+  restart?(): Promise<void>;
+}
+
+/** One line of bytes of a resource, from some offset on, that mends itself. */
+export interface ResumableDownload {
+  /** Gets the first answer, whatever tries that takes. */
+  open(): Promise<CheckedAnswer>;
+  /**
+   * Gives every byte to the sink, up to `until()` where that is given, which may shrink meanwhile.
+   * Rejects with what cannot be mended: `precondition_failed` when the resource changed and the
+   * sink cannot start again, `interrupted`, `timeout`, `too_large`, `protocol` and so on. A second
+   * call is a `TypeError`. While `mayGiveWay()` is true, a server that says 429 or 503 is not waited
+   * for: the refusal rejects at once.
+   */
+  receive(sink: DownloadSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
+  /** The answer that the bytes come from by now; before the first of them, the one that waits. */
+  latest(): CheckedAnswer | undefined;
+  /** Gives up an answer that will not be read. */
+  cancel(): void;
+}
+
+/** A receiver over a grants; see `advanceTransfer` for what it does about which fault. */
+export function createResumableDownload(
+  uri: string,
+  grants: GrantProvider,
+  settings: StreamSettings,
+  kept?: KeptBytes,
+): ResumableDownload {
+  const { signal, timeouts } = settings;
+  let transfer: Transfer = startTransfer(kept);
+  let grant: DownloadGrant | undefined;
+  let current: CheckedAnswer | undefined;
+  let latest: CheckedAnswer | undefined;
+  /** What the sink was given comes from this one, also while a newer one waits for a restart. */
+  let source: CheckedAnswer | undefined;
+  let begun = false;
+  let givesWay: (() => boolean) | undefined;
+  let written = transfer.receivedBytes;
+  let writtenTag = kept?.etag;
+  let spentMs = 0;
+  let fault: unknown;
+
+  function advance(event: TransferEvent): void {
+    transfer = advanceTransfer(transfer, event);
+  }
+
+  function interrupt(reason: Interruption, error?: unknown): void {
+    fault = error;
+    advance({ type: "interrupted", reason, random: Math.random() });
+  }
+
+  async function authorize(): Promise<void> {
+    try {
+      grant = await grants.grant();
+    } catch (error) {
+      return waitForGrant(error);
+    }
+    advance({ type: "authorized", reusable: grant.target !== undefined });
+  }
+
+  function waitForGrant(error: unknown): void {
+    if (!grants.mayRetry(error)) throw error;
+    const { code, retryAfterMs } = error as SluiceError;
+    const status = code === "throttled" ? 429 : 503;
+    interrupt(definedMembers({ kind: "status", status, retryAfterMs } as const), error);
+  }
+
+  async function request(end: number | undefined): Promise<void> {
+    let next: CheckedAnswer | RefusedDownload;
+    try {
+      grant = await grants.grant();
+    } catch (error) {
+      return waitForGrant(error);
+    }
+    try {
+      next = await ask(grant, end);
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      return interrupt({ kind: "network" }, error);
+    }
+    if (!("answer" in next)) {
+      const what = `GET of ${JSON.stringify(uri)}`;
+      const refusal = next.isUnrouted
+        ? unrouted(what)
+        : httpError(what, next.status, next.retryAfterMs);
+      if (busyCodes.has(next.status) && givesWay?.()) throw refusal;
+      return interrupt({ kind: "status", ...next }, refusal);
+    }
+    const { start, size, etag } = next;
+    try {
+      ensureSize(uri, size, settings.maxStreamSize);
+      next = withPromise(next);
+    } catch (error) {
+      next.answer.body.cancel();
+      throw error;
+    }
+    const { receivedBytes, etag: keptTag } = transfer;
+    const isRangeless = start < receivedBytes && etag !== undefined && etag === keptTag;
+    advance({ type: "response", ...definedMembers({ start, size, etag }) });
+    if (transfer.state === "receiving") current = latest = next;
+    else {
+      next.answer.body.cancel();
+      fault = isRangeless ? rangeless(uri) : undefined;
+    }
+  }
+
+  /** A digest that was promised of a version holds for every answer of it: parts often name none. */
+  function withPromise(next: CheckedAnswer): CheckedAnswer {
+    const isSame = next.etag !== undefined && next.etag === latest?.etag;
+    const promised = isSame ? latest?.digest : undefined;
+    if (promised !== undefined && next.digest !== undefined && promised !== next.digest)
+      throw otherDigest(uri);
+    const digest = next.digest ?? promised;
+    // one of several connections leaves that to the one that asked first
+    if (!kept && next.start === 0) ensurePromised(uri, digest, settings);
+    return digest === undefined ? next : { ...next, digest };
+  }
+
+  async function ask(
+    from: DownloadGrant,
+    end: number | undefined,
+  ): Promise<CheckedAnswer | RefusedDownload> {
+    const { receivedBytes: start, etag } = transfer;
+    const { target } = from;
+    const direct = grants.takeDirect(from);
+    // bytes on the call's own answer always begin at 0
+    if (direct && (start === 0 || !target)) {
+      try {
+        return checkAnswer(direct, { uri, grant: from });
+      } catch (error) {
+        direct.body.cancel();
+        throw error;
+      }
+    }
+    direct?.body.cancel();
+    if (!target)
+      throw new SluiceError("interrupted", "client: these bytes can be asked for only once");
+    const range = definedMembers({ start, end });
+    const demand = start === 0 && end === undefined ? undefined : { range, etag };
+    return fetchBytes(uri, { ...from, target }, settings, demand, signal);
+  }
+
+  async function pump(from: CheckedAnswer, sink: DownloadSink, until?: Bound): Promise<void> {
+    const { answer, end } = from;
+    source = from;
+    writtenTag = from.etag;
+    let expired: SluiceError | undefined;
+    const totalMs = totalMsOf(timeouts, transfer.size) - spentMs;
+    const pace = startPace({ ...timeouts, ...paceFaults, totalMs }, (error) => {
+      expired ??= error;
+      answer.body.cancel(error);
+    });
+    function write(chunk: Uint8Array, release?: () => void): Promise<void> | void {
+      pace.note(chunk.length);
+      const at = transfer.receivedBytes;
+      const room = (until?.() ?? Number.POSITIVE_INFINITY) - at;
+      const mine = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;
+      advance({ type: "received", bytes: mine.length });
+      if (transfer.state === "failed") throw failure();
+      written = transfer.receivedBytes;
+      ensureSize(uri, written, settings.maxStreamSize);
+      const wait = mine.length > 0 ? sink.write(mine, at, release) : undefined;
+      // another connection has the rest; a body that ends here anyway is read to its end
+      if (chunk.length > room || (mine.length === room && written !== end)) throw enough;
+      if (!wait) return undefined;
+      pace.hold();
+      return wait.finally(() => pace.go());
+    }
+    try {
+      await answer.body.pump(write, sink.lending);
+      advance({ type: "ended" });
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (error === enough) return;
+      const reason = expired ?? error;
+      if (!SluiceError.is(reason) || reason.code !== "interrupted") throw reason;
+      interrupt({ kind: "network" }, reason);
+    } finally {
+      spentMs += pace.stop();
+      current = undefined;
+    }
+  }
+
+  function failure(): SluiceError {
+    return failureOf(uri, (transfer as Extract<Transfer, { state: "failed" }>).failure, fault);
+  }
+
+  async function step(end: number | undefined): Promise<void> {
+    signal.throwIfAborted();
+    if (transfer.state === "requested") return authorize();
+    if (transfer.state === "authorized") return request(end);
+    if (transfer.state === "failed") throw failure();
+    if (transfer.state !== "interrupted")
+      throw new TypeError(`client: ${transfer.state} needs no step`);
+    const { action, delayMs } = transfer.recovery;
+    const pauseMs = delayMs * timeouts.pauseScale;
+    if (!grants.mayPause(pauseMs, transfer.size)) throw pausedTooLong(uri, fault);
+    await sleep(pauseMs, signal);
+    advance({ type: "resumed" });
+    // an SDK renews access when a call of its own is refused, so a refresh is another call
+    const again = action === "refresh" || (transfer as Transfer).state === "requested";
+    if (again && grant) grants.spend(grant);
+  }
+
+  function cancel(): void {
+    current?.answer.body.cancel();
+    current = undefined;
+  }
+
+  return {
+    async open() {
+      for (;;) {
+        if (current) return current;
+        await step(undefined);
+      }
+    },
+    async receive(sink, until, mayGiveWay) {
+      if (begun)
+        throw new TypeError(
+          "client: the bytes are read or saved once; call streamResource again for another copy",
+        );
+      begun = true;
+      givesWay = mayGiveWay;
+      try {
+        for (;;) {
+          const { state, receivedBytes, size } = transfer;
+          if (receivedBytes < written) {
+            if (!sink.restart) throw stuck(uri, latest?.etag === writtenTag, fault);
+            await sink.restart();
+            written = receivedBytes;
+          }
+          const end = until?.();
+          if (state === "verifying" || receivedBytes >= (end ?? size ?? Number.POSITIVE_INFINITY))
+            if (state !== "receiving" || receivedBytes > 0) return;
+          if (current) await pump(current, sink, until);
+          else await step(end);
+        }
+      } finally {
+        cancel();
+      }
+    },
+    latest: () => source ?? latest,
+    cancel,
+  };
+}
+
+type Bound = () => number;
+
+// ends a pump whose remaining bytes another connection has
+const enough = new Error("enough");
+
+// the server has enough to do: fewer connections may be all that it wants
+const busyCodes: ReadonlySet<number> = new Set([429, 503]);

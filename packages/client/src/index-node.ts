@@ -1,0 +1,6 @@
+// what is declared here takes the place of the portable export of the same name
+export * from "./index.ts";
+export { createResourceCache, streamResource, type SavableStream } from "./save/savable-stream.ts";
+export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
+export { saveBytes, type SaveBytesOptions } from "./save/save-bytes.ts";
+export type { SavedFile, SaveOptions } from "./save/save-resource.ts";

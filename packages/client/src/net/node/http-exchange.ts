@@ -1,0 +1,206 @@
+import { lookup as systemLookup } from "node:dns";
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { LookupFunction, Socket } from "node:net";
+import { SluiceError, tlsFault } from "@sluice/core";
+import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
+import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
+import { flowOf } from "./http-flow.ts";
+import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
+import { headersOf } from "./raw-headers.ts";
+import { createInletAgents } from "./socket-inlet.ts";
+
+// idle connections are kept for the next hop, not for ever
+const idleMs = 2_000;
+
+/**
+ * An exchange over Node's own HTTP client, which reports every truncated body and touches none.
+ * Bodies go out as fast as the server takes them, and an answer that comes early ends them. With
+ * `scope: "public"` the address that is connected to is checked, not the name. Environment
+ * proxies are not used: behind one, a client cannot check addresses.
+ */
+export function createHttpExchange(lookup: typeof systemLookup = systemLookup): Exchange {
+  // a connection that was allowed to go anywhere must never be found by a guarded request
+  const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
+
+  async function exchange(request: HopRequest): Promise<HopAnswer> {
+    const { url, scope, signal } = request;
+    signal.throwIfAborted();
+    if (scope === "public") ensurePublic(url.hostname);
+    return send(request, agents[scope]);
+  }
+  return exchange;
+}
+
+/** The exchange of this process: its connections are shared by every transfer. */
+export const httpExchange: Exchange = createHttpExchange();
+
+type Agents = ReturnType<typeof createInletAgents>;
+
+function createAgents(guard?: LookupFunction): Agents {
+  return createInletAgents({
+    keepAlive: true,
+    timeout: idleMs,
+    ...(guard && { lookup: guard }),
+  });
+}
+
+/** Interim answers tell of progress. This many of one request tell of an attack. */
+const maxInterimAnswers = 10_000;
+
+function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
+  const { url, signal, progress } = request;
+  return new Promise((resolve, reject) => {
+    const outgoing = openRequest(request, agents);
+    const body = bodyOf(request, outgoing);
+    let connected = false;
+    let interim = 0;
+    let settled = false;
+    let sending = Promise.resolve();
+
+    function fail(error: unknown): void {
+      if (settled) return;
+      settled = true;
+      body?.stop();
+      reject(signal.aborted ? signal.reason : error);
+      outgoing.destroy();
+    }
+    function faultOf(cause?: NodeJS.ErrnoException): SluiceError {
+      return connected && body ? broken(url, cause) : unreachable(url, cause);
+    }
+
+    async function sendBody(begun: BodySending): Promise<void> {
+      try {
+        await begun.begin();
+        if (!settled) progress?.sent();
+      } catch (error) {
+        fail(error);
+      }
+    }
+    async function sendAgain(): Promise<HopAnswer> {
+      // one reading of the file must not fill the memory of another
+      await sending;
+      return send(request, agents);
+    }
+
+    limitConnect(outgoing, request, () => {
+      connected = true;
+      progress?.connected();
+      if (!body) return progress?.sent();
+      sending = sendBody(body);
+    });
+    outgoing.on("information", () => {
+      if (++interim > maxInterimAnswers)
+        fail(new SluiceError("protocol", `client: ${url.origin} answers without an end`));
+    });
+    outgoing.once("response", (response) => {
+      if (settled) return;
+      settled = true;
+      // a server that has answered wants nothing more
+      const sentAll = body?.stop() ?? true;
+      if (!sentAll) response.once("close", () => outgoing.destroy());
+      resolve(answerOf(response, sentAll, signal));
+    });
+    outgoing.on("error", (error: NodeJS.ErrnoException) => {
+      // the body reports what happens after the headers
+      if (settled) return;
+      // the server closed an idle connection just as it was taken up again: it heard nothing
+      const isStale = outgoing.reusedSocket && interim === 0 && brokenPipes.has(error.code ?? "");
+      if (!isStale || signal.aborted) return fail(faultOf(error));
+      settled = true;
+      body?.stop();
+      resolve(sendAgain());
+    });
+    // an answer that is none of ours, as 101 is, ends in neither of the two
+    outgoing.once("close", () => fail(faultOf()));
+  });
+}
+
+const brokenPipes: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+
+function openRequest({ method, url, headers, body, signal }: HopRequest, agents: Agents) {
+  const secure = url.protocol === "https:";
+  return (secure ? httpsRequest : httpRequest)(url, {
+    method,
+    headers: {
+      // not where a page could send it: an own one would need a preflight, which few servers allow
+      "user-agent": "sluice",
+      ...headers,
+      ...(body !== undefined && {
+        "content-length": typeof body === "string" ? Buffer.byteLength(body) : body.length,
+      }),
+      ...(typeof body === "object" && isAnnounced(body) && { expect: "100-continue" }),
+    },
+    agent: secure ? agents.https : agents.http,
+    signal,
+    maxHeaderSize: 16_384,
+  });
+}
+
+/** Sends what needs no waiting; else gives what sends the body. */
+function bodyOf({ body, progress }: HopRequest, outgoing: ClientRequest): BodySending | undefined {
+  if (typeof body !== "object") {
+    outgoing.end(body);
+    return undefined;
+  }
+  outgoing.flushHeaders();
+  return createBodySending(outgoing, body, (bytes) => progress?.handed(bytes));
+}
+
+function limitConnect(
+  outgoing: ClientRequest,
+  { url, connectMs }: HopRequest,
+  connected: () => void,
+): void {
+  outgoing.once("socket", (socket: Socket) => {
+    if (!socket.connecting) return connected();
+    const why = `client: ${url.origin}: no connection in time`;
+    const late = setTimeout(() => socket.destroy(new SluiceError("unavailable", why)), connectMs);
+    socket.once("close", () => clearTimeout(late));
+    socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
+      clearTimeout(late);
+      connected();
+    });
+  });
+}
+
+function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSignal): HopAnswer {
+  return {
+    status: response.statusCode as number,
+    headers: headersOf(response.rawHeaders),
+    sentAll,
+    framing: framingOf(response),
+    address: response.socket.remoteAddress,
+    body: flowOf(response, signal),
+  };
+}
+
+function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {
+  if (headers["transfer-encoding"] !== undefined) return "chunked";
+  return headers["content-length"] === undefined ? "close" : "length";
+}
+
+/** The server may have heard the request. */
+function broken(url: URL, cause: NodeJS.ErrnoException | undefined): SluiceError {
+  return (
+    ownFault(url, cause) ??
+    new SluiceError("interrupted", `client: the connection to ${url.origin} broke`, { cause })
+  );
+}
+
+function unreachable(url: URL, cause: NodeJS.ErrnoException | undefined): SluiceError {
+  return (
+    ownFault(url, cause) ??
+    tlsFault("client", url, cause) ??
+    new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
+      cause: cause ?? new Error("no answer came"),
+    })
+  );
+}
+
+function ownFault(url: URL, cause: NodeJS.ErrnoException | undefined): SluiceError | undefined {
+  if (SluiceError.is(cause)) return cause;
+  if (!cause?.code?.startsWith("HPE_")) return undefined;
+  const why = `client: ${url.origin} sent malformed HTTP; is it an https: address?`;
+  return new SluiceError("protocol", why, { cause });
+}

@@ -1,0 +1,143 @@
+import { Agent as HttpAgent, type AgentOptions } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import type { Socket } from "node:net";
+import type { Lending, WriteChunk } from "../chunk-sink.ts";
+
+/**
+ * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers
+ * are parsed and only a body of known length is left, straight to the writer.
+ */
+export interface SocketInlet {
+  /**
+   * Bytes go to `write` from now on, and `fail` hears what it threw. The socket can carry no other exchange afterwards.
+   */
+  divert(write: WriteChunk, lending: Lending, fail: (error: unknown) => void): void;
+}
+
+const inlets = new WeakMap<Socket, SocketInlet>();
+
+/** The inlet of a socket that one of {@link createInletAgents} opened. */
+export function inletOf(socket: Socket): SocketInlet | undefined {
+  return inlets.get(socket);
+}
+
+/** Agents whose sockets have an inlet. */
+export function createInletAgents(options: AgentOptions): { http: HttpAgent; https: HttpsAgent } {
+  return { http: fit(new HttpAgent(options)), https: fit(new HttpsAgent(options)) };
+}
+
+type Connect = (options: object, callback?: unknown) => Socket;
+
+function fit<A extends HttpAgent>(agent: A): A {
+  const own = agent as unknown as { createConnection: Connect };
+  const connect = own.createConnection.bind(agent);
+  own.createConnection = (options, callback) => {
+    const inlet = createInlet();
+    const socket = connect({ ...options, onread: inlet.onread }, callback);
+    inlet.attach(socket);
+    inlets.set(socket, inlet);
+    return socket;
+  };
+  return agent;
+}
+
+// what is read for the parser, which copies what it keeps
+const scratchBytes = 65_536;
+// a block with less room than this is handed on rather than read into
+const leastRoom = 65_536;
+
+interface Block {
+  readonly bytes: Buffer;
+  filled: number;
+  /** Views of it that are lent. */
+  lent: number;
+}
+
+interface OpenInlet extends SocketInlet {
+  readonly onread: { buffer(): Uint8Array; callback(count: number, bytes: Uint8Array): boolean };
+  attach(socket: Socket): void;
+}
+
+function createInlet(): OpenInlet {
+  const scratch = Buffer.allocUnsafeSlow(scratchBytes);
+  let socket: Socket;
+  let write: WriteChunk | undefined;
+  let fail: (error: unknown) => void;
+  let ring: Block[] = [];
+  let at = 0;
+  let waiting = false;
+  let starved = false;
+
+  const current = (): Block => ring[at] as Block;
+
+  function release(block: Block): void {
+    block.lent--;
+    if (!starved || block !== current() || block.lent > 0) return;
+    starved = false;
+    block.filled = 0;
+    if (!waiting) socket.resume();
+  }
+
+  /** Goes on to the next block when this one is nearly full; starves while that one is still lent. */
+  function rotate(): void {
+    if (current().bytes.length - current().filled >= leastRoom) return;
+    at = (at + 1) % ring.length;
+    if (current().lent > 0) starved = true;
+    else current().filled = 0;
+  }
+
+  function goOn(): void {
+    waiting = false;
+    if (!starved) socket.resume();
+  }
+
+  /** Writes a chunk; true when more may follow at once. */
+  function pass(to: WriteChunk, chunk: Uint8Array, giveBack?: () => void): boolean {
+    try {
+      const wait = to(chunk, giveBack);
+      wait?.then(goOn, fail);
+      return !wait;
+    } catch (error) {
+      fail(error);
+      return false;
+    }
+  }
+
+  function lend(to: WriteChunk, count: number): boolean {
+    const block = current();
+    const view = block.bytes.subarray(block.filled, block.filled + count);
+    block.filled += count;
+    block.lent++;
+    const wanted = pass(to, view, () => release(block));
+    rotate();
+    return wanted;
+  }
+
+  return {
+    onread: {
+      // asked after every read for what the next one fills; nothing that is lent is ever filled
+      buffer: () => (write && !starved ? current().bytes.subarray(current().filled) : scratch),
+      callback(count, bytes) {
+        if (!write) return socket.emit("data", bytes.subarray(0, count));
+        const wanted =
+          bytes === scratch
+            ? pass(write, new Uint8Array(bytes.subarray(0, count)))
+            : lend(write, count);
+        waiting = !wanted;
+        return wanted && !starved;
+      },
+    },
+    attach(to) {
+      socket = to;
+    },
+    divert(to, { blocks, blockBytes }, failed) {
+      ring = Array.from({ length: blocks }, () => ({
+        bytes: Buffer.allocUnsafeSlow(blockBytes),
+        filled: 0,
+        lent: 0,
+      }));
+      write = to;
+      fail = failed;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { SluiceError } from "@sluice/core";
+import type { ByteFlow } from "./exchange.ts";
+
+/** The text of a body, and what cut it off. */
+export interface BodyText {
+  readonly text: string;
+  /** `limit`: the body has more bytes · an error: the connection broke. Absent for a whole body. */
+  readonly cut?: "limit" | SluiceError;
+}
+
+/** Reads the text of a body, of at most so many bytes; gives the connection up for a longer one. */
+export async function readText(body: ByteFlow, maxBytes: number): Promise<BodyText> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let left = maxBytes;
+  try {
+    await body.pump((chunk) => {
+      text += decoder.decode(chunk.subarray(0, left), { stream: true });
+      left -= chunk.length;
+      if (left < 0) throw enough;
+    });
+  } catch (error) {
+    if (error === enough) return { text, cut: "limit" };
+    if (SluiceError.is(error)) return { text, cut: error };
+    throw error;
+  }
+  return { text: text + decoder.decode() };
+}
+
+const enough = new Error("enough");

@@ -1,0 +1,65 @@
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import { httpExchange } from "../net/node/http-exchange.ts";
+import {
+  createCache,
+  type ResourceCache,
+  type ResourceCacheOptions,
+} from "../cache/resource-cache.ts";
+import { saveResource, type SavedFile, type SaveOptions } from "./save-resource.ts";
+import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
+import type { ResourceStream } from "../download/stream-facts.ts";
+import { settingsOf, type StreamOptions } from "../download/stream-options.ts";
+
+/** A resource on its way, to be read or saved: one of the two, once. */
+export interface SavableStream extends ResourceStream {
+  /**
+   * Saves the bytes to a file. `path` is the file itself, or a folder when it is one or ends with
+   * a separator; the server's word for the name is taken in a folder only, and made safe.
+   *
+   * The bytes go to a hidden file beside the target, counted and hashed; the file appears under
+   * its name at once, whole and verified, or not at all. Nothing that exists is replaced unless
+   * `overwrite` says so: in a folder a numbered name is taken, a file of that path is
+   * `already_exists`. The file gets the permissions of any new file there, or keeps those of the file
+   * of this user that it replaces, and the time of the server's `Last-Modified` (RFC 9110 §8.8.2)
+   * where that is not in the future.
+   *
+   * Rejects also with `no_space`, `permission_denied`, `invalid_argument` for a name that the disk
+   * does not take, `too_large` for a file that is too large for the file system, `corrupt`,
+   * `interrupted`, `throttled`, `timeout`, `precondition_failed`, or with `signal.reason`.
+   */
+  saveTo(path: string, options?: SaveOptions): Promise<SavedFile>;
+}
+
+/**
+ * Asks an MCP server for the bytes of a resource (SEP-2532 §3) through an SDK client, version 1 or
+ * 2, whose transport has the {@link withStreaming} fetch. A download URL is preferred unless
+ * `prefer` says otherwise: it can be continued, and fetched in parallel.
+ *
+ * Rejects with `not_found`, `unsupported`, `too_large`, `permission_denied`, `unauthenticated`,
+ * `throttled`, `untrusted`, `protocol`, `unavailable`, `timeout`, or with `signal.reason`.
+ */
+export async function streamResource(
+  client: RequestingClient,
+  uri: string,
+  options: StreamOptions = {},
+): Promise<SavableStream> {
+  const settings = settingsOf({ prefer: ["downloadUrl", "redirect", "direct"], ...options });
+  const open = (): Promise<OpenedResource> => openResource(client, uri, settings, httpExchange);
+  const opened = await open();
+  return {
+    ...opened.facts,
+    body: bodyOf(opened),
+    saveTo: (path, save = {}) => saveResource(opened, open, path, save),
+  };
+}
+
+/**
+ * A cache of small resources and of facts about all of them, over `streamResource` and a client: what it
+ * keeps belongs to that client's principal alone.
+ */
+export function createResourceCache(
+  client: RequestingClient,
+  options: ResourceCacheOptions = {},
+): ResourceCache {
+  return createCache((uri, streamOptions) => streamResource(client, uri, streamOptions), options);
+}

@@ -1,0 +1,93 @@
+import { abortable } from "@sluice/core/async";
+import type { AnsweredFile } from "@sluice/core/wire";
+import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
+import { readFileRequest, type FileRequest, type ReadRequest } from "./file-request.ts";
+import type { FileSource } from "../source/file-source.ts";
+import { createProgressReport, type Notify } from "./progress-report.ts";
+import { sendFiles } from "../send/send-files.ts";
+import type { SendSettings } from "../send/outgoing-file.ts";
+
+/** Asks a person for files. `signal` fires when the answer is no longer wanted. */
+export type OnFilesRequested<Picked> = (
+  request: FileRequest,
+  context: { readonly signal: AbortSignal },
+) => FilesAnswer<Picked> | Promise<FilesAnswer<Picked>>;
+
+/** How far the files of a request are. */
+export interface UploadCount {
+  /** Bytes of all files that went out. */
+  readonly sentBytes: number;
+  readonly totalBytes: number;
+  /** The file that is on its way. */
+  readonly name: string;
+}
+
+/** What answers requests of one connection. */
+export interface AnswerSettings<Picked> extends SendSettings {
+  readonly maxFileSize: number;
+  readonly onFilesRequested: OnFilesRequested<Picked>;
+  readonly onProgress?: ((count: UploadCount) => void) | undefined;
+  /** Looks at a picked file without opening it. */
+  readonly sourceOf: (picked: Picked) => Promise<FileSource>;
+}
+
+/** `result` of an `elicitation/create` (SEP-1306 §3). */
+// oxlint-disable-next-line typescript/consistent-type-definitions -- an SDK wants an index signature, which only a type alias has
+export type ElicitAnswer = {
+  action: "accept" | "decline" | "cancel";
+  content?: Record<string, FormValue | AnsweredFile | AnsweredFile[]>;
+};
+
+/**
+ * Answers one request for files: checks it, asks, checks what was chosen, sends it and names what
+ * arrived. What it throws holds no path and no file's name in its message: a server may see it.
+ */
+export async function answerRequest<Picked>(
+  params: unknown,
+  answering: AnswerSettings<Picked>,
+  context: { readonly signal: AbortSignal; readonly notify: Notify },
+): Promise<ElicitAnswer> {
+  const { trust, maxFileSize, onFilesRequested, sourceOf } = answering;
+  const { signal } = context;
+  const read = readFileRequest(params, trust, maxFileSize);
+  signal.throwIfAborted();
+  const ask = async (): Promise<FilesAnswer<Picked>> => onFilesRequested(read.request, { signal });
+  const answer = await abortable(ask(), signal);
+  if (answer.action !== "accept") return { action: answer.action };
+
+  const chosen = new Map<string, readonly FileSource[]>();
+  for (const [name, picked] of Object.entries(answer.files))
+    chosen.set(name, await Promise.all(picked.map(sourceOf)));
+  const { form = {} } = answer;
+  ensureChosen(read.request, chosen, form);
+  const sent = await sendAll(read, chosen, answering, context);
+  return { action: "accept", content: { ...form, ...sent } };
+}
+
+async function sendAll<Picked>(
+  { request, places, progressToken }: ReadRequest,
+  chosen: ReadonlyMap<string, readonly FileSource[]>,
+  answering: AnswerSettings<Picked>,
+  { signal, notify }: { readonly signal: AbortSignal; readonly notify: Notify },
+): Promise<Record<string, AnsweredFile | AnsweredFile[]>> {
+  const totalBytes = [...chosen.values()].flat().reduce((sum, { size }) => sum + size, 0);
+  const report = createProgressReport(progressToken, totalBytes, notify);
+  const content: Record<string, AnsweredFile | AnsweredFile[]> = {};
+  let before = 0;
+  for (const { name } of request.fields) {
+    const sources = chosen.get(name) ?? [];
+    const place = places.get(name);
+    if (sources.length === 0 || !place) continue;
+    const onSent = (bytes: number, { name: file }: FileSource): void => {
+      const sentBytes = before + bytes;
+      answering.onProgress?.({ sentBytes, totalBytes, name: file });
+      report(sentBytes, file);
+    };
+    const { uploadId, target, isList } = place;
+    const files = await sendFiles({ sources, target, signal, onSent }, answering);
+    before += files.reduce((sum, { size }) => sum + size, 0);
+    const named = files.map((file) => ({ ...file, uploadId }));
+    content[name] = isList ? named : (named[0] as AnsweredFile);
+  }
+  return content;
+}

@@ -1,0 +1,93 @@
+import type { Client, ClientContext, JSONRPCRequest, Result } from "@modelcontextprotocol/client";
+import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/wire";
+import * as z from "zod/mini";
+import type { ElicitAnswer } from "./answer-request.ts";
+import type { Notify } from "./progress-report.ts";
+
+/** Answers the params of an `elicitation/create` of mode `binary`. */
+export type AnswerElicitation = (
+  params: unknown,
+  context: { readonly signal: AbortSignal; readonly notify: Notify },
+) => Promise<ElicitAnswer>;
+
+/**
+ * The SDK's client (version 2), with requests for files answered in both protocol revisions. Its own
+ * checks know no mode `binary`, so such requests go past them, through the hook that it has for
+ * subclasses; everything else takes the way it always took.
+ */
+export function extendClient(
+  Base: typeof Client,
+  binary: BinaryElicitation,
+  answer: AnswerElicitation,
+): typeof Client {
+  return class FileClient extends Base {
+    constructor(...args: ConstructorParameters<typeof Client>) {
+      super(...args);
+      // a mode that the SDK's types do not have yet, and that it passes on
+      const capabilities: object = { elicitation: { binary } };
+      this.registerCapabilities(capabilities);
+      // with schemas of its own, or the SDK holds the params to those of its era before anything else
+      this.setRequestHandler(ELICIT_METHOD, { params: z.looseObject({}) }, refuseMode);
+    }
+
+    // oxlint-disable-next-line no-underscore-dangle -- the SDK's name for the hook
+    protected override _wrapHandler(method: string, handler: Handler): Handler {
+      // oxlint-disable-next-line no-underscore-dangle -- as above
+      const wrapped = super._wrapHandler(method, handler);
+      if (method !== ELICIT_METHOD) return wrapped;
+      return async (request, ctx) => {
+        const { params } = request;
+        if (!isBinary(params)) return wrapped(request, ctx);
+        const { signal, notify } = ctx.mcpReq;
+        return answer(params, { signal, notify: (notification) => notify(notification) });
+      };
+    }
+  };
+}
+
+type Handler = (request: JSONRPCRequest, ctx: ClientContext) => Promise<Result>;
+
+/** What version 1 of the SDK's client has, and is needed. */
+export interface FallbackClient {
+  // the request and what comes with it have types of the SDK's own
+  // oxlint-disable-next-line typescript/no-explicit-any
+  fallbackRequestHandler?: ((request: any, extra: any) => Promise<any>) | undefined;
+  registerCapabilities(capabilities: object): void;
+}
+
+/** Answers requests for files of a client of version 1; other requests go to the fallback it had before. */
+export function attachFallback(
+  client: FallbackClient,
+  binary: BinaryElicitation,
+  answer: AnswerElicitation,
+): void {
+  const before = client.fallbackRequestHandler;
+  client.registerCapabilities({ elicitation: { binary } });
+  client.fallbackRequestHandler = async (request: LegacyRequest, extra: LegacyExtra) => {
+    const { method, params } = request;
+    if (method === ELICIT_METHOD && isBinary(params))
+      return answer(params, { signal: extra.signal, notify: extra.sendNotification });
+    if (before) return before(request, extra);
+    if (method === ELICIT_METHOD) return refuseMode();
+    throw Object.assign(new Error("Method not found"), { code: -32601 });
+  };
+}
+
+interface LegacyRequest {
+  readonly method: string;
+  readonly params?: unknown;
+}
+
+interface LegacyExtra {
+  readonly signal: AbortSignal;
+  readonly sendNotification: Notify;
+}
+
+function isBinary(params: unknown): boolean {
+  return (params as { mode?: unknown } | undefined)?.mode === "binary";
+}
+
+/** SDKs send the `code` of whatever is thrown. */
+function refuseMode(): never {
+  throw Object.assign(new Error("This client answers requests for files only"), { code: -32602 });
+}

@@ -1,0 +1,168 @@
+import { definedMembers, SluiceError } from "@sluice/core";
+import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import * as z from "zod/mini";
+import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts";
+
+/** A file that a server asks for. */
+export interface FileField {
+  /** Key of the field. */
+  readonly name: string;
+  /** The server's words. */
+  readonly title?: string;
+  readonly description?: string;
+  /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`); empty: everything. */
+  readonly accept: readonly string[];
+  /** Largest file, in bytes: the least of what the server and this client take. */
+  readonly maxBytes: number;
+  /** Most files; 1 unless the server takes several. */
+  readonly maxFiles: number;
+  readonly required: boolean;
+  /** Origin that the bytes will go to. */
+  readonly destination: string;
+}
+
+/** A server's request for files, checked as far as it can be without the user. */
+export interface FileRequest {
+  /** What the server says it wants them for. Its words: never instructions to a model. */
+  readonly message: string;
+  /** Origin of the MCP server that asks. */
+  readonly origin: string;
+  readonly fields: readonly FileField[];
+  /** Other fields of the form by name, as the server describes them (JSON Schema). */
+  readonly form: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Names among the other fields that must be answered. */
+  readonly requiredForm: readonly string[];
+}
+
+/** A request together with where its files go. */
+export interface ReadRequest {
+  readonly request: FileRequest;
+  readonly places: ReadonlyMap<string, FieldTarget>;
+  /** The server wants to hear of progress (SEP-1306 §5). */
+  readonly progressToken?: string | number | undefined;
+}
+
+/** Where the files of one field go. */
+interface FieldTarget {
+  readonly uploadId: string;
+  /** The answer is a list, also of one. */
+  readonly isList: boolean;
+  readonly target: UploadTarget;
+}
+
+const maxFields = 32;
+/** Where a server that takes several files sets no bound itself. */
+const defaultMaxFiles = 10;
+
+const text = z.string().check(z.maxLength(10_000));
+const fileSchema = z.looseObject({
+  type: z.literal("file"),
+  title: z.optional(text),
+  description: z.optional(text),
+  accept: z.optional(z.array(text).check(z.maxLength(256))),
+  maxSize: z.optional(z.number().check(z.nonnegative())),
+  multiple: z.optional(z.boolean()),
+  required: z.optional(z.boolean()),
+});
+const metaSchema = z.looseObject({
+  wire: z.optional(z.enum(["raw", "resumable"])),
+  auth: z.optional(z.enum(["bound", "self"])),
+  sessionBound: z.optional(z.boolean()),
+  maxFiles: z.optional(z.int().check(z.positive())),
+});
+const endpointSchema = z.looseObject({
+  url: z.string(),
+  method: z.optional(z.string()),
+  uploadId: text,
+  _meta: z.optional(z.looseObject({ [UPLOADS_EXTENSION_ID]: z.optional(metaSchema) })),
+});
+const paramsSchema = z.looseObject({
+  mode: z.literal("binary"),
+  message: text,
+  requestedSchema: z.looseObject({
+    properties: z.record(text, z.looseObject({})),
+    required: z.optional(z.array(text)),
+  }),
+  uploadEndpoints: z.record(text, endpointSchema),
+  _meta: z.optional(
+    z.looseObject({ progressToken: z.optional(z.union([z.string(), z.number()])) }),
+  ),
+});
+
+/**
+ * Reads the params of an `elicitation/create` of mode `binary` (SEP-1306 §2). Throws `protocol`
+ * for what is malformed, and `untrusted` for addresses that files must not go to, before
+ * the user is asked anything.
+ */
+export function readFileRequest(params: unknown, trust: Trust, maxFileSize: number): ReadRequest {
+  const parsed = paramsSchema.safeParse(params);
+  if (!parsed.success) throw malformed("is not as SEP-1306 describes it");
+  const { message, requestedSchema, uploadEndpoints, _meta } = parsed.data;
+  const properties = Object.entries(requestedSchema.properties);
+  if (properties.length > maxFields) throw malformed("has too many fields");
+  const required = new Set(requestedSchema.required);
+  const places = new Map<string, FieldTarget>();
+  const fields: FileField[] = [];
+  const form: Record<string, Record<string, unknown>> = Object.create(null);
+  for (const [name, property] of properties) {
+    if (property["type"] !== "file") {
+      form[name] = property;
+      continue;
+    }
+    const endpoint = Object.hasOwn(uploadEndpoints, name) ? uploadEndpoints[name] : undefined;
+    if (!endpoint) throw malformed("has a file field without an upload endpoint");
+    const file = fileSchema.safeParse(property);
+    if (!file.success) throw malformed("has a malformed file field");
+    const { title, description, accept = [], maxSize = Infinity, multiple = false } = file.data;
+    const place = { ...placeOf(endpoint, trust), isList: multiple };
+    places.set(name, place);
+    const extension = endpoint._meta?.[UPLOADS_EXTENSION_ID];
+    fields.push({
+      ...definedMembers({ name, title, description }),
+      accept,
+      maxBytes: Math.min(maxSize, maxFileSize),
+      maxFiles: multiple ? (extension?.maxFiles ?? defaultMaxFiles) : 1,
+      required: required.has(name) || file.data.required === true,
+      destination: place.target.url.origin,
+    });
+  }
+  if (fields.length === 0) throw malformed("asks for no file");
+  const progressToken = _meta?.progressToken;
+  return {
+    request: {
+      message,
+      origin: trust.session.endpoint.origin,
+      fields,
+      form,
+      requiredForm: [...required].filter((name) => Object.hasOwn(form, name)),
+    },
+    places,
+    progressToken,
+  };
+}
+
+function placeOf(
+  endpoint: z.infer<typeof endpointSchema>,
+  trust: Trust,
+): Omit<FieldTarget, "isList"> {
+  const { url, method = "POST", uploadId } = endpoint;
+  if (method !== "POST" && method !== "PUT") throw malformed("has an upload method of its own");
+  const { wire, auth, sessionBound } = endpoint._meta?.[UPLOADS_EXTENSION_ID] ?? {};
+  return {
+    uploadId,
+    target: acceptTarget(
+      {
+        url,
+        method,
+        wire: wire ?? "multipart",
+        auth: auth ?? "bound",
+        sessionBound: sessionBound ?? false,
+      },
+      trust,
+    ),
+  };
+}
+
+function malformed(how: string): SluiceError {
+  return new SluiceError("protocol", `client: the server's request for files ${how}`);
+}

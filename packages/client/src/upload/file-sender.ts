@@ -1,0 +1,123 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { formatContentType } from "@sluice/core";
+import type { BinaryElicitation } from "@sluice/core/wire";
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import { ensureTrustedOrigins } from "../trust/accept-url.ts";
+import {
+  answerRequest,
+  type AnswerSettings,
+  type OnFilesRequested,
+  type UploadCount,
+} from "./answer/answer-request.ts";
+import {
+  attachFallback,
+  extendClient,
+  type AnswerElicitation,
+  type FallbackClient,
+} from "./answer/elicitation-client.ts";
+import type { FetchLike } from "@sluice/core";
+import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
+import { typeOfName } from "./source/file-type.ts";
+import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";
+import type { Sender } from "./send/sender.ts";
+import { createSession } from "./session.ts";
+import { uploadFile, type UploadedReference, type UploadOptions } from "./upload-file.ts";
+
+/** Options of {@link createFileSender}. */
+export interface FileSenderOptions<Picked> {
+  /**
+   * URL of the MCP endpoint, from your configuration: files go to its origin, and nowhere else unless
+   * you say so. For a WebSocket, that of the HTTP side.
+   */
+  readonly endpoint: URL | string;
+  /** Asks a person for files. Nothing is opened before the answer was checked. */
+  readonly onFilesRequested: OnFilesRequested<Picked>;
+  /** Largest file in bytes; 1 GiB. Declared to the server and enforced here. */
+  readonly maxFileSize?: number;
+  /** Media types and ranges that there may be; everything. Declared to the server. */
+  readonly supportedMimeTypes?: readonly string[];
+  /** Origins beside the endpoint's own that files may go to. They never see credentials. */
+  readonly trustedOrigins?: readonly string[];
+  /**
+   * The value of `Authorization` as it is now, where the transport has no {@link FileSender.fetch} or
+   * credentials of its own.
+   */
+  readonly authorization?: () => string | undefined | Promise<string | undefined>;
+  /** Called as bytes go out. It must not throw. */
+  readonly onProgress?: (count: UploadCount) => void;
+  /** Deadlines other than the defaults of {@link SendTimeouts}. */
+  readonly timeouts?: Partial<SendTimeouts>;
+}
+
+/** Sends files to the MCP server of one connection. */
+export interface FileSender<Picked> {
+  /**
+   * A fetch for the `fetch` option of the connection's transport: requests go to `fetch` as they are,
+   * by default the platform's own, and uploads use the credentials they carried.
+   */
+  fetch(fetch?: FetchLike): FetchLike;
+  /** The client of SDK version 2 with requests for files answered, in both eras. Make one for each connection. */
+  extend(Base: typeof Client): typeof Client;
+  /**
+   * The same for a client of SDK version 1 that is not connected yet. Requests of other modes go to the
+   * `fallbackRequestHandler` it has; a handler of its own for `elicitation/create` would shut files out.
+   */
+  attach(client: FallbackClient): void;
+  /**
+   * Sends a file that the server did not ask for and gives the URI by which tools take it (`files/authorizeUpload` of
+   * SEP-2631, experimental). Rejects with what the SDK threw where the server has no such method.
+   */
+  upload(
+    client: RequestingClient,
+    file: Picked,
+    options?: UploadOptions,
+  ): Promise<UploadedReference>;
+}
+
+/** A sender over what the platform gives: how requests go out, and how picked files are read. */
+export function assembleFileSender<Picked>(
+  options: FileSenderOptions<Picked>,
+  platform: {
+    readonly sender: Sender;
+    readonly sourceOf: (picked: Picked) => Promise<FileSource>;
+  },
+): FileSender<Picked> {
+  const { onFilesRequested, onProgress, supportedMimeTypes, trustedOrigins = [] } = options;
+  const { maxFileSize = 2 ** 30, authorization } = options;
+  if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
+    throw new RangeError(
+      `client: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
+    );
+  ensureTrustedOrigins(trustedOrigins);
+  const session = createSession(new URL(options.endpoint), authorization);
+  const answering: AnswerSettings<Picked> = {
+    ...platform,
+    trust: { session, trustedOrigins },
+    timeouts: { ...sendTimeouts, ...options.timeouts },
+    maxFileSize,
+    onFilesRequested,
+    onProgress,
+  };
+  const binary: BinaryElicitation = {
+    maxFileSize,
+    supportedMimeTypes: supportedMimeTypes ?? ["*/*"],
+  };
+  const answer: AnswerElicitation = (params, context) => answerRequest(params, answering, context);
+  return {
+    fetch: (fetch = globalThis.fetch) => session.watch(fetch),
+    extend: (Base) => extendClient(Base, binary, answer),
+    attach: (client) => attachFallback(client, binary, answer),
+    upload: async (client, file, uploadOptions = {}) =>
+      uploadFile(client, await platform.sourceOf(file), answering, uploadOptions),
+  };
+}
+
+/** A source over a `File` or a blob with a name. */
+export function sourceOfBlob(picked: File | NamedBlob): FileSource {
+  const {
+    blob,
+    name,
+    mimeType = blob.type,
+  } = picked instanceof Blob ? { blob: picked, name: picked.name, mimeType: picked.type } : picked;
+  return blobSource(blob, name, formatContentType(mimeType || typeOfName(name)));
+}

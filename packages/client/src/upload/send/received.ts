@@ -1,0 +1,37 @@
+import { SluiceError } from "@sluice/core";
+import * as z from "zod/mini";
+import { uploadError } from "../../net/http-error.ts";
+import type { SenderAnswer } from "./sender.ts";
+
+/** What our endpoint says about a file it has. Others may say anything, or nothing. */
+const answerSchema = z.looseObject({
+  size: z.optional(z.number()),
+  sha256: z.optional(z.string().check(z.regex(/^[0-9a-f]{64}$/i))),
+});
+
+/**
+ * Throws unless an answer means that the whole of a file arrived: the fault for its status,
+ * `protocol` for a success that came before the last byte was sent, `corrupt` where it names another size or digest.
+ */
+export function ensureReceived(
+  answer: SenderAnswer,
+  file: { readonly size: number; readonly sha256?: string },
+): void {
+  if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+  if (!answer.sentAll)
+    throw new SluiceError(
+      "protocol",
+      "client: the server claims to have the whole file before it was sent",
+    );
+  const said = answerSchema.safeParse(answer.json);
+  if (!said.success) return;
+  const { size, sha256 } = said.data;
+  const isOther =
+    (size !== undefined && size !== file.size) ||
+    (sha256 !== undefined && file.sha256 !== undefined && sha256.toLowerCase() !== file.sha256);
+  if (isOther)
+    throw new SluiceError(
+      "corrupt",
+      "client: the file did not arrive as it was sent; send it again",
+    );
+}

@@ -1,0 +1,103 @@
+import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
+import { createForm, uploadForm } from "./multipart.ts";
+import { uploadError } from "../../net/http-error.ts";
+import { ensureReceived } from "./received.ts";
+import type { OutgoingBody } from "../../net/outgoing-body.ts";
+import type { SenderAnswer } from "./sender.ts";
+import { sendRequest } from "./send-request.ts";
+import type { OutgoingFile } from "./outgoing-file.ts";
+import { countTries } from "./tries.ts";
+
+/**
+ * A file of at most this size is sent at once, also where it could go in steps, and is read before, for
+ * a digest in the header.
+ */
+export const shortBytes: number = 2 ** 20;
+
+/** Sends a file as the body of one request. A connection that breaks ends it: the client cannot know what the server kept. */
+export async function sendRaw(transfer: OutgoingFile): Promise<void> {
+  const { source, file, digest } = transfer;
+  const isShort = file.size <= shortBytes || transfer.settings.sender.blind;
+  const sha256 = isShort ? await digest.finish() : undefined;
+  const answer = await send(transfer, onePiece(transfer), {
+    "content-type": source.mimeType,
+    "content-disposition": formatContentDisposition(source.name),
+    ...(sha256 === undefined ? {} : { "repr-digest": formatReprDigest(sha256) }),
+  });
+  ensureReceived(answer, { size: file.size, sha256: await digest.finish() });
+}
+
+/** Sends files as one form (SEP-1306 §5), all to the target of the first. */
+export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void> {
+  const [first] = transfers;
+  if (!first) return;
+  const { settings, target } = first;
+  if (settings.sender.blind) for (const { digest } of transfers) await digest.finish();
+  const files = transfers.map(({ source, file, digest }) => ({
+    name: source.name,
+    mimeType: source.mimeType,
+    piece: { file, start: 0, end: file.size, seen: digest.see },
+  }));
+  const { body, contentType } = createForm(files, target.form ?? uploadForm);
+  const answer = await send(first, body, { "content-type": contentType }, transfers);
+  if (transfers.length > 1) {
+    if (answer.status < 200 || answer.status >= 300 || !answer.sentAll)
+      ensureReceived(answer, { size: 0 });
+    return;
+  }
+  ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
+}
+
+function onePiece({ file, digest }: OutgoingFile): OutgoingBody {
+  return {
+    length: file.size,
+    pieces: file.size === 0 ? [] : [{ file, start: 0, end: file.size, seen: digest.see }],
+  };
+}
+
+/** Tries again only what the server cannot have begun with. */
+async function send(
+  transfer: OutgoingFile,
+  body: OutgoingBody,
+  headers: Record<string, string>,
+  transfers: readonly OutgoingFile[] = [transfer],
+): Promise<SenderAnswer> {
+  const { target, settings, signal } = transfer;
+  const tries = countTries(signal, settings.timeouts.pauseScale);
+  for (;;) {
+    let sent = 0;
+    try {
+      const answer = await sendRequest(
+        {
+          method: target.method,
+          url: target.url,
+          headers,
+          body,
+          signal,
+          onSent(bytes) {
+            sent += bytes;
+            spread(sent, transfers);
+          },
+        },
+        target,
+        settings,
+      );
+      if (answer.status !== 429 && answer.status !== 503) return answer;
+      throw uploadError(answer);
+    } catch (error) {
+      const isUnheard =
+        SluiceError.is(error) && (error.code === "throttled" || error.code === "unavailable");
+      if (!isUnheard) throw error;
+      await tries.again(error);
+    }
+  }
+}
+
+/** Tells each file its part of the bytes that went out; what frames them is counted with them. */
+function spread(sent: number, transfers: readonly OutgoingFile[]): void {
+  let left = sent;
+  for (const { file, onSent } of transfers) {
+    onSent(Math.min(left, file.size));
+    left = Math.max(0, left - file.size);
+  }
+}

@@ -1,0 +1,99 @@
+import { SluiceError } from "@sluice/core";
+import { fairMsOf } from "../../net/fair-time.ts";
+import type { FileSource, OpenFile } from "../source/file-source.ts";
+import { startDigest } from "../source/running-digest.ts";
+import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
+import { sendResumable, type BegunUpload } from "./send-resumable.ts";
+import { type SendSettings, type SentFile, type OutgoingFile } from "./outgoing-file.ts";
+import type { UploadTarget } from "../upload-target.ts";
+
+/** One or more files for one target. */
+export interface Shipment {
+  readonly sources: readonly FileSource[];
+  readonly target: UploadTarget;
+  readonly signal: AbortSignal;
+  /** Told how many bytes of all files went out. */
+  readonly onSent: (bytes: number, current: FileSource) => void;
+  /** Where the only file of the shipment is to be taken up again. */
+  readonly begun?: BegunUpload | undefined;
+}
+
+/**
+ * Opens files, sends them and closes them. Gives what arrived, in the same order; rejects, with
+ * nothing left open, when one of them did not. The whole may take 60 s and 1 s for every 64 KiB.
+ */
+export async function sendFiles(
+  shipment: Shipment,
+  settings: SendSettings,
+): Promise<readonly SentFile[]> {
+  const { sources, target } = shipment;
+  const bytes = sources.reduce((sum, { size }) => sum + size, 0);
+  const late = new AbortController();
+  const timer = setTimeout(
+    () => late.abort(new SluiceError("timeout", "client: the upload takes too long")),
+    fairMsOf(bytes),
+  );
+  const signal = AbortSignal.any([shipment.signal, late.signal]);
+  const timed = { ...shipment, signal };
+  try {
+    if (target.wire === "multipart") return await sendTogether(timed, settings);
+    const sent: SentFile[] = [];
+    for (const source of sources) sent.push(await sendOne(source, sent, timed, settings));
+    return sent;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function sendTogether(
+  { sources, target, signal, onSent }: Shipment,
+  settings: SendSettings,
+): Promise<readonly SentFile[]> {
+  const files: OpenFile[] = [];
+  try {
+    for (const source of sources) files.push(await source.open());
+    const counts = files.map(() => 0);
+    const transfers = sources.map((source, at): OutgoingFile => {
+      const file = files[at] as OpenFile;
+      const told = (bytes: number): void => {
+        if (counts[at] === bytes) return;
+        counts[at] = bytes;
+        onSent(
+          counts.reduce((sum, count) => sum + count, 0),
+          source,
+        );
+      };
+      const digest = startDigest(file);
+      return { source, file, digest, target, settings, signal, onSent: told };
+    });
+    await sendForm(transfers);
+    return await Promise.all(transfers.map(settle));
+  } finally {
+    await Promise.all(files.map((file) => file.close()));
+  }
+}
+
+async function sendOne(
+  source: FileSource,
+  before: readonly SentFile[],
+  { target, signal, onSent, begun }: Shipment,
+  settings: SendSettings,
+): Promise<SentFile> {
+  const base = before.reduce((sum, { size }) => sum + size, 0);
+  const file = await source.open();
+  try {
+    const told = (bytes: number): void => onSent(base + bytes, source);
+    const digest = startDigest(file);
+    const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
+    const inSteps = target.wire === "resumable" && file.size > shortBytes;
+    await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
+    return await settle(transfer);
+  } finally {
+    await file.close();
+  }
+}
+
+async function settle({ source, file, digest }: OutgoingFile): Promise<SentFile> {
+  const { name, mimeType } = source;
+  return { name, size: file.size, mimeType, sha256: await digest.finish() };
+}

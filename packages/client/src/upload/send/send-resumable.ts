@@ -1,0 +1,200 @@
+import { formatContentDisposition, SluiceError } from "@sluice/core";
+import {
+  PARTIAL_UPLOAD_TYPE,
+  UPLOAD_COMPLETE_HEADER,
+  UPLOAD_LENGTH_HEADER,
+  UPLOAD_LIMIT_HEADER,
+  UPLOAD_OFFSET_HEADER,
+} from "@sluice/core/wire";
+import { uploadError } from "../../net/http-error.ts";
+import { ensureReceived } from "./received.ts";
+import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
+import type { SenderAnswer } from "./sender.ts";
+import type { OutgoingFile } from "./outgoing-file.ts";
+import { countTries } from "./tries.ts";
+import { sendRequest, type TargetRequest } from "./send-request.ts";
+import { acceptLocation } from "../upload-target.ts";
+
+/** An upload that an earlier run began. */
+export interface BegunUpload {
+  /** Where its rest goes, as the server named it. */
+  readonly location?: string;
+  /** Told where the rest goes, for a later run. */
+  readonly onLocation?: (location: string) => void | Promise<void>;
+  /** Leave at the server what an interrupted upload brought there. */
+  readonly keep?: boolean;
+}
+
+/**
+ * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes
+ * (§4.2), appends what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects
+ * with `protocol` for an offset that cannot be, and with what could not be mended. An
+ * upload that is given up is cancelled, unless it is to be kept.
+ */
+export async function sendResumable(
+  transfer: OutgoingFile,
+  begun: BegunUpload = {},
+): Promise<void> {
+  const upload = createUpload(transfer, begun);
+  try {
+    await upload.run();
+  } catch (error) {
+    if (!begun.keep) await upload.cancel();
+    throw error;
+  }
+}
+
+/** How long a server may take to forget an upload that was given up. */
+const cancelMs = 5_000;
+
+function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
+  const { source, file, digest, target, settings, signal } = transfer;
+  const { sender, trust, timeouts } = settings;
+  const { size } = file;
+  const tries = countTries(signal, timeouts.pauseScale);
+  let location: URL | undefined;
+  /** Bytes that the server has for good, as it last said; unknown after a fault. */
+  let offset: number | undefined;
+  /** Most that it can have: what it said before, and what was sent since. */
+  let furthest = begun.location === undefined ? 0 : size;
+  let least = 0;
+  let stepBytes = sender.stepBytes ?? Infinity;
+
+  function ask(request: Omit<TargetRequest, "signal">): Promise<SenderAnswer> {
+    return sendRequest({ ...request, signal }, target, settings);
+  }
+
+  async function create(): Promise<void> {
+    const answer = await ask({
+      method: target.method,
+      url: target.url,
+      headers: {
+        [UPLOAD_COMPLETE_HEADER]: "?0",
+        [UPLOAD_LENGTH_HEADER]: `${size}`,
+        "content-type": source.mimeType,
+        "content-disposition": formatContentDisposition(source.name),
+      },
+      body: { length: 0, pieces: [] },
+    });
+    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+    const named = answer.headers.get("location");
+    if (named === null)
+      throw new SluiceError("protocol", "client: the server does not say where the file goes");
+    location = acceptLocation(named, target, trust);
+    mind(answer);
+    offset = 0;
+    await begun.onLocation?.(location.href);
+  }
+
+  /** Heeds the limits of an answer. */
+  function mind({ headers }: SenderAnswer): void {
+    const limits = headers.get(UPLOAD_LIMIT_HEADER);
+    const most = parseLimit(limits, "max-size");
+    if (most !== undefined && size > most)
+      throw new SluiceError("too_large", "client: larger than the server takes", { size });
+    const step = parseLimit(limits, "max-append-size");
+    if (step !== undefined && step > 0) stepBytes = Math.min(stepBytes, step);
+  }
+
+  /** Takes the server's word for how far it is, where that can be. */
+  function believe(answer: SenderAnswer): void {
+    const said = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
+    if (said === undefined || said > furthest || said < least)
+      throw new SluiceError(
+        "protocol",
+        "client: the server says that it has a part of the file that it cannot have",
+      );
+    offset = said;
+    least = said;
+    furthest = Math.max(furthest, said);
+    tries.progressed(said);
+    transfer.onSent(said);
+  }
+
+  /** Asks how far the server is; true when it has everything. */
+  async function measure(at: URL): Promise<boolean> {
+    const answer = await ask({ method: "HEAD", url: at, headers: {} });
+    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+    believe(answer);
+    mind(answer);
+    const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
+    if (isComplete && offset !== size)
+      throw new SluiceError("protocol", "client: the server took a part of the file for the whole");
+    return isComplete;
+  }
+
+  /** Sends what follows `start`; true when the server then has everything. */
+  async function append(at: URL, start: number): Promise<boolean> {
+    const end = Math.min(size, start + stepBytes);
+    const isLast = end === size;
+    await digest.catchUp(start);
+    let sent = start;
+    const pieces = end > start ? [{ file, start, end, seen: digest.see }] : [];
+    offset = undefined;
+    // the platform does not tell how much of it went out
+    if (sender.blind) furthest = Math.max(furthest, end);
+    const answer = await ask({
+      method: "PATCH",
+      url: at,
+      headers: {
+        [UPLOAD_OFFSET_HEADER]: `${start}`,
+        [UPLOAD_COMPLETE_HEADER]: isLast ? "?1" : "?0",
+        "content-type": PARTIAL_UPLOAD_TYPE,
+      },
+      body: { length: end - start, pieces },
+      onSent(bytes) {
+        sent = Math.min(end, sent + bytes);
+        furthest = Math.max(furthest, sent);
+        transfer.onSent(sent);
+      },
+    });
+    const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
+    if (answer.status === 409 && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
+      believe(answer);
+      // bytes of an earlier connection were still on their way: it is asked what became of them
+      if (isComplete) offset = undefined;
+      throw new SluiceError(
+        "interrupted",
+        "client: the server and this side disagreed on how far they are",
+      );
+    }
+    if (answer.status >= 300 || (isLast && isComplete)) {
+      ensureReceived(answer, { size, sha256: await digest.finish() });
+      return true;
+    }
+    // what it did take, it is asked again
+    if (!answer.sentAll || isLast)
+      throw new SluiceError("interrupted", "client: the server did not take everything at once");
+    offset = end;
+    least = end;
+    tries.progressed(end);
+    return false;
+  }
+
+  return {
+    async run(): Promise<void> {
+      if (begun.location !== undefined) location = acceptLocation(begun.location, target, trust);
+      for (;;) {
+        try {
+          if (!location) await create();
+          const at = location as unknown as URL;
+          if (offset === undefined && (await measure(at))) return;
+          if (await append(at, offset as unknown as number)) return;
+        } catch (error) {
+          await tries.again(error);
+        }
+      }
+    },
+    /** Tells the server that the rest will not come. It may not hear it. */
+    async cancel(): Promise<void> {
+      if (!location) return;
+      const url = location;
+      try {
+        const late = AbortSignal.timeout(cancelMs);
+        await sendRequest({ method: "DELETE", url, headers: {}, signal: late }, target, settings);
+      } catch {
+        // it forgets what is not confirmed in time
+      }
+    },
+  };
+}

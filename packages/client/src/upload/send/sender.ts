@@ -1,0 +1,136 @@
+import { parseMediaType, SluiceError } from "@sluice/core";
+import { stretchBytes } from "../../net/body-blob.ts";
+import type { Exchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
+import { readText } from "../../net/read-text.ts";
+import { watchProgress } from "./progress-watch.ts";
+import { answerMsOf, type SendTimeouts } from "./send-timeouts.ts";
+
+/** How requests of an upload go out. */
+export interface Sender {
+  /**
+   * Sends one HTTP request and gives its answer, whatever the status. Rejects as an
+   * {@link Exchange} does, and with `interrupted` or `timeout` when the server takes no bytes, takes
+   * them too slowly, or does not answer.
+   */
+  send(request: SenderRequest): Promise<SenderAnswer>;
+  /** Most bytes in one step of a resumable upload; absent: all that is left. */
+  readonly stepBytes?: number;
+  /** True where larger stretches of a file pass by unseen: their digest takes a reading of its own. */
+  readonly blind?: true;
+}
+
+/** One request. */
+export interface SenderRequest extends Omit<HopRequest, "body" | "connectMs" | "progress"> {
+  /** Absent: a request without a body. */
+  readonly body?: Exclude<HopRequest["body"], string>;
+  readonly timeouts: SendTimeouts;
+  /** Called with the bytes of the body that went out, as they do. */
+  readonly onSent?: ((bytes: number) => void) | undefined;
+}
+
+/** Status, headers and the JSON of an answer. */
+export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "sentAll"> {
+  /** What was JSON of at most 64 KiB; else absent. The server's words: never for a model. */
+  readonly json?: unknown;
+}
+
+/** A sender over an exchange that reports progress: each phase of a request has its deadline. */
+export function createSender(exchange: Exchange): Sender {
+  return {
+    send({ timeouts, onSent, ...request }) {
+      const { url, body } = request;
+      return withWatch(request.signal, timeouts, async (watch, signal) => {
+        const awaitAnswer = (): void =>
+          watch.allow(answerMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
+        const progress = {
+          connected: () => watch.sending(),
+          handed(bytes: number) {
+            watch.note(bytes);
+            onSent?.(bytes);
+          },
+          sent: awaitAnswer,
+        };
+        const { connectMs } = timeouts;
+        const answer = await exchange({ ...request, signal, connectMs, progress });
+        awaitAnswer();
+        return readAnswer(answer, signal);
+      });
+    },
+  };
+}
+
+/**
+ * A sender over an exchange that tells nothing of a body before it is sent, as `fetch`: a large file goes in
+ * steps, each with a deadline, and progress is known after each.
+ */
+export function createBlindSender(exchange: Exchange): Sender {
+  return {
+    stepBytes: stretchBytes,
+    blind: true,
+    send({ timeouts, onSent, ...request }) {
+      const { url, body } = request;
+      return withWatch(request.signal, timeouts, async (watch, signal) => {
+        watch.allow(wholeMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
+        const { connectMs } = timeouts;
+        const answer = await exchange({ ...request, signal, connectMs }).catch(showRedirect);
+        const read = await readAnswer(answer, signal);
+        if (body) onSent?.(body.length);
+        return read;
+      });
+    },
+  };
+}
+
+/** Runs one exchange; a deadline of its watch aborts it. */
+async function withWatch(
+  signal: AbortSignal,
+  timeouts: SendTimeouts,
+  run: (watch: ReturnType<typeof watchProgress>, signal: AbortSignal) => Promise<SenderAnswer>,
+): Promise<SenderAnswer> {
+  const late = new AbortController();
+  const watch = watchProgress(timeouts, (error) => late.abort(error));
+  try {
+    return await run(watch, AbortSignal.any([signal, late.signal]));
+  } finally {
+    watch.stop();
+  }
+}
+
+/** Longest JSON that is read. */
+const maxJsonBytes = 65_536;
+
+async function readAnswer(answer: HopAnswer, signal: AbortSignal): Promise<SenderAnswer> {
+  const { status, headers, sentAll, body } = answer;
+  const { text, cut } = await readText(body, maxJsonBytes);
+  if (cut !== undefined) signal.throwIfAborted();
+  const essence = parseMediaType(headers.get("content-type"))?.essence;
+  const isJson = essence === "application/json" || essence === "application/problem+json";
+  // an answer that breaks off is known by its status all the same
+  const json = isJson && cut === undefined ? parseJson(text) : undefined;
+  return { status, headers, sentAll, json };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A redirect that is hidden is one all the same. */
+function showRedirect(error: unknown): HopAnswer {
+  if (!SluiceError.is(error) || error.code !== "unsupported") throw error;
+  const body = { pump: async () => {}, cancel() {} };
+  return { status: 307, headers: new Headers(), sentAll: true, framing: "unknown", body };
+}
+
+/** At the least rate, and never shorter than the wait for an answer. */
+function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
+  const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
+  return answerMsOf(timeouts, bytes) + sendingMs;
+}
+
+function unanswered({ origin }: URL): SluiceError {
+  return new SluiceError("timeout", `client: ${origin} did not answer in time`);
+}

@@ -1,0 +1,76 @@
+import { SluiceError } from "@sluice/core";
+
+/** A file that was picked, not opened yet. */
+export interface FileSource {
+  /** As the server will hear it. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Opens it; rejects with `precondition_failed` when it is not the file any more that was picked. */
+  open(): Promise<OpenFile>;
+}
+
+/** An open file of a fixed size. Close it. */
+export interface OpenFile {
+  readonly size: number;
+  /**
+   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull.
+   * Throws `precondition_failed` when the file changed meanwhile.
+   */
+  chunks(start: number, end: number): AsyncIterable<Uint8Array>;
+  /** The same for a platform that reads by itself. */
+  blob?(start: number, end: number): Blob;
+  /** Throws `precondition_failed` unless it is as it was when it was opened. */
+  ensureSame(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A file of a browser, or bytes with a name. */
+export interface NamedBlob {
+  readonly blob: Blob;
+  readonly name: string;
+  /** Media type; that of the blob, or what the name suggests, when absent. */
+  readonly mimeType?: string;
+}
+
+/** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */
+export function blobSource(blob: Blob, name: string, mimeType: string): FileSource {
+  async function* chunks(start: number, end: number): AsyncGenerator<Uint8Array> {
+    for (let at = start; at < end; at += chunkBytes)
+      yield await read(blob.slice(at, Math.min(at + chunkBytes, end)), name);
+  }
+  return {
+    name,
+    size: blob.size,
+    mimeType,
+    open: async () => ({
+      size: blob.size,
+      chunks,
+      blob: (start, end) => blob.slice(start, end),
+      // a read fails by itself
+      async ensureSame() {},
+      async close() {},
+    }),
+  };
+}
+
+/** Bytes that are read at once. */
+export const chunkBytes: number = 2 ** 18;
+
+async function read(part: Blob, name: string): Promise<Uint8Array> {
+  try {
+    return new Uint8Array(await part.arrayBuffer());
+  } catch (error) {
+    throw fileChanged(name, error);
+  }
+}
+
+/** The error for a file that is not what it was when it was picked. */
+export function fileChanged(name: string, cause?: unknown): SluiceError {
+  return new SluiceError(
+    "precondition_failed",
+    `client: ${JSON.stringify(name)} changed while it was sent; send it again`,
+    { cause },
+  );
+}

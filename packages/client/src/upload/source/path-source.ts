@@ -1,0 +1,138 @@
+import { constants, type BigIntStats } from "node:fs";
+import { lstat, open, type FileHandle } from "node:fs/promises";
+import { basename } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { chunkBytes, fileChanged, type FileSource, type OpenFile } from "./file-source.ts";
+import { typeOfName } from "./file-type.ts";
+
+/** A file by its path. */
+export interface PickedPath {
+  readonly path: string;
+  /** What the server hears instead of the last part of the path. */
+  readonly name?: string;
+  /** Media type; what the name suggests when absent. */
+  readonly mimeType?: string;
+}
+
+/**
+ * A source over a file on disk. Only regular files: a symbolic link at the end of the path is refused
+ * rather than followed, for it may lead to another file than the picked one. The file that is opened
+ * must be the one that was looked at.
+ */
+export async function pathSource({ path, name, mimeType }: PickedPath): Promise<FileSource> {
+  const called = name ?? basename(path);
+  const picked = await lstat(path, { bigint: true }).catch((error) => {
+    throw diskError(called, error);
+  });
+  ensureRegular(picked, called);
+  return {
+    name: called,
+    size: Number(picked.size),
+    mimeType: mimeType ?? typeOfName(called),
+    open: () => openPicked(path, called, picked),
+  };
+}
+
+async function openPicked(path: string, name: string, picked: BigIntStats): Promise<OpenFile> {
+  // what became a pipe meanwhile must not make the open wait
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags).catch((error) => {
+    throw diskError(name, error);
+  });
+  try {
+    await ensureSame(handle, name, picked);
+    return openFile(handle, name, picked);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFile {
+  // two in turn: one is read into while the other goes out
+  const buffers: readonly [Buffer, Buffer] = [
+    Buffer.allocUnsafe(chunkBytes),
+    Buffer.allocUnsafe(chunkBytes),
+  ];
+
+  async function fill(buffer: Buffer, at: number, length: number): Promise<Buffer> {
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await handle.read(buffer, filled, length - filled, at + filled);
+      if (bytesRead === 0) throw fileChanged(name);
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, length);
+  }
+
+  /** The last bytes are given only of a file that is still the one whose first bytes were given. */
+  async function readAt(at: number, end: number, buffer: Buffer): Promise<Buffer> {
+    const chunk = await fill(buffer, at, Math.min(chunkBytes, end - at));
+    if (at + chunk.length === Number(picked.size)) await ensureSame(handle, name, picked);
+    return chunk;
+  }
+
+  async function* chunks(start: number, end: number): AsyncGenerator<Uint8Array> {
+    let [buffer, other] = buffers;
+    let coming: Promise<Buffer> | undefined;
+    const begin = (at: number): void => {
+      if (at >= end) return;
+      [buffer, other] = [other, buffer];
+      coming = readAt(at, end, buffer);
+      // a failure before the await is no unhandled rejection
+      coming.catch(() => {});
+    };
+    begin(start);
+    try {
+      for (let at = start; at < end;) {
+        const chunk = (await coming) as Buffer;
+        at += chunk.length;
+        begin(at);
+        yield chunk;
+      }
+    } finally {
+      // a read that is under way would write into memory that another reader has from then on
+      await coming?.catch(() => {});
+    }
+  }
+
+  return {
+    size: Number(picked.size),
+    chunks,
+    ensureSame: () => ensureSame(handle, name, picked),
+    close: () => handle.close(),
+  };
+}
+
+async function ensureSame(handle: FileHandle, name: string, picked: BigIntStats): Promise<void> {
+  const now = await handle.stat({ bigint: true });
+  ensureRegular(now, name);
+  if (
+    now.ino !== picked.ino ||
+    now.dev !== picked.dev ||
+    now.size !== picked.size ||
+    now.mtimeNs !== picked.mtimeNs ||
+    now.ctimeNs !== picked.ctimeNs
+  )
+    throw fileChanged(name);
+}
+
+function ensureRegular(stats: BigIntStats, name: string): void {
+  if (stats.isFile()) return;
+  const what = stats.isSymbolicLink()
+    ? "is a symbolic link; name the file that it leads to"
+    : stats.isDirectory()
+      ? "is a folder; name the files in it"
+      : "is no regular file";
+  throw new SluiceError("invalid_argument", `client: ${JSON.stringify(name)} ${what}`);
+}
+
+function diskError(name: string, error: NodeJS.ErrnoException): SluiceError {
+  const said = `client: ${JSON.stringify(name)}`;
+  if (error.code === "ENOENT" || error.code === "ENOTDIR")
+    return new SluiceError("not_found", `${said}: there is no such file`, { cause: error });
+  if (error.code === "EACCES" || error.code === "EPERM")
+    return new SluiceError("permission_denied", `${said} may not be read`, { cause: error });
+  if (error.code === "ELOOP") return fileChanged(name, error);
+  return new SluiceError("unavailable", `${said} cannot be read (${error.code})`, { cause: error });
+}

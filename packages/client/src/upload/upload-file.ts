@@ -1,0 +1,181 @@
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
+import {
+  AUTHORIZE_UPLOAD_METHOD,
+  UPLOADS_EXTENSION_ID,
+  type UploadEndpointMeta,
+} from "@sluice/core/wire";
+import * as z from "zod/mini";
+import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { UploadCount } from "./answer/answer-request.ts";
+import type { FileSource } from "./source/file-source.ts";
+import { sendFiles, type Shipment } from "./send/send-files.ts";
+import type { SendSettings, SentFile } from "./send/outgoing-file.ts";
+import { acceptTarget, type TargetClaim } from "./upload-target.ts";
+
+/** An upload that was begun, for going on with it in another process. It is a secret: its holder may go on with it. */
+export interface BegunFile {
+  /** URI that the file will have. */
+  readonly uri: string;
+  /** Where the rest of it goes. */
+  readonly location: string;
+  readonly auth: "bound" | "self";
+}
+
+/** Options of {@link FileSender.upload}. */
+export interface UploadOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (count: UploadCount) => void;
+  /** Goes on with an upload that an earlier call began, where the server still has it. */
+  readonly begun?: BegunFile;
+  /** Told how to go on with the upload later; what was sent then stays at the server when the call fails. */
+  readonly onBegun?: (begun: BegunFile) => void | Promise<void>;
+}
+
+/** A file that the server has. */
+export interface UploadedReference extends SentFile {
+  /** Names it in the arguments of a tool, for as long as the server keeps it (SEP-2631 §4). */
+  readonly uri: string;
+}
+
+const meta = z.looseObject({
+  wire: z.optional(z.enum(["raw", "resumable"])),
+  auth: z.optional(z.enum(["bound", "self"])),
+});
+const authorizedSchema = z.looseObject({
+  file: z.looseObject({ uri: z.string().check(z.maxLength(8_192)) }),
+  upload: z.looseObject({
+    transport: z.literal("https"),
+    method: z.enum(["POST", "PUT"]),
+    url: z.string(),
+    headers: z.optional(z.record(z.string(), z.string())),
+    multipart: z.optional(
+      z.looseObject({
+        fileField: z.string(),
+        fields: z.optional(z.record(z.string(), z.string())),
+      }),
+    ),
+    _meta: z.optional(z.looseObject({ [UPLOADS_EXTENSION_ID]: z.optional(meta) })),
+  }),
+});
+
+type Authorized = z.infer<typeof authorizedSchema>;
+
+/** Sends one file to where `files/authorizeUpload` says (SEP-2631 §6). */
+export async function uploadFile(
+  client: RequestingClient,
+  source: FileSource,
+  settings: SendSettings,
+  options: UploadOptions,
+): Promise<UploadedReference> {
+  const { signal = new AbortController().signal, onProgress, begun, onBegun } = options;
+  const { name, size } = source;
+  const shipment = {
+    sources: [source],
+    signal,
+    onSent: (sentBytes: number) => onProgress?.({ sentBytes, totalBytes: size, name }),
+  };
+  if (begun) {
+    const sent = await goOn(begun, shipment, settings);
+    if (sent) return { ...sent, uri: begun.uri };
+  }
+  const authorized = await authorize(client, source, signal);
+  const { uri } = authorized.file;
+  const claim = claimOf(authorized);
+  const target = acceptTarget(claim, settings.trust);
+  const { auth } = claim;
+  const [sent] = await sendFiles(
+    {
+      ...shipment,
+      target,
+      begun: onBegun && {
+        keep: true,
+        onLocation: (location) => onBegun({ uri, location, auth }),
+      },
+    },
+    settings,
+  );
+  return { ...(sent as SentFile), uri };
+}
+
+/** Goes on with an upload; `undefined` when the server does not have it any more. */
+async function goOn(
+  { location, auth }: BegunFile,
+  shipment: Omit<Shipment, "target">,
+  settings: SendSettings,
+): Promise<SentFile | undefined> {
+  const claim = {
+    url: location,
+    method: "POST",
+    wire: "resumable",
+    auth,
+    sessionBound: false,
+  } as const;
+  const target = acceptTarget(claim, settings.trust);
+  try {
+    const begun = { location, keep: true };
+    const [sent] = await sendFiles({ ...shipment, target, begun }, settings);
+    return sent;
+  } catch (error) {
+    if (SluiceError.is(error) && goneCodes.has(error.code)) return undefined;
+    throw error;
+  }
+}
+
+const goneCodes: ReadonlySet<string> = new Set(["not_found", "expired"]);
+
+async function authorize(
+  client: RequestingClient,
+  { name, size, mimeType }: FileSource,
+  signal: AbortSignal,
+): Promise<Authorized> {
+  const params = { name, size, mimeType };
+  const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
+  signal.throwIfAborted();
+  const ask = async (): Promise<unknown> => client.request(request, authorizedSchema, { signal });
+  const result = await abortable(ask(), signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw refusalOf(error);
+  });
+  const parsed = authorizedSchema.safeParse(result);
+  if (parsed.success) return parsed.data;
+  throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
+}
+
+/** A JSON-RPC error as one of ours; whatever else the SDK throws is its own. */
+function refusalOf(error: unknown): unknown {
+  const { code, data } = (error ?? {}) as { code?: unknown; data?: { reason?: unknown } };
+  if (typeof code !== "number") return error;
+  const { reason } = data ?? {};
+  const [ours, hint] =
+    code === methodNotFound
+      ? (["unsupported", "the server takes no files this way"] as const)
+      : (refusals.get(reason) ?? (["protocol", "the server refused the file"] as const));
+  return new SluiceError(ours, `client: ${AUTHORIZE_UPLOAD_METHOD}: ${hint}`, { cause: error });
+}
+
+const methodNotFound = -32601;
+/** `data.reason` of a refusal (SEP-2631 §10). */
+const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new Map([
+  ["maxSizeExceeded", ["too_large", "larger than the server takes"]],
+  ["mimeTypeNotAccepted", ["unsupported", "a type of file that the server does not take"]],
+  ["invalidMimeType", ["invalid_argument", "the media type is none"]],
+] satisfies [string, readonly [SluiceErrorCode, string]][]);
+
+/** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */
+function claimOf({ upload }: Authorized): TargetClaim {
+  const { url, method, headers, multipart, _meta } = upload;
+  const { wire, auth = "self" }: UploadEndpointMeta = definedMembers(
+    _meta?.[UPLOADS_EXTENSION_ID] ?? {},
+  );
+  const form = multipart && { fileField: multipart.fileField, fields: multipart.fields ?? {} };
+  return {
+    url,
+    method,
+    wire: wire ?? (multipart ? "multipart" : "raw"),
+    auth,
+    sessionBound: false,
+    headers,
+    form,
+  };
+}

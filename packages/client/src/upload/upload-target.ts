@@ -1,0 +1,85 @@
+import { SluiceError } from "@sluice/core";
+import { hopHeaders } from "../net/hop-headers.ts";
+import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
+import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
+import type { FormShape } from "./send/multipart.ts";
+import type { UploadSession } from "./session.ts";
+
+/** Where bytes go, after every check that needs no network. */
+export interface UploadTarget {
+  readonly url: URL;
+  readonly method: "POST" | "PUT";
+  /** How they travel: the form of SEP-1306, a bare body, or one that can be taken up again. */
+  readonly wire: "multipart" | "raw" | "resumable";
+  /** `self`: the URL is enough, credentials stay home. */
+  readonly auth: "bound" | "self";
+  readonly sessionBound: boolean;
+  readonly scope: AddressScope;
+  /** Headers that the server wants to see again (SEP-2631). */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
+  readonly form?: FormShape | undefined;
+}
+
+/** What a server says about a target, unchecked. */
+export type TargetClaim = Omit<UploadTarget, "url" | "scope"> & { readonly url: string };
+
+/** Where bytes may be sent. */
+export interface Trust {
+  readonly session: UploadSession;
+  /** Origins beside the endpoint's own; they never see credentials. */
+  readonly trustedOrigins: readonly string[];
+}
+
+/**
+ * Accepts or refuses a target, with `untrusted`. Nothing is resolved or sent. The server's own origin may be at any
+ * address: over TLS, an address inside cannot pretend to be that host, and plain HTTP is for loopback.
+ */
+export function acceptTarget(claim: TargetClaim, trust: Trust): UploadTarget {
+  const { url, standing } = acceptUrl(claim.url, policyOf(trust), { redirect: false });
+  return {
+    ...claim,
+    url,
+    scope: standing === "own" ? "any" : scopeOfServer(trust.session.endpoint),
+  };
+}
+
+/** Accepts an address that the target itself named for the rest of an upload: of its origin only. */
+export function acceptLocation(location: string, { url }: UploadTarget, trust: Trust): URL {
+  const accepted = acceptUrl(location, policyOf(trust), { base: url, redirect: true });
+  if (accepted.url.origin === url.origin) return accepted.url;
+  throw new SluiceError("untrusted", `client: ${url.origin} sends the rest of the file elsewhere`);
+}
+
+function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
+  return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
+}
+
+/**
+ * Headers of one request: an allowlist, built anew each time. Credentials go to the MCP endpoint's
+ * own origin and nowhere else.
+ */
+export async function headersFor(
+  url: URL,
+  target: UploadTarget,
+  session: UploadSession,
+): Promise<Record<string, string>> {
+  const { auth, sessionBound } = target;
+  // credentials are asked for where they may go, and nowhere else
+  const isOwn = auth === "bound" && url.origin === session.endpoint.origin;
+  const credentials = isOwn
+    ? {
+        endpoint: session.endpoint,
+        authorization: await session.authorization(),
+        sessionId: session.sessionId(),
+      }
+    : undefined;
+  const headers = hopHeaders(url, { auth, sessionBound }, credentials);
+  for (const [name, value] of Object.entries(target.headers ?? {}))
+    if (!ownHeaders.test(name)) headers[name.toLowerCase()] = value;
+  return headers;
+}
+
+/** What a server may not choose: credentials, framing, routing, and what these files set themselves. */
+const ownHeaders =
+  /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-(?:length|type|encoding|disposition)|upload-.*|repr-digest|mcp-.*|origin|referer|forwarded|x-forwarded-.*)$/i;

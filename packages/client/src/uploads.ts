@@ -1,0 +1,34 @@
+import { createFetchExchange } from "./net/fetch-exchange.ts";
+import {
+  assembleFileSender,
+  sourceOfBlob,
+  type FileSender,
+  type FileSenderOptions,
+} from "./upload/file-sender.ts";
+import { createBlindSender } from "./upload/send/sender.ts";
+import type { NamedBlob } from "./upload/source/file-source.ts";
+
+export type { OnFilesRequested, UploadCount } from "./upload/answer/answer-request.ts";
+export type { FilesAnswer, FormValue } from "./upload/answer/chosen-files.ts";
+export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
+export type { FileField, FileRequest } from "./upload/answer/file-request.ts";
+export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
+export { isAccepted } from "@sluice/core";
+export { typeOfName } from "./upload/source/file-type.ts";
+export type { NamedBlob } from "./upload/source/file-source.ts";
+export type { RequestingClient } from "./calls/requesting-client.ts";
+export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
+export type { SendTimeouts } from "./upload/send/send-timeouts.ts";
+
+/**
+ * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an
+ * `<input type="file">` gives them, or blobs with names. In Node they may be paths, too.
+ */
+export function createFileSender(
+  options: FileSenderOptions<File | NamedBlob>,
+): FileSender<File | NamedBlob> {
+  return assembleFileSender(options, {
+    sender: createBlindSender(createFetchExchange((input, init) => globalThis.fetch(input, init))),
+    sourceOf: async (picked) => sourceOfBlob(picked),
+  });
+}

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { settingsOf } from "../src/download/stream-options.ts";
+import { createGrantProvider } from "../src/download/grant-provider.ts";
+
+test("a spent grant is renewed by one call, however many connections notice", async () => {
+  let calls = 0;
+  const client = {
+    request: async () => ({ uri: "x://a", downloadUrl: `https://cdn.example.com/${++calls}` }),
+  };
+  const settings = settingsOf({ trustedOrigins: ["https://cdn.example.com"] });
+  const grants = createGrantProvider(client, "x://a", settings, () => expect.unreachable());
+  grants.spend(await grants.grant());
+  const renewed = await Promise.all([1, 2, 3].map(() => grants.grant()));
+  expect(calls).toBe(2);
+  expect(new Set(renewed).size).toBe(1);
+});

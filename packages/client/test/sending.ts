@@ -1,0 +1,73 @@
+import { createFetchExchange } from "../src/net/fetch-exchange.ts";
+import { createHttpExchange } from "../src/net/node/http-exchange.ts";
+import { blobSource, type FileSource } from "../src/upload/source/file-source.ts";
+import { sendFiles, type Shipment } from "../src/upload/send/send-files.ts";
+import { sendTimeouts, type SendTimeouts } from "../src/upload/send/send-timeouts.ts";
+import { createBlindSender, createSender, type Sender } from "../src/upload/send/sender.ts";
+import { createSession } from "../src/upload/session.ts";
+import type { SentFile } from "../src/upload/send/outgoing-file.ts";
+import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
+
+/** Both ways that requests go out. */
+export const senders: Record<string, Sender> = {
+  "Node's HTTP client": createSender(createHttpExchange()),
+  fetch: createBlindSender(createFetchExchange((input, init) => fetch(input, init))),
+};
+
+/** Credentials that must never be seen anywhere else. */
+export const bearer = "Bearer only-for-the-endpoint";
+
+export interface SendingOptions {
+  readonly sender?: Sender;
+  readonly wire?: UploadTarget["wire"];
+  readonly trustedOrigins?: readonly string[];
+  /** Origin of the MCP endpoint; the server's own by default. */
+  readonly endpoint?: string;
+  readonly auth?: "bound" | "self";
+  readonly headers?: Record<string, string>;
+  readonly timeouts?: Partial<SendTimeouts>;
+  readonly signal?: AbortSignal;
+  readonly authorization?: () => string;
+  readonly onSent?: Shipment["onSent"];
+  readonly begun?: NonNullable<Shipment["begun"]>;
+}
+
+/** Sends files to `<origin>/up`. */
+export function send(
+  origin: string,
+  sources: readonly FileSource[],
+  options: SendingOptions = {},
+): Promise<readonly SentFile[]> {
+  const { wire = "resumable", auth = "bound", trustedOrigins = [], headers, begun } = options;
+  const session = createSession(
+    new URL(`${options.endpoint ?? origin}/mcp`),
+    options.authorization ?? (() => bearer),
+  );
+  const trust = { session, trustedOrigins };
+  const claim = {
+    url: `${origin}/up`,
+    method: "POST",
+    wire,
+    auth,
+    sessionBound: false,
+    ...(headers && { headers }),
+  } as const;
+  const { signal = new AbortController().signal, onSent = () => {} } = options;
+  return sendFiles(
+    { sources, target: acceptTarget(claim, trust), signal, onSent, ...(begun && { begun }) },
+    {
+      sender: options.sender ?? senders["Node's HTTP client"]!,
+      trust,
+      timeouts: { ...sendTimeouts, pauseScale: 0.001, ...options.timeouts },
+    },
+  );
+}
+
+/** A source over bytes. */
+export function bytesSource(
+  bytes: Buffer,
+  name = "a.bin",
+  mimeType = "application/octet-stream",
+): FileSource {
+  return blobSource(new Blob([bytes]), name, mimeType);
+}
