@@ -52,6 +52,7 @@ const portableEntries = [
   "core/src/wire.ts",
   "server/src/index.ts",
   "server/src/telemetry.ts",
+  "server/src/transport.ts",
   "transport-http/src/index.ts",
   "transport-http/src/resume.ts",
   "client/src/index.ts",

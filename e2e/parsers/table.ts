@@ -18,7 +18,7 @@ import {
   parseRetryAfter,
   sanitizeFileName,
 } from "@sluice/core";
-import { createOriginGate } from "@sluice/server";
+import { createOriginGate } from "@sluice/server/transport";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
 import { createUriMapper, parseCursor } from "@sluice/storage";
 import { boundaryOf } from "@sluice/binary-transfer/multipart";

@@ -7,4 +7,4 @@ export type { CorsTerms, Door, Route, Routes } from "./endpoint/door.ts";
 export { createFrontHandler } from "./sessions/front-handler.ts";
 export { addRoutes } from "./endpoint/routed-handler.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";
-export type { OriginGateOptions } from "@sluice/server";
+export type { OriginGateOptions } from "@sluice/server/transport";

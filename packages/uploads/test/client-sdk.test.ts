@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { inputRequired, type McpServer, type ServerContext } from "@modelcontextprotocol/server";
-import { eraOf } from "@sluice/server";
+import { revisionOf } from "@sluice/server/transport";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { createFileSender as createPortable } from "../src/client.ts";
@@ -62,7 +62,7 @@ const loose = z.looseObject({});
 
 /** Asks in the way of the era; gives the bare answer once there is one. */
 async function ask(mcp: McpServer, ctx: ServerContext, params: object) {
-  if (eraOf(mcp) === "legacy")
+  if (revisionOf(mcp) === "legacy")
     return ctx.mcpReq.send({ method: "elicitation/create", params } as never, loose);
   const answer = ctx.mcpReq.inputResponses?.["k"];
   if (answer) return answer;

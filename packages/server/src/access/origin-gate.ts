@@ -1,6 +1,6 @@
 import { problem } from "../delivery/problem.ts";
 import type { Reply } from "../delivery/reply.ts";
-import { isLoopbackHost } from "../options/sluice-options.ts";
+import { isLoopbackHost } from "../options/endpoint.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {

@@ -1,7 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { AuditOptions, AuditRecord, AuditSink } from "./audit.ts";
+import type { AuditRecord } from "./audit-record.ts";
+import type { AuditOptions, AuditSink } from "./audit.ts";
 import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
 import { auditPathOf } from "./audit-place.ts";

@@ -11,7 +11,7 @@ import {
   type Meter,
   type Tracer,
 } from "@opentelemetry/api";
-import type { AuditAction, AuditRecord } from "./audit.ts";
+import type { AuditAction, AuditRecord } from "./audit-record.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
 /** Options of {@link createTelemetry}. */

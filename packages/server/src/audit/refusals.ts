@@ -1,4 +1,4 @@
-import type { AuditRecord } from "./audit.ts";
+import type { AuditRecord } from "./audit-record.ts";
 
 /** Refusals of callers that were not identified: a few are kept as they are, the others are counted. */
 export interface Refusals {

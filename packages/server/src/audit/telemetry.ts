@@ -1,7 +1,15 @@
-import type { AuditFacts, AuditRecord } from "./audit.ts";
+import type { AuditFacts, AuditRecord } from "./audit-record.ts";
 
 /** Reads a field that may carry a trace context: `traceparent`, `tracestate` or `baggage`. */
 export type CarrierReader = (name: string) => string | undefined;
+
+/** Reads what may carry a trace context out of the `_meta` of a request (SEP-414), which nothing has checked. */
+export function carrierIn(meta: unknown): CarrierReader {
+  return (name) => {
+    const value = (meta as Record<string, unknown> | null | undefined)?.[name];
+    return typeof value === "string" ? value : undefined;
+  };
+}
 
 /**
  * Follows operations, for traces and metrics. `createTelemetry` of `@sluice/server/telemetry` makes

@@ -9,7 +9,7 @@ export interface Changes {
   readonly listed: readonly string[] | "unknown";
 }
 
-/** Somebody who wants to hear of changes. Called synchronously; it must not throw. */
+/** Hears of changes. Called synchronously; it must not throw. */
 export interface ChangeListener {
   /** Hears of every key, not only of those it follows. */
   readonly hearsAll?: boolean;
@@ -32,12 +32,30 @@ export interface ChangeHub {
   leave(listener: ChangeListener): void;
 }
 
+/** The hubs of all backends of one Sluice. */
+export interface ChangeHubs {
+  /** The hub of a backend, one for all principals that use it. */
+  of(backend: StorageBackend): ChangeHub;
+}
+
+/** Makes hubs, each when it is asked for first. */
+export function createChangeHubs(options: ChangeHubOptions): ChangeHubs {
+  const hubs = new WeakMap<StorageBackend, ChangeHub>();
+  return {
+    of(backend) {
+      let hub = hubs.get(backend);
+      if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
+      return hub;
+    },
+  };
+}
+
 /** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;
-  /** Runs the watch, which begins with the call of whoever listens first and is not that call's. */
+  /** Runs the watch, which begins with the call of the first listener and outlives it. */
   readonly runApart?: (work: () => Promise<void>) => Promise<void>;
-  /** Changes gather for so long before anybody hears of them. Default 200. */
+  /** Changes gather for so long before listeners hear of them. Default 200. */
   readonly gatherMs?: number;
   /** Between two looks at every followed object, where storage cannot be watched. Default 30 s. */
   readonly rescanMs?: number;
@@ -53,7 +71,7 @@ const mostFollowed = 100_000;
 const mostKnown = 10_000;
 
 /**
- * Makes the hub of a backend. It watches while somebody listens, once for all of them. A watch that
+ * Makes the hub of a backend. It watches while it has listeners, once for all of them. A watch that
  * resets or breaks is followed by a rescan: each followed object is described and compared. So is
  * every object, again and again, where storage has no watch or refuses one; lists are then silent.
  */

@@ -5,8 +5,11 @@ import {
   tokenLifetimes,
   type GrantSelector,
   type Principal,
+  type StateStore,
 } from "@sluice/core";
-import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
+import type { UriMapper } from "@sluice/storage";
+import { tagOf } from "../access/principal.ts";
+import type { Grants } from "./grants.ts";
 
 /** Which download URLs to withdraw. */
 export type Revocation =
@@ -19,19 +22,28 @@ export type Revocation =
   /** Every one for this resource, whoever has it. */
   | { readonly resource: string };
 
+interface RevokeOptions {
+  readonly grants: Grants;
+  readonly mapper: UriMapper;
+  readonly state: StateStore;
+  /** False: no redemption asks the store. */
+  readonly revocable: boolean | undefined;
+}
+
 /** Withdraws grants in every process that shares the store. */
-export async function revoke(parts: SluiceParts, revocation: Revocation): Promise<void> {
-  if (parts.options.grant?.revocable === false)
+export async function revoke(options: RevokeOptions, revocation: Revocation): Promise<void> {
+  const { state, revocable } = options;
+  if (revocable === false)
     throw new SluiceError(
       "unsupported",
       "sluice: revoke: grant.revocable is false, and nothing would notice; take a key out of the ring instead",
     );
   const now = Date.now();
-  const selector = await selectorOf(parts, revocation, now);
+  const selector = await selectorOf(options, revocation, now);
   if (!selector) return;
   // a store that does not say counts as shared
-  const shared: unknown = parts.state.shared;
-  await parts.state.revoke(selector, {
+  const shared: unknown = state.shared;
+  await state.revoke(selector, {
     // what was made up to now is meant, also by another process whose clock is ahead
     now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
     ttlMs: tokenLifetimes.download.bound.maxTtlMs,
@@ -39,7 +51,7 @@ export async function revoke(parts: SluiceParts, revocation: Revocation): Promis
 }
 
 async function selectorOf(
-  { grants, mapper }: SluiceParts,
+  { grants, mapper }: RevokeOptions,
   revocation: Revocation,
   now: number,
 ): Promise<GrantSelector | undefined> {

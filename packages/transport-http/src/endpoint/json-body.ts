@@ -4,7 +4,7 @@ import {
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
 import { JsonDepthError, parseJson } from "@sluice/core";
-import type { Reply } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */

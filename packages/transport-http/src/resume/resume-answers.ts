@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { problem, problemOf, tagOf } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { streamOfQuestion } from "./resume-link.ts";
 import { answerText, askName, isResponse, type RpcResponse } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";

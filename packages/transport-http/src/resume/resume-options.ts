@@ -1,6 +1,7 @@
 import type { McpHandlerRequestOptions, McpServer } from "@modelcontextprotocol/server";
 import type { EventStore } from "@sluice/core";
-import type { OriginGateOptions, Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import type { OriginGateOptions } from "@sluice/server/transport";
 import type { Links } from "./resume-link.ts";
 import type { RpcId } from "./resume-message.ts";
 import type { Rerunnable } from "./resume-rerun.ts";

@@ -6,7 +6,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type StreamPage } from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import type { Journal } from "./resume-journal.ts";
 import { formatQuestionId } from "./resume-link.ts";
 import {

@@ -1,7 +1,7 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
 import { SluiceError, type EventStore, type StreamPage, parseJson } from "@sluice/core";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { problem, problemOf, tagOf } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { parseEventId, type Member, type Place } from "./resume-link.ts";
 import { answerText, askName, isResponse, noAnswer } from "./resume-message.ts";
 import type { Asked, ResumeParts } from "./resume-options.ts";

@@ -1,5 +1,6 @@
 import { principalTag, type StreamPage } from "@sluice/core";
-import { noteRequest, notesOf, type Caller } from "@sluice/server";
+import type { Caller } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import { markPaced } from "../events/bound-events.ts";
 import { createFeed } from "./resume-feed.ts";
 import { Journal } from "./resume-journal.ts";

@@ -1,6 +1,7 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { STREAM_METHOD } from "@sluice/core/wire";
-import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { createOriginGate, problem, problemOf } from "@sluice/server/transport";
 import { endpointRoute, type CorsTerms, type Door } from "../endpoint/door.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { readBase } from "../endpoint/request-target.ts";
