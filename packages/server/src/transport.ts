@@ -4,23 +4,23 @@ export { isLoopbackHost } from "./options/endpoint.ts";
 export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
 export { addressShare } from "./access/address-share.ts";
 export type { BindSession } from "./access/bound-sessions.ts";
-export { createOriginGate, type OriginGate, type OriginGateOptions } from "./access/origin-gate.ts";
+export { createOriginGate, type OriginGate, type OriginGateOptions } from "./http/origin-gate.ts";
 export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
-export { shieldHeaders } from "./delivery/byte-headers.ts";
-export { problemOf } from "./delivery/error-problem.ts";
-export { refuseFields } from "./delivery/header-fields.ts";
-export { problem, type ProblemOptions, type ProblemReason } from "./delivery/problem.ts";
-export { closeReplySlot, openReplySlot, type ReplySlot } from "./delivery/reply-slot.ts";
-export { discardReply, type Reply, type Transfer, type TransferResult } from "./delivery/reply.ts";
+export { shieldHeaders } from "./http/byte-headers.ts";
+export { problemOf } from "./http/error-problem.ts";
+export { refuseFields } from "./http/header-fields.ts";
+export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
+export { closeReplySlot, openReplySlot, type ReplySlot } from "./http/reply-slot.ts";
+export { discardReply, type Reply, type Transfer, type TransferResult } from "./http/reply.ts";
 export {
   noteRequest,
   notesOf,
   type AnswerKeeper,
   type RequestNotes,
-} from "./delivery/request-notes.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./delivery/shared-request.ts";
+} from "./http/request-notes.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./http/shared-request.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./grants/failed-redemptions.ts";
 export type { MintedGrant } from "./grants/grants.ts";
 export type { Redeem, RedeemRequest } from "./grants/redeem.ts";

@@ -1,4 +1,4 @@
-import { discardSource, SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { protect, type ObjectInfo, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { contentHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
@@ -17,13 +17,13 @@ export interface AuthorizationRequest {
 /** Gives each principal its storage. */
 export interface StorageAccess {
   /** The backend of a principal, behind `protect`. Access rules are not asked. */
-  of(principal: Principal | undefined): StorageBackend;
+  readonly of: (principal: Principal | undefined) => StorageBackend;
   /**
    * Asks the access rules and gives what may be used of storage. Throws `permission_denied` for `deny`.
    * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
    * takes: neither the answer nor its time tells the two apart.
    */
-  authorize(request: AuthorizationRequest): Promise<AuthorizedStorage>;
+  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
 }
 
 interface StorageAccessOptions {
@@ -41,7 +41,7 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   };
 }
 
-/** Backends with `protect` around them, each once: its limits and retries are shared by all who use it. */
+/** Backends with `protect` around them, each once: its limits and retries are shared by all its users. */
 function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
   if (typeof storage !== "function") {
     const one = protect(storage);
@@ -68,7 +68,7 @@ async function authorize(
     return {
       describe: storage.describe.bind(storage),
       open: storage.open.bind(storage),
-      ...(presign && { presign }),
+      ...definedMembers({ presign }),
       ...heads,
     };
   const decision = await access.decide(principal, mapper.toUri(key), action);
@@ -102,7 +102,7 @@ async function authorize(
       }
       return opened;
     },
-    ...(presign && { presign }),
+    ...definedMembers({ presign }),
     ...heads,
   };
 }

@@ -3,9 +3,9 @@ import { createIdentify, type Caller, type Identity, type IdentifyOptions } from
 /** Says of a caller what a Sluice works with. */
 export interface Callers {
   /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
-  identify(caller: Caller): Identity | Promise<Identity>;
+  readonly identify: (caller: Caller) => Identity | Promise<Identity>;
   /** Address of the client of a request, where it is known. Never throws. */
-  addressOf(caller: Caller): string | undefined;
+  readonly addressOf: (caller: Caller) => string | undefined;
 }
 
 interface CallersOptions extends IdentifyOptions {

@@ -59,7 +59,7 @@ export function createIdentify(
 ): (caller: Caller) => Identity | Promise<Identity> {
   const { principal: resolve, isLoopback, onWarning } = options;
   const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
-  const nobody: Identity = {
+  const unidentified: Identity = {
     mayMint: anonymous,
     maxTtlMs: tokenLifetimes.download.self.maxTtlMs,
   };
@@ -68,7 +68,7 @@ export function createIdentify(
   function resolved(principal: Principal | undefined, caller: Caller): Identity {
     if (principal)
       return vouched(known(principal, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
-    if (anonymous) return nobody;
+    if (anonymous) return unidentified;
     throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
   }
 
@@ -96,7 +96,7 @@ export function createIdentify(
     // a session id is a routing fact, no authentication: good enough on one's own machine only
     if (caller.sessionId !== undefined && isLoopback)
       return known({ issuer: "", subject: "", clientId: "" }, caller, 300_000);
-    return nobody;
+    return unidentified;
   };
 }
 

@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import type { Callers } from "../access/callers.ts";
-import { notesOf } from "../delivery/request-notes.ts";
+import { notesOf } from "../http/request-notes.ts";
 import { methodNotFound, type ProtocolErrors } from "../sdk/protocol-errors.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
@@ -14,9 +14,9 @@ import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
 /** What the other handlers tell subscriptions. */
-export interface Subscriptions {
+interface Subscriptions {
   /** A client was given a list, a template or a content: on a lasting connection it hears of changes. */
-  onSeen(ctx: ServerContext): void;
+  readonly onSeen: (ctx: ServerContext) => void;
 }
 
 interface SubscriptionsOptions {

@@ -101,7 +101,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     known.clear();
   }
 
-  /** Watches until nobody listens; where that cannot be, rescans. */
+  /** Watches while it has listeners; where storage cannot be watched, rescans. */
   async function run(signal: AbortSignal): Promise<void> {
     let canWatch = backend.watch !== undefined;
     let waitMs = rescanMs;
@@ -272,7 +272,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
 
 interface Followed {
   readonly listeners: Set<ChangeListener>;
-  /** As it was last; `undefined` after a change that nobody looked at. */
+  /** As it was last; `undefined` after a change that was not looked at. */
   version: string | undefined;
 }
 

@@ -83,6 +83,7 @@ function createSubscriber(
   hub: ChangeHub,
   principal: Principal | undefined,
 ): Subscriber {
+  const canonical = (key: string): string => mapper.toUri(key);
   const keyOf = new Map<string, string>();
   const queue: ChangeNotification[] = [];
   let updated = new Set<string>();
@@ -107,7 +108,6 @@ function createSubscriber(
 
   /** URIs that changed, by the names that the client gave them. */
   async function allowedUpdates(keys: ReadonlySet<string>): Promise<string[]> {
-    const canonical = (key: string): string => mapper.toUri(key);
     const uris = [...keys].map(canonical);
     const allowed = new Set(await allowedUris(access, principal, { uris, action: "subscribe" }));
     if (listener.hearsAll) return [...allowed];
@@ -119,7 +119,7 @@ function createSubscriber(
   /** Tells of a changed list only when the principal may see some of what changed in it. */
   async function isListNews(keys: ReadonlySet<string> | "unknown"): Promise<boolean> {
     if (keys === "unknown") return true;
-    const all = [...keys].map((key) => mapper.toUri(key));
+    const all = [...keys].map(canonical);
     for (let at = 0; at < all.length; at += askedTogether) {
       const uris = all.slice(at, at + askedTogether);
       if ((await allowedUris(access, principal, { uris, action: "list" })).length > 0) return true;

@@ -6,7 +6,7 @@ import {
 import { definedMembers, SluiceError } from "@sluice/core";
 import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
 import { revisionOf } from "../sdk/request-caller.ts";
-import type { ReplySlot } from "./reply-slot.ts";
+import type { ReplySlot } from "../http/reply-slot.ts";
 
 /**
  * What the client declared about streams on this request, or, in a session revision, on this session;

@@ -4,7 +4,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { Identity } from "../access/principal.ts";
 import type { AuditEntry } from "../audit/audit.ts";
-import type { Reply } from "./reply.ts";
+import type { Reply } from "../http/reply.ts";
 
 /**
  * How bytes should travel. `auto` takes what the client prefers, then a redirect where storage can

@@ -8,7 +8,7 @@ import {
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
 import { rethrowStorageFault } from "../resources/storage-fault.ts";
-import { byteHeaders } from "./byte-headers.ts";
+import { byteHeaders } from "../http/byte-headers.ts";
 import { ensureFits, type DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
 

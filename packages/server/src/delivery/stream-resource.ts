@@ -21,10 +21,10 @@ import {
   type StreamAnswer,
 } from "./delivery.ts";
 import { isProtocol } from "./direct.ts";
-import { leaveReply, replySlotOf } from "./reply-slot.ts";
+import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 
 /** A call of `resources/stream`. */
-export interface StreamCall {
+interface StreamCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
   readonly uri: string;
@@ -34,7 +34,7 @@ export interface StreamCall {
 }
 
 /** The result for the SDK to send, or a fault. Bytes, redirects and faults go to the reply slot of the request. */
-export type StreamOutcome =
+type StreamOutcome =
   | { readonly result: Record<string, unknown>; readonly fault?: never }
   | { readonly fault: RpcFault; readonly result?: never };
 

@@ -3,7 +3,7 @@ import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { ConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { Transfer } from "./reply.ts";
+import type { Transfer } from "../http/reply.ts";
 
 /** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
 export interface Transfers {

@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { conditionalStatus, isConditional } from "../delivery/conditions.ts";
+import { conditionalStatus, isConditional } from "../http/conditions.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
 /** What the request of a redemption asks for. */

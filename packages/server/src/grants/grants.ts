@@ -1,4 +1,5 @@
 import {
+  definedMembers,
   createSealer,
   createTokenStore,
   isStoredToken,
@@ -47,7 +48,11 @@ export interface Grants {
   /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
   refund(grant: OpenGrant, bytes: number): Promise<void>;
   /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the store says. */
-  mint(identity: Identity, key: string, etag: string | undefined): Promise<MintedGrant | undefined>;
+  readonly mint: (
+    identity: Identity,
+    key: string,
+    etag: string | undefined,
+  ) => Promise<MintedGrant | undefined>;
 }
 
 /** The answer that a grant is claimed for. */
@@ -109,7 +114,7 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
         handle: key,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
-        ...(principal && { principal }),
+        ...definedMembers({ principal }),
         revision: etag ?? unversioned,
       } as const;
       if (revocable) await bindSession(identity);

@@ -25,7 +25,7 @@ export function createGrantOpener(
   sealer: Sealer,
   keys: KeyRing,
 ): (token: string, now: number) => OpenGrant {
-  const kept = new Map<string, Kept>();
+  const kept = new Map<string, KeptGrant>();
   // another array once the ring was replaced, even by one with a key of that name
   const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
@@ -40,18 +40,18 @@ export function createGrantOpener(
   };
 }
 
-interface Kept {
+interface KeptGrant {
   readonly grant: OpenGrant;
   /** What it was opened with. */
   readonly key: unknown;
   readonly until: number;
 }
 
-function isGood({ grant, until }: Kept, now: number): boolean {
+function isGood({ grant, until }: KeptGrant, now: number): boolean {
   return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
-/** The revision of a grant for an object whose storage named none when it was issued; no etag has a space. */
+/** The etag of a grant for an object whose storage named none when it was issued; no etag has a space. */
 export const unversioned: string = " ";
 
 /** Whether a grant was issued for an object of no version. */

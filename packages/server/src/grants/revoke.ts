@@ -19,7 +19,7 @@ export type Revocation =
   | { readonly grant: string }
   /** Every one that is bound to this principal, in whichever session. */
   | { readonly principal: Principal }
-  /** Every one for this resource, whoever has it. */
+  /** Every one for this resource, of all principals. */
   | { readonly resource: string };
 
 interface RevokeOptions {

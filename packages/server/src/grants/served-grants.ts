@@ -4,7 +4,7 @@ import type { Grants } from "./grants.ts";
 interface ServedGrants {
   readonly grants: Grants;
   /** Download URLs have a route in this process. */
-  markServed(): void;
+  readonly markServed: () => void;
 }
 
 /** Warns of the first download URL that is made while no route in this process serves any. */

@@ -1,7 +1,7 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createByteAccount, type ByteLease } from "./byte-account.ts";
-import { notesOf } from "../delivery/request-notes.ts";
+import { notesOf } from "../http/request-notes.ts";
 import { ensureLimit, shareOf, type Share } from "./share.ts";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLimits, ConcurrencyLimiter } from "./concurrency-limiter.ts";

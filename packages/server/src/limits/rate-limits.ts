@@ -48,7 +48,7 @@ export interface WindowLimits {
 export interface UsageMeter {
   /**
    * Counts a request and, where it will deliver bytes, asks whether any are left. Throws
-   * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer, for then nobody knows.
+   * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer.
    */
   admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined;
   /** Counts delivered bytes. */
@@ -86,7 +86,7 @@ export function createUsageMeter(
   };
 }
 
-/** The principal's own share first: who is over it uses up nothing of the others'. */
+/** Counts in the principal's own share first: a principal over it takes nothing from the others. */
 async function consume(
   limits: RateLimits | undefined,
   principal: string | undefined,

@@ -4,7 +4,7 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import type { CallWork } from "../sdk/resource-calls.ts";
 import { isCoded } from "./content-coding.ts";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import type { Transfer } from "../delivery/reply.ts";
+import type { Transfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import { rethrowStorageFault } from "./storage-fault.ts";
@@ -61,7 +61,7 @@ export async function readBinary(
     });
     const _meta = {
       ...given._meta,
-      ...(etag !== undefined && { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
+      ...(etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
     };
     return { contents: [{ uri, mimeType, ...given, _meta }] };
   } catch (error) {

@@ -223,7 +223,7 @@ function byteRangeOf(
     info,
     mimeType: resourceType(info, isText),
     bytes,
-    ...(cut && { text: cut.text }),
+    ...definedMembers({ text: cut?.text }),
     range: {
       bytes: formatBytes(at.start, at.end),
       ...(isMore(info, at.end, all.length > at.end - start) && { next: `bytes ${at.end}-` }),

@@ -69,8 +69,8 @@ export async function visiblePage(
     goOn(page);
     const { objects } = page;
     const { untyped } = page;
-    const rest = isOver ? {} : { cursor: formatPosition({ from }) };
-    return { objects, withheld, ...(untyped && { untyped }), ...rest };
+    const next = isOver ? undefined : formatPosition({ from });
+    return { objects, withheld, ...definedMembers({ untyped, cursor: next }) };
   }
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
@@ -99,8 +99,8 @@ export async function visiblePage(
   }
   ahead = objects.splice(limit)[0]?.key;
   const hasMore = ahead !== undefined || !isOver;
-  const rest = hasMore ? { cursor: formatPosition({ from, ahead }) } : {};
-  return { objects, withheld, ...(untyped && { untyped }), ...rest };
+  const next = hasMore ? formatPosition({ from, ahead }) : undefined;
+  return { objects, withheld, ...definedMembers({ untyped, cursor: next }) };
 }
 
 /** Behind the n-th that is visible; the end when there are fewer. */

@@ -90,7 +90,7 @@ async function completeKey(
   } while (cursor !== undefined && left > 0);
   // with access rules the rest may have nothing for this principal
   const isOpen = cursor !== undefined && access.hasRules;
-  return { values: [...values], ...(!isOpen && { hasMore: cursor !== undefined }) };
+  return { values: [...values], ...(isOpen ? {} : { hasMore: cursor !== undefined }) };
 }
 
 /** A key up to the end of the segment that `from` is in. */

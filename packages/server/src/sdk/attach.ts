@@ -64,7 +64,7 @@ export interface Attachments {
   /** Serves the resources on a server that is not connected yet; once for each server. */
   attach(given: AnyMcpServer, options: AttachOptions): void;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  isOursOn(mcp: McpServer): ReadCall["isOurs"];
+  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
 }
 
 /** Makes the attachments of one Sluice. */

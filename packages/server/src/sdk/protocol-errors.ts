@@ -7,7 +7,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { signInFault } from "../access/sign-in-fault.ts";
 import { isStreaming } from "../delivery/is-streaming.ts";
-import { replySlotOf } from "../delivery/reply-slot.ts";
+import { replySlotOf } from "../http/reply-slot.ts";
 import { adviceOf } from "./advice.ts";
 import { revisionOf } from "./request-caller.ts";
 import { faultOf, type RpcFault } from "./rpc-fault.ts";

@@ -4,9 +4,9 @@ import { askHandler, handlerOf } from "./sdk-handlers.ts";
 /** Asks a server whether a URI comes to the template of this Sluice. */
 interface ReadProbe {
   /** True when `resources/read` of this URI comes to our template, and is enabled. */
-  isOurs(uri: string, ctx: ServerContext): Promise<boolean>;
+  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
   /** True for the context of such a question: our template answers it with `probed` and reads nothing. */
-  isProbe(ctx: ServerContext): boolean;
+  readonly isProbe: (ctx: ServerContext) => boolean;
   readonly probed: ReadResourceResult;
 }
 

@@ -2,7 +2,7 @@ import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Era } from "@sluice/core/wire";
 import type { Caller } from "../access/principal.ts";
 import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
-import { notesOf } from "../delivery/request-notes.ts";
+import { notesOf } from "../http/request-notes.ts";
 
 /** First protocol revision without sessions. Revisions are dates, so text order is their order. */
 const firstStateless = "2026";

@@ -5,12 +5,12 @@ import { tagOf, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
-import { replySlotOf } from "../delivery/reply-slot.ts";
+import { replySlotOf } from "../http/reply-slot.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { callerOf, carrierOf, revisionOf } from "./request-caller.ts";
 
 /** A call of one of the resource methods. */
-export interface ResourceCall {
+interface ResourceCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
   readonly action: AuditAction;

@@ -1,5 +1,5 @@
-import { problem } from "../delivery/problem.ts";
-import type { Reply } from "../delivery/reply.ts";
+import { problem } from "./problem.ts";
+import type { Reply } from "./reply.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */

@@ -30,7 +30,7 @@ const notes = new WeakMap<Request, RequestNotes>();
  */
 export function noteRequest(request: Request, known: RequestNotes): void {
   notes.set(request, known);
-  // the SDK gives handlers of the legacy era a clone
+  // the SDK gives handlers of session revisions a clone
   const clone = (): Request => {
     const copy = Request.prototype.clone.call(request);
     noteRequest(copy, known);
