@@ -32,24 +32,6 @@ export interface ChangeHub {
   leave(listener: ChangeListener): void;
 }
 
-/** The hubs of all backends of one Sluice. */
-export interface ChangeHubs {
-  /** The hub of a backend, one for all principals that use it. */
-  of(backend: StorageBackend): ChangeHub;
-}
-
-/** Makes hubs, each when it is asked for first. */
-export function createChangeHubs(options: ChangeHubOptions): ChangeHubs {
-  const hubs = new WeakMap<StorageBackend, ChangeHub>();
-  return {
-    of(backend) {
-      let hub = hubs.get(backend);
-      if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
-      return hub;
-    },
-  };
-}
-
 /** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;

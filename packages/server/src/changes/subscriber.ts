@@ -2,8 +2,9 @@ import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { ChangeHub, ChangeHubs, ChangeListener, Changes } from "./change-hub.ts";
-import { rethrowStorageFault } from "../resources/storage-fault.ts";
+import type { ChangeHub, ChangeListener, Changes } from "./change-hub.ts";
+import type { ChangeHubs } from "./change-hubs.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** A change as the protocol tells it. */
 type ChangeNotification =

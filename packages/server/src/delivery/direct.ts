@@ -7,7 +7,7 @@ import {
 } from "@sluice/core";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
-import { rethrowStorageFault } from "../resources/storage-fault.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { byteHeaders } from "../http/byte-headers.ts";
 import { ensureFits, type DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";

@@ -5,7 +5,7 @@ import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
 import { signInFault } from "../access/sign-in-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
-import { rethrowStorageFault } from "../resources/storage-fault.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";

@@ -13,7 +13,7 @@ import { conditionalStatus, isConditional } from "../http/conditions.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
 /** What the request of a redemption asks for. */
-interface VersionRequest {
+interface DownloadRequest {
   readonly method: "GET" | "HEAD";
   readonly header: (name: string) => string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -32,7 +32,7 @@ export interface ChosenVersion {
 export async function chooseVersion(
   storage: AuthorizedStorage,
   grant: OpenGrant,
-  { method, header, signal }: VersionRequest,
+  { method, header, signal }: DownloadRequest,
 ): Promise<ChosenVersion> {
   const options = definedMembers({ signal });
   const key = grant.handle;

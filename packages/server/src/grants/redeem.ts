@@ -18,7 +18,7 @@ import { problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { rethrowStorageFault } from "../resources/storage-fault.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";

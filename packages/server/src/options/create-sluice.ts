@@ -6,7 +6,7 @@ import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/callers.ts";
 import { createAuditTrail } from "../audit/audit.ts";
 import { createAttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { createChangeHubs } from "../changes/change-hub.ts";
+import { createChangeHubs } from "../changes/change-hubs.ts";
 import { createListen, type Listen } from "../changes/listen.ts";
 import { createSubscribers } from "../changes/subscriber.ts";
 import { createDirect } from "../delivery/direct.ts";

@@ -1,11 +1,11 @@
 import type { KeyRing, StateStore } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
-import type { StorageAccess } from "../access/authorized-storage.ts";
+import type { AuthorizationRequest, AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { BindSession } from "../access/bound-sessions.ts";
-import type { Callers } from "../access/callers.ts";
+import type { Caller, Identity } from "../access/principal.ts";
 import type { BeginAudit } from "../audit/audit.ts";
 import type { FailedRedemptions } from "../grants/failed-redemptions.ts";
-import type { Grants } from "../grants/grants.ts";
+import type { MintedGrant } from "../grants/grants.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { Endpoint } from "./endpoint.ts";
 
@@ -19,12 +19,18 @@ export interface Host {
   readonly usage: UsageMeter;
   /** Counts requests with tokens that open nothing. */
   readonly failures: FailedRedemptions;
-  readonly identify: Callers["identify"];
-  readonly addressOf: Callers["addressOf"];
-  /** Storage as a principal may use it for one resource. */
-  readonly authorize: StorageAccess["authorize"];
-  /** Makes a download URL. */
-  readonly mint: Grants["mint"];
+  /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
+  readonly identify: (caller: Caller) => Identity | Promise<Identity>;
+  /** Address of the client of a request, where it is known. Never throws. */
+  readonly addressOf: (caller: Caller) => string | undefined;
+  /** Storage as a principal may use it for one resource. Throws what a client may learn. */
+  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
+  /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the state store says. */
+  readonly mint: (
+    identity: Identity,
+    key: string,
+    etag: string | undefined,
+  ) => Promise<MintedGrant | undefined>;
   /** Notes that something is bound to the session of an identity. */
   readonly bindSession: BindSession;
   readonly beginAudit: BeginAudit;

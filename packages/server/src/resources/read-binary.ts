@@ -7,7 +7,7 @@ import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { Transfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
-import { rethrowStorageFault } from "./storage-fault.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {

@@ -1,9 +1,10 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
-import type { CallOptions, ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
+import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { openVersion, readFault } from "./open-version.ts";
 import {
   countLines,
   cutText,
@@ -23,7 +24,6 @@ import {
   resourceType,
   storedAsText,
 } from "./resource-type.ts";
-import { storageFault } from "./storage-fault.ts";
 
 /** Which part of which version a caller wants to read. */
 export interface PartRequest {
@@ -58,10 +58,10 @@ export async function readPart(
   request: PartRequest,
 ): Promise<ResourcePart> {
   const { range } = request;
-  if (!range) return readWhole(await open(storage, request), request);
+  if (!range) return readWhole(await openVersion(storage, request), request);
   return range.unit === "bytes"
     ? readBytes(storage, request, range)
-    : readLines(await open(storage, request), request, range);
+    : readLines(await openVersion(storage, request), request, range);
 }
 
 /** What `_meta` of content says: its version, and for a part where it is. */
@@ -88,53 +88,6 @@ export function partMeta({ info, range }: ResourcePart): PartMeta {
   });
 }
 
-async function open(
-  storage: AuthorizedStorage,
-  { key, range, etag, signal }: PartRequest,
-  options: OpenOptions = {},
-): Promise<OpenedObject> {
-  const call = definedMembers({ signal });
-  try {
-    if (etag !== undefined) {
-      const ifMatch = await versionOf(storage, { key, etag, call });
-      return await storage.open(key, { ...options, ...call, ifMatch });
-    }
-    const opened = await storage.open(key, { ...options, ...call });
-    if (range === undefined || opened.info.etag !== undefined) return opened;
-    // storage may name the version a moment later: without it nothing tells that the next part is of another
-    await discardSource(opened);
-    const { etag: named } = await storage.describe(key, call);
-    return await storage.open(key, { ...options, ...call, ...definedMembers({ ifMatch: named }) });
-  } catch (error) {
-    throw readFault(error);
-  }
-}
-
-/** What a reader may learn of a fault of storage, with advice. */
-function readFault(error: unknown): unknown {
-  if (SluiceError.is(error) && error.code === "precondition_failed")
-    return advised("invalid_argument", "The resource has changed: read it from the start", error);
-  if (SluiceError.is(error) && error.code === "range_not_satisfiable")
-    return advised(
-      "invalid_argument",
-      error.size === undefined
-        ? "The range begins behind the end of the resource"
-        : `The resource has ${error.size} bytes`,
-      error,
-    );
-  return storageFault(error);
-}
-
-/** The etag of storage behind the entity tag that a client has; a tag does not tell it alone. */
-async function versionOf(
-  storage: AuthorizedStorage,
-  { key, etag, call }: { key: string; etag: string; call: CallOptions },
-): Promise<string> {
-  const info = await storage.describe(key, call);
-  if (info.etag !== undefined && formatEntityTag(info.etag) === etag) return info.etag;
-  throw new SluiceError("precondition_failed", "sluice: read: another version is there");
-}
-
 async function readWhole(opened: OpenedObject, request: PartRequest): Promise<ResourcePart> {
   const { info } = opened;
   const bytes = await collect(opened, request);
@@ -150,14 +103,18 @@ async function readBytes(
 ): Promise<ResourcePart> {
   const { wanted, range: asked } = toByteRange(range, request.maxBytes);
   const { start, end } = asked;
-  const opened = await open(storage, request, { range: asked }).catch((error: unknown) =>
+  const opened = await openVersion(storage, request, { range: asked }).catch((error: unknown) =>
     beyondStored(storage, request, error),
   );
   const { info } = opened;
   if (isCoded(info)) {
     // what was opened is a range of the coded bytes
     if (opened.range) await discardSource(opened);
-    return readDecodedBytes(opened.range ? await open(storage, request) : opened, request, range);
+    return readDecodedBytes(
+      opened.range ? await openVersion(storage, request) : opened,
+      request,
+      range,
+    );
   }
   const all = await collect(opened, { ...request, maxBytes: end - start });
   const isText = await isTextRange(storage, request, { info, start, all });
@@ -188,7 +145,7 @@ async function beyondStored(
 ): Promise<OpenedObject> {
   const { cause } = error as { cause?: unknown };
   if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
-  const opened = await open(storage, request);
+  const opened = await openVersion(storage, request);
   const { info } = opened;
   if (isCoded(info) || (info.size === 0 && request.range?.first === 0)) return opened;
   await discardSource(opened);

@@ -2,7 +2,7 @@ import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import { rethrowStorageFault, storageFault } from "./storage-fault.ts";
+import { rethrowStorageFault, storageFault } from "../access/storage-fault.ts";
 
 /** The page that a client asks for. */
 export interface PageRequest {

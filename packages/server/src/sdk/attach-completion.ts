@@ -3,7 +3,7 @@ import { definedMembers, type Principal } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import { rethrowStorageFault } from "../resources/storage-fault.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 import type { ProtocolErrors } from "./protocol-errors.ts";
 import type { ResourceCalls } from "./resource-calls.ts";
 import { askHandler, handlerOf } from "./sdk-handlers.ts";
