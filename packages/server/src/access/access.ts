@@ -95,7 +95,7 @@ async function decideEach(
 }
 
 /**
- * What is thrown for a resource that is hidden, in place of what storage throws for a missing one.
+ * Thrown for a hidden resource, where storage throws for a missing one.
  * One object for all: making an error costs time that could be measured.
  */
 export const hiddenFault: SluiceError = new SluiceError(

@@ -39,7 +39,7 @@ export interface Identity {
   /** Longest life of a download URL in milliseconds. */
   readonly maxTtlMs: number;
   /**
-   * Opaque tag of the principal, in whose share of the state store count what is kept for it; without its session.
+   * Opaque tag of the principal, without its session. Records in the state store count in its share.
    * Absent for the anonymous, and for a bearer token or session that nothing has verified: every caller can invent those.
    */
   readonly owner?: string;

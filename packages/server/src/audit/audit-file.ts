@@ -54,7 +54,7 @@ export interface AuditFile extends AuditOptions {
    * While the disk is full, a refusal resolves without being kept: a later line says how many there were.
    */
   readonly sink: AuditSink;
-  /** Waits for what is under way and closes the file. Idempotent. */
+  /** Waits for pending writes and closes the file. Idempotent. */
   readonly close: () => Promise<void>;
 }
 
@@ -115,7 +115,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     room.noted();
   }
 
-  /** Writes what is left of a batch when the disk is full, with the room that is held for that. */
+  /** Writes the rest of a batch to a full disk, with the reserved room. */
   async function writeWithin(batch: readonly Waiting[]): Promise<void> {
     const needed = room.needed(batch, ({ record }) => record);
     if (needed.length === 0) return;

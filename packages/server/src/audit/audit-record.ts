@@ -85,7 +85,7 @@ export interface AuditRecord {
   readonly address?: string;
 }
 
-/** What is known of an operation while it goes on. */
+/** Facts of an operation that runs, filled in as they become known. */
 export type AuditFacts = { -readonly [K in keyof AuditRecord]?: AuditRecord[K] | undefined } & {
   action: AuditAction;
 };

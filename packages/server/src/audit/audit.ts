@@ -31,7 +31,7 @@ export interface AuditOptions {
   readonly addresses?: boolean;
 }
 
-/** What is known at the end of an operation. */
+/** Facts that the end of an operation adds. */
 export interface AuditEnding {
   readonly reason?: string;
   readonly bytes?: number;
@@ -39,7 +39,7 @@ export interface AuditEnding {
 
 /** An operation that has begun. Its last record is made at the first `end` or `conclude`. */
 export interface AuditEntry {
-  /** What is known so far; fill it in as it becomes known. */
+  /** Fill them in as they become known. */
   readonly facts: AuditFacts;
   /** Runs the work of the operation within its trace. */
   run<Result>(work: () => Result): Result;

@@ -1,3 +1,4 @@
+import { backgroundClock } from "@sluice/core/async";
 import type { AuditRecord } from "./audit-record.ts";
 
 /** Refusals of callers that were not identified: a few are kept as they are, the others are counted. */
@@ -15,9 +16,9 @@ interface RefusalsOptions {
 }
 
 const windowMs = 60_000;
-/** So many of a kind are kept as they are in a window … */
+/** Records of a kind that are kept as they are in a window … */
 const keptOfAKind = 5;
-/** … unless what is kept, counted in characters, is more than this. */
+/** … while all kept records together have at most so many characters. */
 const mostCharacters = 32 * 1_024;
 /** What a record takes beside its URI, with room to spare. */
 const recordCharacters = 512;
@@ -35,7 +36,7 @@ interface Kind {
 interface Window {
   readonly endsAt: number;
   readonly kinds: Map<string, Kind>;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly cancelFlush: () => void;
   charactersLeft: number;
 }
 
@@ -47,17 +48,16 @@ export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
   let current: Window | undefined;
 
   function open(now: number): Window {
-    const timer = setTimeout(flush, windowMs);
-    // not every runtime has one, and none is held open by it
-    (timer as { unref?: () => void }).unref?.();
-    return { endsAt: now + windowMs, kinds: new Map(), timer, charactersLeft: mostCharacters };
+    const cancelFlush = backgroundClock.schedule(flush, windowMs);
+    const endsAt = now + windowMs;
+    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };
   }
 
   function flush(): void {
     if (!current) return;
-    const { kinds, timer } = current;
+    const { kinds, cancelFlush } = current;
     current = undefined;
-    clearTimeout(timer);
+    cancelFlush();
     for (const { like, count, first, last } of kinds.values())
       if (count > 0)
         keep({

@@ -26,7 +26,7 @@ export interface Telemetry {
 
 /** An operation that is followed. */
 export interface TelemetrySpan {
-  /** Runs work within the operation, so that what is called there belongs to its trace. */
+  /** Runs work within the operation: its calls belong to the trace. */
   run<Result>(work: () => Result): Result;
   /** The operation is over. A record with `count` stands for many that were counted before. */
   end(record: AuditRecord): void;

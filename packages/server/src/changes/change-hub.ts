@@ -1,7 +1,8 @@
 import { SluiceError } from "@sluice/core";
+import { backgroundClock, sleep } from "@sluice/core/async";
 import type { ChangeBatch, ObjectInfo, StorageBackend } from "@sluice/storage";
 
-/** What a listener is told: keys that changed, and whether the set of objects may be another one. */
+/** Changes for one listener: keys that changed, and keys that came or went. */
 export interface Changes {
   /** Of the keys it listens to, those that changed or went. */
   readonly updated: readonly string[];
@@ -64,7 +65,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   const followed = new Map<ChangeListener, Set<string>>();
   const known = new Set<string>();
   let pending: Pending = { keys: new Map(), isReset: false };
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancelFlush: (() => void) | undefined;
   let watching: AbortController | undefined;
 
   function begin(): void {
@@ -77,8 +78,8 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   function end(): void {
     watching?.abort();
     watching = undefined;
-    clearTimeout(timer);
-    timer = undefined;
+    cancelFlush?.();
+    cancelFlush = undefined;
     pending = { keys: new Map(), isReset: false };
     known.clear();
   }
@@ -101,7 +102,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
         }
       }
       // not at once: a watch that breaks as soon as it begins must not become a loop
-      await pause(waitMs, signal);
+      await sleep(waitMs, signal, backgroundClock).catch(() => {});
       waitMs = Math.min(2 * waitMs, rescanMs);
       if (!signal.aborted) await rescan(signal);
     }
@@ -126,11 +127,12 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     for (const key of changed) pending.keys.set(key, "changed");
     for (const key of removed) pending.keys.set(key, "removed");
     if (reset) pending.isReset = true;
-    if (pending.keys.size > 0 || pending.isReset) timer ??= later(flush, gatherMs);
+    if (pending.keys.size > 0 || pending.isReset)
+      cancelFlush ??= backgroundClock.schedule(flush, gatherMs);
   }
 
   function flush(): void {
-    timer = undefined;
+    cancelFlush = undefined;
     const { keys, isReset } = pending;
     pending = { keys: new Map(), isReset: false };
     const listed = isReset ? ("unknown" as const) : [...keys].filter(isListed).map(([key]) => key);
@@ -265,24 +267,4 @@ interface Pending {
 
 function versionOf({ etag, size, lastModified }: ObjectInfo): string {
   return etag ?? `${size ?? ""} ${lastModified?.getTime() ?? ""}`;
-}
-
-/** A timer that keeps no process alive. */
-function later(run: () => void, ms: number): ReturnType<typeof setTimeout> {
-  const timer = setTimeout(run, ms);
-  (timer as { unref?: () => void }).unref?.();
-  return timer;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = later(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-  });
 }

@@ -1,5 +1,6 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import type { Callers } from "../access/callers.ts";
 import { tagOf, type Caller } from "../access/principal.ts";
 import { signInFault } from "../access/sign-in-fault.ts";
@@ -25,7 +26,7 @@ export interface Listening {
   readonly params: Readonly<Record<string, unknown>> | undefined;
   /** The next JSON-RPC notification for the stream, behind the SDK's acknowledgement; `undefined` at the end. */
   next(): Promise<object | undefined>;
-  /** Call it when the stream ends, however it does. Idempotent. */
+  /** Ends the subscription. Call it at every end of the stream. Idempotent. */
   close(): void;
 }
 
@@ -46,8 +47,8 @@ interface ListenOptions {
 export type Listen = (request: ListenRequest) => Promise<Listening | { readonly fault: RpcFault }>;
 
 /**
- * Makes what takes the part of `subscriptions/listen` requests that concerns resources of this Sluice. What is
- * hidden, denied or missing is left out of the filter alike, and so is what is above 1,000 resources.
+ * Makes the handler of `subscriptions/listen` requests, for resources of this Sluice. It leaves hidden, denied and
+ * missing resources out of the filter alike, and all above 1,000.
  */
 export function createListen(options: ListenOptions): Listen {
   const { resourceMetadataUrl, onError } = options;
@@ -71,7 +72,7 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
   const isOurs = (uri: string): boolean => uri.startsWith(baseUri);
-  // what is above is not even looked at: one request must not cost more
+  // a longer list is cut, so that one request costs no more
   const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
   if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
 
@@ -97,13 +98,14 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
     throw error;
   }
   const { signal } = request;
+  let stopWatching = (): void => {};
   const close = (): void => {
-    signal?.removeEventListener("abort", close);
+    stopWatching();
     subscriber.close();
     release();
   };
   // also when the stream that was about to begin is never read
-  signal?.addEventListener("abort", close, { once: true });
+  stopWatching = onAbort(signal, close);
   if (resourcesListChanged === true) subscriber.hearLists();
   if (signal?.aborted || (resourcesListChanged !== true && followed.size === 0)) close();
   const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
@@ -143,7 +145,7 @@ async function tryToFollow(
     const info = await options.subscribers.find({ uri, principal, signal: own });
     await ensureScopes(options.scopeChallenge, request);
     subscriber.follow(uri, info);
-    // nothing is told before the whole of the request is answered
+    // no change is sent before the whole request is answered
     await entry.conclude("complete");
     return true;
   } catch (error) {

@@ -45,7 +45,7 @@ export interface Subscribers {
    * resource once, the list once.
    */
   create(principal: Principal | undefined): Subscriber;
-  /** The object behind a URI that may be subscribed to; what is hidden is answered as what is missing. */
+  /** The object behind a URI that may be subscribed to; a hidden one rejects like a missing one. */
   find(request: SubscriptionRequest): Promise<ObjectInfo>;
 }
 
@@ -129,7 +129,7 @@ function createSubscriber(
   }
 
   async function fill(): Promise<void> {
-    // no more at a time: what waits for a slow client would be decided long before it is told
+    // few at a time: access is asked just before a slow client takes them
     const keys = new Set([...updated].slice(0, askedTogether));
     for (const key of keys) updated.delete(key);
     const list = listed;

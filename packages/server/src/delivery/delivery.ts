@@ -26,7 +26,7 @@ export interface DeliverySubject {
   readonly client: ClientStreaming;
 }
 
-/** What is possible on this request. */
+/** The modes that are possible on this request. */
 export interface DeliveryMeans {
   readonly direct: boolean;
   readonly redirect: boolean;

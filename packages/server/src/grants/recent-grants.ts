@@ -10,7 +10,7 @@ import {
 const keptMs = 1_000;
 const maxKept = 256;
 
-/** A grant as its token says, with what is asked of it again and again worked out once. */
+/** An open grant. Its matches are computed once, for clients that send many range requests. */
 export interface OpenGrant extends UnsealedToken {
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
@@ -59,7 +59,7 @@ export function isUnversioned(grant: OpenGrant): boolean {
   return grant.revisionPinned && grant.matchesRevision(unversioned);
 }
 
-/** A grant that works out once what is asked of it again and again. */
+/** Wraps a grant so that each match is computed once. */
 export function toOpenGrant(grant: UnsealedToken): OpenGrant {
   let matched: string | undefined;
   return {

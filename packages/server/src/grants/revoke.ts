@@ -17,7 +17,7 @@ export type Revocation =
   | { readonly token: string }
   /** The one with this id, as audit records name it. */
   | { readonly grant: string }
-  /** Every one that is bound to this principal, in whichever session. */
+  /** Every one that is bound to this principal, in all its sessions. */
   | { readonly principal: Principal }
   /** Every one for this resource, of all principals. */
   | { readonly resource: string };
@@ -44,7 +44,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
   // a store that does not say counts as shared
   const shared: unknown = state.shared;
   await state.revoke(selector, {
-    // what was made up to now is meant, also by another process whose clock is ahead
+    // covers URLs of another process whose clock is ahead
     now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
     ttlMs: tokenLifetimes.download.bound.maxTtlMs,
   });
@@ -63,7 +63,7 @@ async function selectorOf(
   try {
     return { id: (await grants.open(revocation.token, now)).id };
   } catch (error) {
-    // what is over needs no revocation
+    // an expired token needs no revocation
     if (SluiceError.is(error) && error.code === "expired") return undefined;
     throw error;
   }

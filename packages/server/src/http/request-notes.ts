@@ -10,7 +10,7 @@ export interface AnswerKeeper {
   keep(id: string | number, release: () => void): void;
 }
 
-/** What a transport knows of a web request beside what is in it. */
+/** Facts of a web request that only its transport knows. */
 export interface RequestNotes {
   /** Address of the client, as in `Caller`. */
   readonly address?: string | undefined;

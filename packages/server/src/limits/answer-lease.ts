@@ -1,5 +1,6 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import { createByteAccount, type ByteLease } from "./byte-account.ts";
 import { notesOf } from "../http/request-notes.ts";
 import { ensureLimit, shareOf, type Share } from "./share.ts";
@@ -51,22 +52,20 @@ export async function withAnswerLease<Answer>(
   const leave = limiter.take(tag, address);
   const lease = answers.open(tag, address);
   const { signal, id } = ctx.mcpReq;
+  let stopWatching = (): void => {};
   const release = (): void => {
-    signal.removeEventListener("abort", onAbort);
+    stopWatching();
     lease.release();
     leave();
-  };
-  // the SDK sends no answer to a request that was cancelled; but it may be done with one whose bytes are on their way
-  const onAbort = (): void => {
-    const { reason } = signal as { reason: unknown };
-    if (!(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed) release();
   };
   try {
     const answer = await make(lease);
     const { answers: keeper } = notesOf(ctx.http?.req);
     if (!keeper || signal.aborted) release();
     else {
-      signal.addEventListener("abort", onAbort, { once: true });
+      stopWatching = onAbort(signal, (reason) => {
+        if (isCancelled(reason)) release();
+      });
       keeper.keep(id, release);
     }
     return answer;
@@ -74,6 +73,11 @@ export async function withAnswerLease<Answer>(
     release();
     throw error;
   }
+}
+
+/** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */
+function isCancelled(reason: unknown): boolean {
+  return !(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed;
 }
 
 /** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */

@@ -21,7 +21,7 @@ export interface RateLimits {
   readonly global?: RateLimiter;
 }
 
-/** What is counted beside open streams. */
+/** Limits of requests and bytes in a window of time. */
 export interface WindowLimits {
   /**
    * Calls of list, read, subscribe and stream, redemptions of a genuine URL, and over HTTP openings and ends of
@@ -55,7 +55,7 @@ export interface UsageMeter {
   charge(principal: string | undefined, bytes: number): void;
 }
 
-/** Makes the meter of one server. What is no limiter is a `TypeError`. */
+/** Makes the meter of one server. Throws a `TypeError` for a limiter without `consume`. */
 export function createUsageMeter(
   { requests, bytes }: WindowLimits,
   onError: (error: unknown) => void,
@@ -76,7 +76,7 @@ export function createUsageMeter(
     },
     charge(principal, count) {
       if (!bytes || count === 0) return;
-      // they are delivered: what is over the principal's own share counts for all, too
+      // they are delivered: bytes over the principal's own share count for all, too
       const { perPrincipal, global } = bytes;
       for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
         consume(limits, principal, count).catch((error: unknown) => {

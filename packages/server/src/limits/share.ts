@@ -24,7 +24,7 @@ export function shareOf(
   return { name: `address ${addressShare(address)}`, limit: perAddress };
 }
 
-/** Checks a limit; what is no whole number from 1 is a `RangeError`. */
+/** Throws a `RangeError` for a limit that is no whole number from 1. */
 export function ensureLimit(limit: number | undefined, maker: string): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
     throw new RangeError(`${maker}: ${limit} is no limit; pass a whole number from 1`);

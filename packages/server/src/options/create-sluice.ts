@@ -66,8 +66,8 @@ export interface Sluice {
   readonly redeem: Redeem;
   /**
    * Withdraws download URLs that were issued up to now, sealed or stored, in every process that shares the state store. A
-   * transfer that runs is not ended. Where the store is shared, clocks may differ: what is made for that principal or resource
-   * within the next 5 s is withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
+   * transfer that runs is not ended. Where the store is shared, clocks may differ: URLs made for that principal or resource
+   * within the next 5 s are withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
    * while the store is down, and `unsupported` where `grant.revocable` is false.
    */
   revoke(revocation: Revocation): Promise<void>;
@@ -115,7 +115,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
 
-  // what a caller may do
+  // callers, their storage and their download URLs
   const access = createAccess(options.access, options.accessPage);
   const mapper = createUriMapper(options.baseUri);
   const { baseUri, template } = mapper;
@@ -134,7 +134,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     onError,
   });
 
-  // what is counted and recorded
+  // limits and records
   const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
   const usage = createUsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
@@ -150,7 +150,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   const limiters = { limiter, answers: createAnswerAccount(limits.answers) };
   const transfers = createTransfers({ limiter, usage, onError });
 
-  // what answers
+  // handlers
   const runApart = <Result>(work: () => Result): Result =>
     telemetry ? telemetry.runApart(work) : work();
   const hubs = createChangeHubs({ onError, runApart });

@@ -34,7 +34,7 @@ interface BinaryRead {
 
 /**
  * Answers `resources/read` with bytes beside it; the transfer ends the audit record. `undefined` for
- * what is to be answered inside the JSON: the size is unknown or over the limit, the object is stored
+ * a resource to be answered inside the JSON: the size is unknown or over the limit, the object is stored
  * with a content coding, or the client did not ask.
  */
 export async function readBinary(

@@ -224,7 +224,7 @@ async function readLines(
   };
 }
 
-/** What is read of an object, decoded; an object that cannot be is let go. */
+/** The decoded body of an object. Discards an object that cannot be decoded. */
 async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
   try {
     return decodeContent(opened.body, opened.info.contentEncoding);
@@ -234,7 +234,7 @@ async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>>
   }
 }
 
-/** Says how many bytes will be collected; an object that may not be is let go. */
+/** Announces how many bytes will be collected. Discards the object when that throws. */
 async function announce(
   opened: OpenedObject,
   { onSize }: PartRequest,

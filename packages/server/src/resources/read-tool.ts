@@ -104,7 +104,7 @@ function answerOf(part: ResourcePart, text: string): CallToolResult {
   };
 }
 
-/** Bytes are of no use to a model: it is told what they are, and the client how to get them. */
+/** A model cannot use bytes: the text names them, and the link leads the client to them. */
 async function linkOf(
   entries: ResourceEntries,
   { info, mimeType }: ResourcePart,

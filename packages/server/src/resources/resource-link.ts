@@ -36,8 +36,9 @@ export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
 export function createLinkTo(options: LinkHandlerOptions): LinkTo {
-  return async (uri, { previewBytes = 2_048, ...given }) => {
+  return async (uri, given) => {
     const call = callInV2(given);
+    const { previewBytes = 2_048 } = given;
     try {
       return await makeLink(options, uri, { ...call, previewBytes });
     } catch (error) {

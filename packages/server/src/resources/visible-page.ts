@@ -30,8 +30,8 @@ export interface VisiblePageOptions {
 }
 
 /**
- * A page as a storage would give it that has only what the principal may list: it is filled up for
- * what is hidden, and says that there is more only when there is something to show. Without access
+ * A page of storage with only the objects that the principal may list. Further objects fill the places of hidden ones, and
+ * the page has a cursor only when there is more to show. Without access
  * rules it costs one call to storage. With them it looks one object ahead and the cursor keeps that one's
  * name: looking at the same place again would cost some storages the whole way there.
  */
