@@ -26,7 +26,7 @@ export type { MintedGrant } from "./grants/grants.ts";
 export type { Redeem, RedeemRequest } from "./grants/redeem.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";
 export type { UsageMeter } from "./limits/rate-limits.ts";
-export type { Share } from "./limits/share.ts";
+export type { ClientShare } from "./limits/share.ts";
 export type { ContentHeads } from "./resources/content-head.ts";
 export { callerOf, revisionOf } from "./sdk/request-caller.ts";
 export type { RpcFault } from "./sdk/rpc-fault.ts";

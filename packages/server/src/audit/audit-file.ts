@@ -84,12 +84,12 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       throw error;
     },
   );
-  let queue: Waiting[] = [];
+  let queue: QueuedRecord[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
   let woken: (() => void) | undefined;
 
-  async function write(batch: readonly Waiting[]): Promise<void> {
+  async function write(batch: readonly QueuedRecord[]): Promise<void> {
     chain = await followRotation(path, chain);
     let { head } = chain;
     let text = "";
@@ -116,7 +116,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
   }
 
   /** Writes the rest of a batch to a full disk, with the reserved room. */
-  async function writeWithin(batch: readonly Waiting[]): Promise<void> {
+  async function writeWithin(batch: readonly QueuedRecord[]): Promise<void> {
     const needed = room.needed(batch, ({ record }) => record);
     if (needed.length === 0) return;
     try {
@@ -190,7 +190,7 @@ async function makePlace(name: string): Promise<string> {
   return path;
 }
 
-interface Waiting {
+interface QueuedRecord {
   readonly record: AuditRecord;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;

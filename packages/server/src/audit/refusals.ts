@@ -33,7 +33,7 @@ interface Kind {
   last: number;
 }
 
-interface Window {
+interface RefusalWindow {
   readonly endsAt: number;
   readonly kinds: Map<string, Kind>;
   readonly cancelFlush: () => void;
@@ -45,9 +45,9 @@ interface Window {
  * hundred records, and 64 KiB at most.
  */
 export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
-  let current: Window | undefined;
+  let current: RefusalWindow | undefined;
 
-  function open(now: number): Window {
+  function open(now: number): RefusalWindow {
     const cancelFlush = backgroundClock.schedule(flush, windowMs);
     const endsAt = now + windowMs;
     return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };

@@ -14,7 +14,7 @@ import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
 /** What the other handlers tell subscriptions. */
-interface Subscriptions {
+interface AttachedSubscriptions {
   /** A client was given a list, a template or a content: on a lasting connection it hears of changes. */
   readonly onSeen: (ctx: ServerContext) => void;
 }
@@ -35,7 +35,7 @@ interface SubscriptionsOptions {
 export type AttachSubscriptions = (
   mcp: McpServer,
   isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>,
-) => Subscriptions;
+) => AttachedSubscriptions;
 
 /**
  * Serves `resources/subscribe` and `unsubscribe` (session revisions) and tells long-lived connections what

@@ -3,7 +3,7 @@ import { backgroundClock, sleep } from "@sluice/core/async";
 import type { ChangeBatch, ObjectInfo, StorageBackend } from "@sluice/storage";
 
 /** Changes for one listener: keys that changed, and keys that came or went. */
-export interface Changes {
+export interface ObjectChanges {
   /** Of the keys it listens to, those that changed or went. */
   readonly updated: readonly string[];
   /** Keys that came or went; `"unknown"` when changes were missed. Empty when the list is as it was. */
@@ -16,7 +16,7 @@ export interface ChangeListener {
   readonly hearsAll?: boolean;
   /** Hears when objects come or go. */
   readonly hearsList: boolean;
-  onChanges(changes: Changes): void;
+  onChanges(changes: ObjectChanges): void;
 }
 
 /** Changes of one backend for any number of listeners, out of one watch. */
@@ -159,7 +159,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     if (known.size > mostKnown) known.delete(known.values().next().value!);
   }
 
-  function tell(keys: readonly string[], listed: Changes["listed"]): void {
+  function tell(keys: readonly string[], listed: ObjectChanges["listed"]): void {
     const updates = new Map<ChangeListener, string[]>();
     const note = (listener: ChangeListener, key: string): void => {
       const noted = updates.get(listener);

@@ -98,9 +98,9 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
     throw error;
   }
   const { signal } = request;
-  let stopWatching = (): void => {};
+  let stopWatching: (() => void) | undefined;
   const close = (): void => {
-    stopWatching();
+    stopWatching?.();
     subscriber.close();
     release();
   };

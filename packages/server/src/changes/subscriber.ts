@@ -2,7 +2,7 @@ import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { ChangeHub, ChangeListener, Changes } from "./change-hub.ts";
+import type { ChangeHub, ChangeListener, ObjectChanges } from "./change-hub.ts";
 import type { ChangeHubs } from "./change-hubs.ts";
 import { rethrowStorageFault } from "../access/storage-fault.ts";
 
@@ -95,7 +95,7 @@ function createSubscriber(
   const listener = {
     hearsAll: false as boolean,
     hearsList: false as boolean,
-    onChanges(changes: Changes) {
+    onChanges(changes: ObjectChanges) {
       for (const key of changes.updated) updated.add(key);
       if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
       else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);

@@ -9,6 +9,15 @@ import { revisionOf } from "../sdk/request-caller.ts";
 import type { ReplySlot } from "../http/reply-slot.ts";
 
 /**
+ * Whether resources can be streamed to the client that sent a request: the server offers it, and the request came over HTTP,
+ * or over a WebSocket beside it. SEP-2532 §4 has no streaming over stdio.
+ */
+export function isStreaming(mcp: McpServer, ctx: ServerContext): boolean {
+  const { extensions } = mcp.server.getCapabilities();
+  return ctx.http !== undefined && extensions?.[EXTENSION_ID] !== undefined;
+}
+
+/**
  * What the client declared about streams on this request, or, in a session revision, on this session;
  * `undefined` when it declared nothing. The slot has the capabilities of the session's
  * `initialize` as they were sent, from transports that can see it: the SDK drops the literal field.

@@ -24,7 +24,7 @@ import { isProtocol } from "./direct.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 
 /** A call of `resources/stream`. */
-interface StreamCall {
+interface StreamRequest {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
   readonly uri: string;
@@ -39,9 +39,9 @@ type StreamOutcome =
   | { readonly fault: RpcFault; readonly result?: never };
 
 /** Answers `resources/stream`. It never rejects. */
-export type StreamResource = (call: StreamCall) => Promise<StreamOutcome>;
+export type StreamResource = (call: StreamRequest) => Promise<StreamOutcome>;
 
-interface StreamOptions {
+interface StreamResourceOptions {
   readonly calls: ResourceCalls;
   readonly mapper: UriMapper;
   readonly storages: StorageAccess;
@@ -56,7 +56,7 @@ interface StreamOptions {
  * Makes the handler of `resources/stream`. Order: identity → rate → key → access → scopes → describe → capability → size →
  * mode → grant → record.
  */
-export function createStreamResource(options: StreamOptions): StreamResource {
+export function createStreamResource(options: StreamResourceOptions): StreamResource {
   const { calls, resourceMetadataUrl, onError } = options;
   return async (call) => {
     const { mcp, ctx, uri } = call;
@@ -82,8 +82,8 @@ export function createStreamResource(options: StreamOptions): StreamResource {
 }
 
 async function answerStream(
-  options: StreamOptions,
-  call: StreamCall,
+  options: StreamResourceOptions,
+  call: StreamRequest,
   { identity, principal, entry }: CallWork,
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs } = call;
@@ -136,7 +136,7 @@ async function answerStream(
 }
 
 /** The key of a URI. A URI that the author serves outside of the base cannot stream. */
-async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamCall): Promise<string> {
+async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamRequest): Promise<string> {
   try {
     return mapper.toKey(uri);
   } catch (error) {
@@ -147,7 +147,7 @@ async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamCall): 
 }
 
 function modesFor(
-  { policy = "auto", redirectOrigins }: StreamOptions,
+  { policy = "auto", redirectOrigins }: StreamResourceOptions,
   { uri, info, mimeType, client, identity, storage }: ResourceDelivery,
   takesReply: boolean,
 ): DeliveryMode[] {
@@ -164,7 +164,7 @@ function modesFor(
 
 /** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */
 async function ensureScopes(
-  { mcp, ctx }: StreamCall,
+  { mcp, ctx }: StreamRequest,
   uri: string,
   resourceMetadataUrl: string | undefined,
 ): Promise<void> {
@@ -186,7 +186,7 @@ async function ensureScopes(
 
 function faultFor(
   error: unknown,
-  { mcp, uri }: StreamCall,
+  { mcp, uri }: StreamRequest,
   resourceMetadataUrl: string | undefined,
 ): RpcFault {
   const revision = revisionOf(mcp);

@@ -3,7 +3,7 @@ import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { createByteAccount, type ByteLease } from "./byte-account.ts";
 import { notesOf } from "../http/request-notes.ts";
-import { ensureLimit, shareOf, type Share } from "./share.ts";
+import { ensureLimit, shareOf, type ClientShare } from "./share.ts";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLimits, ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
@@ -19,7 +19,11 @@ export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
   const account = createByteAccount(perProcess);
   return {
     open(principal, address) {
-      const share: Share | undefined = shareOf({ perPrincipal, perAddress }, principal, address);
+      const share: ClientShare | undefined = shareOf(
+        { perPrincipal, perAddress },
+        principal,
+        address,
+      );
       return account.open(share);
     },
   };
@@ -52,9 +56,9 @@ export async function withAnswerLease<Answer>(
   const leave = limiter.take(tag, address);
   const lease = answers.open(tag, address);
   const { signal, id } = ctx.mcpReq;
-  let stopWatching = (): void => {};
+  let stopWatching: (() => void) | undefined;
   const release = (): void => {
-    stopWatching();
+    stopWatching?.();
     lease.release();
     leave();
   };

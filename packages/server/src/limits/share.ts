@@ -8,7 +8,7 @@ export interface ShareLimits {
 }
 
 /** From what a caller takes. */
-export interface Share {
+export interface ClientShare {
   readonly name: string;
   readonly limit: number;
 }
@@ -18,7 +18,7 @@ export function shareOf(
   { perPrincipal, perAddress }: ShareLimits,
   principal: string | undefined,
   address: string | undefined,
-): Share | undefined {
+): ClientShare | undefined {
   if (principal !== undefined) return { name: `principal ${principal}`, limit: perPrincipal };
   if (perAddress === undefined || address === undefined) return undefined;
   return { name: `address ${addressShare(address)}`, limit: perAddress };

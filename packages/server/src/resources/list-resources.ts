@@ -1,7 +1,7 @@
 import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";

@@ -3,7 +3,7 @@ import type {
   McpServer,
   ServerContext,
 } from "@modelcontextprotocol/server";
-import { isStreaming } from "../delivery/is-streaming.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import { unmarked } from "../delivery/streaming-offer.ts";
 import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";

@@ -1,7 +1,7 @@
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
-import { isStreaming } from "../delivery/is-streaming.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { toolFault } from "../sdk/tool-fault.ts";

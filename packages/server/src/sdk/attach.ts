@@ -8,7 +8,7 @@ import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
 import { declareStreaming } from "../delivery/streaming-offer.ts";
 import type { CacheHint } from "../resources/cache-hint.ts";

@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { signInFault } from "../access/sign-in-fault.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import { adviceOf } from "./advice.ts";
 import { revisionOf } from "./request-caller.ts";

@@ -8,23 +8,23 @@ import {
 import { definedMembers, SluiceError } from "@sluice/core";
 
 /** A handler as the SDK keeps it: from a JSON-RPC request to a result. */
-export type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
+export type SdkHandler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 /** Reaches the SDK's accessor for stored handlers, which it keeps for role classes: `protected`. */
 class HandlerAccess extends Server {
-  handler(this: Server, method: string): Handler | undefined {
+  handler(this: Server, method: string): SdkHandler | undefined {
     // oxlint-disable-next-line no-underscore-dangle -- the SDK's name
     return (this as HandlerAccess)._getRequestHandler(method);
   }
 }
 
 /** The handler that a server has for a method now, if any. */
-export function findHandler(server: Server, method: string): Handler | undefined {
+export function findHandler(server: Server, method: string): SdkHandler | undefined {
   return HandlerAccess.prototype.handler.call(server, method);
 }
 
 /** The same, where the SDK has set one. */
-export function handlerOf(server: Server, method: string): Handler {
+export function handlerOf(server: Server, method: string): SdkHandler {
   const handler = findHandler(server, method);
   if (!handler) throw new TypeError(`sluice: this SDK keeps no handler for ${method}`);
   return handler;
@@ -32,7 +32,7 @@ export function handlerOf(server: Server, method: string): Handler {
 
 /** Asks an earlier handler, as the SDK would. */
 export function askHandler(
-  handler: Handler,
+  handler: SdkHandler,
   method: string,
   params: object | undefined,
   ctx: ServerContext,
