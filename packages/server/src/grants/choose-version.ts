@@ -35,7 +35,7 @@ export async function chooseVersion(
   { method, header, signal }: DownloadRequest,
 ): Promise<ChosenVersion> {
   const options = definedMembers({ signal });
-  const key = grant.handle;
+  const { key } = grant;
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
@@ -70,6 +70,6 @@ export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
 }
 
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
-  if (isUnversioned(grant) || grant.matchesRevision(info.etag)) return info;
+  if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }

@@ -1,16 +1,14 @@
 import {
   definedMembers,
   createSealer,
-  createTokenStore,
-  isStoredToken,
   SluiceError,
   tokenLifetimes,
   type ClaimedBody,
   type GrantUse,
   type KeyRing,
-  type SealedToken,
-  type StateStore,
+  type IssuedToken,
 } from "@sluice/core";
+import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
 import { isTaggedSessionOver, type BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
@@ -65,7 +63,7 @@ interface ClaimedAnswer {
 }
 
 /** A download URL and its token's facts. */
-export interface MintedGrant extends SealedToken {
+export interface MintedGrant extends IssuedToken {
   readonly url: string;
 }
 
@@ -111,11 +109,11 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
       const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
       if (!mayMint || ttlMs < 1_000) return undefined;
       const terms = {
-        handle: key,
+        key,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
         ...definedMembers({ principal }),
-        revision: etag ?? unversioned,
+        etag: etag ?? unversioned,
       } as const;
       if (revocable) await bindSession(identity);
       const minted = opensStored

@@ -3,7 +3,7 @@ import {
   resourceTag,
   type KeyRing,
   type Sealer,
-  type UnsealedToken,
+  type OpenedToken,
 } from "@sluice/core";
 
 /** How long a token stays open. */
@@ -11,7 +11,7 @@ const keptMs = 1_000;
 const maxKept = 256;
 
 /** An open grant. Its matches are computed once, for clients that send many range requests. */
-export interface OpenGrant extends UnsealedToken {
+export interface OpenGrant extends OpenedToken {
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
 }
@@ -56,18 +56,18 @@ export const unversioned: string = " ";
 
 /** Whether a grant was issued for an object of no version. */
 export function isUnversioned(grant: OpenGrant): boolean {
-  return grant.revisionPinned && grant.matchesRevision(unversioned);
+  return grant.etagBound && grant.matchesEtag(unversioned);
 }
 
 /** Wraps a grant so that each match is computed once. */
-export function toOpenGrant(grant: UnsealedToken): OpenGrant {
+export function toOpenGrant(grant: OpenedToken): OpenGrant {
   let matched: string | undefined;
   return {
     ...grant,
-    resource: resourceTag(grant.handle),
-    matchesRevision(etag) {
+    resource: resourceTag(grant.key),
+    matchesEtag(etag) {
       if (etag !== undefined && etag === matched) return true;
-      if (!grant.matchesRevision(etag)) return false;
+      if (!grant.matchesEtag(etag)) return false;
       matched = etag;
       return true;
     },

@@ -94,7 +94,7 @@ async function answer(
 ): Promise<Reply> {
   const { callers, usage, transfers, grants, mapper, storages } = options;
   const grant = await grants.open(request.token, Date.now());
-  const { handle: key } = grant;
+  const { key } = grant;
   entry.facts.grant = grant.id;
   entry.facts.uri = mapper.toUri(key);
 

@@ -3,10 +3,9 @@ import {
   resourceTag,
   SluiceError,
   tokenLifetimes,
-  type GrantSelector,
   type Principal,
-  type StateStore,
 } from "@sluice/core";
+import type { GrantSelector, StateStore } from "@sluice/state";
 import type { UriMapper } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
 import type { Grants } from "./grants.ts";

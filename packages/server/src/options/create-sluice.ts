@@ -1,4 +1,5 @@
-import { createMemoryStateStore, createTextSealer } from "@sluice/core";
+import { createTextSealer } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createUriMapper } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
 import { createStorageAccess } from "../access/authorized-storage.ts";

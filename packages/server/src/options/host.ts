@@ -1,4 +1,5 @@
-import type { KeyRing, StateStore } from "@sluice/core";
+import type { KeyRing } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { UriMapper } from "@sluice/storage";
 import type { AuthorizationRequest, AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { BindSession } from "../access/bound-sessions.ts";

@@ -5,7 +5,8 @@ import {
   createTextSealer,
   SluiceError,
 } from "@sluice/core";
-import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
+import type { KeyRing, KeyRingInput } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 
 /** Options of {@link createTickets}. */
@@ -45,7 +46,7 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
     async issue(authInfo) {
       const now = Date.now();
       const { token, id, expiresAt } = sealer.seal("connect", {
-        handle: "websocket",
+        key: "websocket",
         use: "once",
         now,
         ...(ttlMs !== undefined && { ttlMs }),
