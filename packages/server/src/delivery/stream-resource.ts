@@ -1,4 +1,3 @@
-import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
@@ -6,6 +5,8 @@ import type { StorageAccess } from "../access/authorized-storage.ts";
 import { signInFault } from "../access/sign-in-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { rethrowStorageFault } from "../access/storage-fault.ts";
+import type { ReadCall } from "../resources/resource-reader.ts";
+import { toProtocolError } from "../sdk/protocol-errors.ts";
 import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
@@ -24,22 +25,15 @@ import { isProtocol } from "./direct.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 
 /** A call of `resources/stream`. */
-interface StreamRequest {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
-  readonly uri: string;
-  /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
-  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+interface StreamRequest extends ReadCall {
   readonly isElsewhere: IsElsewhere;
 }
 
-/** The result for the SDK to send, or a fault. Bytes, redirects and faults go to the reply slot of the request. */
-type StreamOutcome =
-  | { readonly result: Record<string, unknown>; readonly fault?: never }
-  | { readonly fault: RpcFault; readonly result?: never };
-
-/** Answers `resources/stream`. It never rejects. */
-export type StreamResource = (call: StreamRequest) => Promise<StreamOutcome>;
+/**
+ * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects and
+ * faults go to the reply slot of the request.
+ */
+export type StreamResource = (call: StreamRequest) => Promise<Record<string, unknown>>;
 
 interface StreamResourceOptions {
   readonly calls: ResourceCalls;
@@ -68,15 +62,15 @@ export function createStreamResource(options: StreamResourceOptions): StreamReso
         result: await answerStream(options, call, work),
         ending: "later",
       }));
-      if (answer.result) return { result: answer.result };
+      if (answer.result) return answer.result;
       leaveReply(slot, answer.reply);
       // the SDK checks that there is a result; the transport replaces the whole response
-      return { result: { uri } };
+      return { uri };
     } catch (error) {
       const fault = faultFor(error, call, resourceMetadataUrl);
       if (outcomeOf(error) === "failed" && signal?.aborted !== true) onError(error);
       if (slot) slot.fault = fault;
-      return { fault };
+      throw toProtocolError(fault);
     }
   };
 }

@@ -20,7 +20,7 @@ import { streamableMark } from "../resources/resource-entry.ts";
 import type { ReadCall, ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import { anyResult, checkParams, uriParams } from "./check-params.ts";
-import { methodNotFound, toProtocolError, type ProtocolErrors } from "./protocol-errors.ts";
+import { methodNotFound, type ProtocolErrors } from "./protocol-errors.ts";
 import { findElsewhere } from "./registered-elsewhere.ts";
 import { createReadProbe } from "./read-probe.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
@@ -140,9 +140,7 @@ function attach(
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        const outcome = await streamResource({ mcp, ctx, uri, isOurs, isElsewhere });
-        if (outcome.fault) throw toProtocolError(outcome.fault);
-        return outcome.result;
+        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere });
       },
     );
     declareStreaming(mcp);
