@@ -38,12 +38,13 @@ function pack(name, folder) {
 
 /** Packs what is named, or everything, and gives the names. */
 export function packAll(folder, names) {
-  const every = readdirSync(join(root, "packages"));
+  const manifestOf = (name) => read(`packages/${name}/package.json`);
+  const every = readdirSync(join(root, "packages")).filter((name) => !manifestOf(name).private);
   const unknown = names.find((name) => !every.includes(name));
   if (unknown !== undefined) throw new Error(`there is no package ${unknown}: ${every.join(", ")}`);
   mkdirSync(folder, { recursive: true });
   const wanted = names.length === 0 ? every : names;
-  const packed = withDependencies(wanted, (name) => read(`packages/${name}/package.json`));
+  const packed = withDependencies(wanted, manifestOf);
   for (const name of packed) pack(name, folder);
   return packed;
 }

@@ -5,7 +5,7 @@ import type { StorageBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createGraphBackend } from "@sluice/storage-graph";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 import { createS3Backend } from "@sluice/storage-s3";
 import { clientFor, key, sharedAzurite } from "../../packages/storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../packages/storage-s3/test/stand-in/stand-in.ts";

@@ -20,7 +20,8 @@ import {
 } from "@sluice/core";
 import { createOriginGate } from "@sluice/server/transport";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
-import { createUriMapper, parseCursor } from "@sluice/storage";
+import { createUriMapper } from "@sluice/storage";
+import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/multipart";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
@@ -30,12 +31,10 @@ import { createIdentify } from "../../packages/server/src/access/principal.ts";
 import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
 import { isTextual } from "../../packages/server/src/resources/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
-import type { Root as BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
+import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
 import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
-import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts";
-import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
-import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
-import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
+import type { FsRoot } from "../../packages/storage-fs/src/root/root.ts";
+import { parseAddress } from "../../packages/graph-emulator/src/lib/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
 import {
@@ -154,6 +153,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "Sun, 06 Nov 1994 ", "Sunday, ", "Sun Nov "],
     symbols: [...digits, "Sun", "Z", ":", "GMT"],
   },
+  "graph-emulator parseAddress": {
+    read: parseAddress,
+    starts: ["", "/root", "/items/a", "/root:/"],
+    symbols: [...url, "\n"],
+  },
   "server parseAskedRange": {
     read: parseAskedRange,
     starts: ["", "bytes ", "lines=1-"],
@@ -182,17 +186,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
   },
   "storage-fs parseCursor": {
     read: (text) => parseFsCursor({ path: "/" } as FsRoot, "", text),
-    starts: ["", "W10."],
-    symbols: ["a", ".", "_", "-", "=", "\n"],
-  },
-  "storage-graph parseAddress": {
-    read: parseAddress,
-    starts: ["", "/root", "/items/a", "/root:/"],
-    symbols: [...url, "\n"],
-  },
-  "storage-s3 parseCursor": {
-    read: (text) => parseS3Cursor({ bucket: "b", prefix: "" } as S3Root, "", text),
-    starts: ["", "abcdefghijk."],
+    starts: ["", "01234567.W10"],
     symbols: ["a", ".", "_", "-", "=", "\n"],
   },
   "resume parseEventId": {

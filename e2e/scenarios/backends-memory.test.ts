@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ContainerClient } from "@azure/storage-blob";
 import type { DeliveryMode } from "@sluice/core/wire";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startFaultProxy } from "../../packages/storage-azure-blob/test/fault-proxy.ts";
 import { startS3StandIn } from "../../packages/storage-s3/test/stand-in/stand-in.ts";

@@ -3,7 +3,7 @@ import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseContentDisposition, parseResourceUri } from "@sluice/core";
-import { checkKey } from "@sluice/storage";
+import { checkKey } from "@sluice/storage/plugin";
 import { Pool } from "undici";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { ServeSettings } from "../bed/programs/serve.ts";

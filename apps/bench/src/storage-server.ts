@@ -4,7 +4,7 @@
  * port and a `Service` as a line of JSON when it listens. Not built: the stand-ins are tests of the plugins.
  */
 import { ContainerClient } from "@azure/storage-blob";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 import { startFaultProxy } from "../../../packages/storage-azure-blob/test/fault-proxy.ts";
 import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";
 import type { Service } from "./lib/service.ts";

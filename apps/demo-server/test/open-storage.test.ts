@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StorageBackend } from "@sluice/storage";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { sharedAzurite } from "../../../packages/storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { createMemoryBackend } from "@sluice/storage";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { sharedAzurite, startMs } from "../../../packages/storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";

@@ -59,7 +59,7 @@ describe("what the service says", () => {
       expect((await failure(call())).code).toBe(expected);
   });
 
-  test("nobody answers: unavailable", async () => {
+  test("no answer is unavailable", async () => {
     const service = await startScriptedService(() => {});
     const { container } = service;
     await service[Symbol.asyncDispose]();
@@ -142,7 +142,7 @@ describe("aborts", () => {
     },
   );
 
-  test("a credential that does not listen holds nobody up", async () => {
+  test("a credential that ignores signals delays no call", async () => {
     const client = new ContainerClient("https://account.blob.core.windows.net/docs", {
       getToken: () => new Promise<null>(() => {}),
     });
@@ -158,7 +158,7 @@ describe("aborts", () => {
     }
   });
 
-  test("an abort while the SDK takes in an answer is no error that nobody hears", async () => {
+  test("an abort while the SDK takes in an answer leaves no unhandled error", async () => {
     await using service = await startScriptedService((_, response) => {
       response.writeHead(200, { "content-length": 1e9, etag: '"0x1"' });
       response.write(Buffer.alloc(100_000));
@@ -184,7 +184,7 @@ describe("aborts", () => {
     expect(uncaught).toEqual([]);
   });
 
-  test("a cancelled body closes the connection, so that no bytes come for nobody", async () => {
+  test("a cancelled body closes the connection, so that no more bytes come", async () => {
     await using service = await startScriptedService((_, response) => {
       response.writeHead(200, { "content-length": 1e9, etag: '"0x1"' });
       response.write(Buffer.alloc(100_000));
@@ -233,7 +233,7 @@ describe("secrets", () => {
     expect(inspect(raw, { depth: 10, customInspect: false })).toContain("c2VjcmV0LXNpZ25hdHVyZQ");
   });
 
-  test("nor when nobody answers, or a body breaks off", async () => {
+  test("nor when no answer comes, or a body breaks off", async () => {
     const service = await startScriptedService((_, response) => {
       response.writeHead(200, { "content-length": 100, etag: '"0x1"' }).write("x");
       setImmediate(() => response.destroy());

@@ -45,7 +45,7 @@ describe(`${size / mib} MiB leave memory as it was`, () => {
     expect(received).toBeGreaterThanOrEqual(what === "write" ? size : 0);
   });
 
-  test("the twin: who keeps the bytes is seen to", { timeout: 60_000 }, async () => {
+  test("the twin: a reader that keeps the bytes is noticed", { timeout: 60_000 }, async () => {
     expect(await growthOf("keep", keptSize)).toBeGreaterThan(mostGrowth);
   });
 });

@@ -89,7 +89,7 @@ describe("A13 with a token", () => {
     await service[Symbol.asyncDispose]();
   });
 
-  test("a key of the service signs, one for all URLs, fetched once for all who wait", async () => {
+  test("a key of the service signs, one for all URLs, fetched once for all callers that wait", async () => {
     const backend = createAzureBlobBackend({ client });
     const urls = await Promise.all(
       ["a", "b", "c"].map(
@@ -175,7 +175,7 @@ describe("A13 with a token", () => {
     expect(keys).toHaveLength(2);
   });
 
-  test("who may not get a key is told which role is missing, and asks again the next time", async () => {
+  test("a caller that may not get a key is told which role is missing, and asks again the next time", async () => {
     const backend = createAzureBlobBackend({ client });
     refusals = 1;
     await expect(backend.presign!("a", { expiresInMs: minute })).rejects.toMatchObject({

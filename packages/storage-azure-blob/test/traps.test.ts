@@ -177,7 +177,7 @@ describe("reading", () => {
     await expect(opening).rejects.toMatchObject({ code: "corrupt" });
   });
 
-  test("a part that nobody asked for is not passed off as the whole, nor one version as another", async () => {
+  test("a part that was not asked for is not passed off as the whole, nor one version as another", async () => {
     await using service = await startScriptedService((_, response) => {
       response.writeHead(206, {
         "content-range": "bytes 0-4/10",

@@ -132,7 +132,7 @@ describe("reset", () => {
 });
 
 describe("the queue", () => {
-  test("is read by one for all watches, and by nobody without", async () => {
+  test("has one reader for all watches, and none without a watch", async () => {
     let reads = 0;
     const counted = {
       ...queue,

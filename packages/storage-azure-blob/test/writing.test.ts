@@ -111,7 +111,7 @@ describe("requests", () => {
     expect(operations).toEqual(["", "comp=block", "comp=block", "comp=blocklist"]);
   });
 
-  test("a condition is asked for first, before anybody sends gigabytes for nothing", async () => {
+  test("a condition is checked first, before any byte is sent", async () => {
     await container.getBlockBlobClient("there.bin").upload("x", 1);
     for (const options of [{ ifAbsent: true }, { ifMatch: "0x0" }])
       await expect(open().write!("there.bin", options)).rejects.toMatchObject({

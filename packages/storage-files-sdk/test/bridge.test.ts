@@ -146,7 +146,7 @@ test("a body that breaks off tells names and statuses of what an adapter throws,
   expect(inspect(failure, { showHidden: true, depth: 9 })).not.toMatch(/hunter2/);
 });
 
-test("an adapter that does not listen holds nobody up, and what it brings late is let go", async () => {
+test("an adapter that ignores signals delays no call, and its late answer is freed", async () => {
   const late: (() => void)[] = [];
   const reason = new Error("the caller's reason");
   const waitFor = <T>(value: T) => new Promise<T>((resolve) => late.push(() => resolve(value)));

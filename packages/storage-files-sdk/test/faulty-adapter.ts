@@ -1,5 +1,5 @@
 import type { Faults } from "@sluice/storage/conformance";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { type Adapter, createStoredFile, FilesError, type StoredFile } from "files-sdk";
 
 type BodyFault = { readonly kind: "reset" | "truncate" | "overrun" | "stall"; readonly at: number };

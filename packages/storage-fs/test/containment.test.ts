@@ -142,7 +142,7 @@ describe("links", () => {
   });
 });
 
-describe("while somebody swaps a folder for a link to the outside", () => {
+describe("while another process swaps a folder for a link to the outside", () => {
   const lasts = isDeep ? 60_000 : 1500;
 
   test.runIf(process.platform === "linux")(

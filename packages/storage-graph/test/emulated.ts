@@ -5,7 +5,7 @@ import {
   type GraphEmulator,
   type GraphEmulatorOptions,
   startGraphEmulator,
-} from "@sluice/storage-graph/emulator";
+} from "@sluice/graph-emulator";
 
 /** A backend with the emulator that it speaks to. */
 export interface Emulated extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 import { createGraphBackend } from "@sluice/storage-graph";
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 
 const linkTtlMs = 3_600_000;
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { type GraphEmulator, startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { type GraphEmulator, startGraphEmulator } from "@sluice/graph-emulator";
 import type { TransferOrder, TransferReport } from "./transfer-process.ts";
 
 const mib = 2 ** 20;

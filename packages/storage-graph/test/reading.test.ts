@@ -1,4 +1,5 @@
-import { guard, quoteKey } from "@sluice/storage";
+import { validate } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { describe, expect, test } from "vitest";
 import { pattern, readAll, readKey, startEmulated } from "./emulated.ts";
@@ -48,7 +49,7 @@ test("G3: a 200 to a range is sliced", async () => {
 test("G4: the size is what the download says, not what the item reports", async () => {
   await using graph = await startEmulated();
   graph.drive.put("report.docx", content, { reportedSize: 999_000 });
-  const { info, body } = await guard(graph.backend).open("report.docx");
+  const { info, body } = await validate(graph.backend).open("report.docx");
   expect(info.size).toBe(1_000_000);
   expect((await readAll(body)).equals(content)).toBe(true);
   const range = { start: 999_500 };
@@ -174,7 +175,7 @@ test.each([
   await expect(read(change)).rejects.toMatchObject({ code: "precondition_failed" });
 });
 
-test("G13: what was described is read, whoever takes its name meanwhile", async () => {
+test("G13: what was described is read, whatever takes its name meanwhile", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({

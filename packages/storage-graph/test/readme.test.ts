@@ -70,7 +70,7 @@ export async function follow(
 // #endregion
 
 // #region emulator
-import { startGraphEmulator } from "@sluice/storage-graph/emulator";
+import { startGraphEmulator } from "@sluice/graph-emulator";
 
 /** What a reader gets when the download breaks off in the middle. */
 export async function readBroken(): Promise<{ bytes: number; astray: number }> {

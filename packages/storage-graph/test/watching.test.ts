@@ -132,7 +132,7 @@ describe("G20: changes as they come", () => {
     expect(tree.apply([{ id: "1", deleted: {} }])).toEqual({ ...none, removed: ["a.txt"] });
   });
 
-  test("one that nobody has heard of is no crash but a loss", () => {
+  test("an unknown one is no crash but a loss", () => {
     const tree = createDeltaTree("root", "");
     expect(tree.apply([file("9")])).toEqual({ ...none, isLost: true });
     expect(tree.apply([{ id: "8", deleted: {} }])).toEqual({ ...none, isLost: true });

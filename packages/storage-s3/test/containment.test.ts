@@ -1,4 +1,4 @@
-import { checkKey } from "@sluice/storage";
+import { checkKey } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 import { createBucket } from "./bucket.ts";
 

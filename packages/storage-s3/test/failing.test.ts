@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { gate } from "@sluice/storage";
+import { throttle } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, test } from "vitest";
 import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
@@ -88,7 +88,7 @@ describe("what S3 answers", () => {
     await bucket.backend.close();
   });
 
-  test("Retry-After counts in seconds or names a time, and pauses the whole backend behind a gate", async () => {
+  test("Retry-After counts in seconds or names a time, and pauses the whole backend behind throttle", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     for (const retryAfter of ["7", new Date(Date.now() + 7000).toUTCString()]) {
@@ -108,10 +108,10 @@ describe("what S3 answers", () => {
         return () => {};
       },
     };
-    const gated = gate(bucket.backend, { clock });
+    const throttled = throttle(bucket.backend, { clock });
     bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "7" });
-    await failureOf(gated.open("a"));
-    await gated.describe("a");
+    await failureOf(throttled.open("a"));
+    await throttled.describe("a");
     expect(waits).toContain(7000);
   });
 });
@@ -278,7 +278,7 @@ describe("an abort", () => {
     await expect.poll(() => standIn.countAnswering()).toBe(0);
   });
 
-  test("during a throttled call finds nobody asleep", async () => {
+  test("during a throttled call has no sleep to end", async () => {
     await using bucket = await createBucket();
     bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "3600" });
     const error = await failureOf(bucket.backend.open("a"));

@@ -94,7 +94,7 @@ describe("a body", () => {
     await expect(readAll(body)).rejects.toMatchObject({ code: "interrupted" });
   });
 
-  test("that nobody reads keeps no other waiting, however many there are, and lets go when cancelled", async () => {
+  test("that is not read keeps no other waiting, however many there are, and closes when cancelled", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     bucket.standIn.faults.push({ stallAfter: 1, times: 60 });

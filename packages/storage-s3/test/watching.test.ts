@@ -133,7 +133,7 @@ describe("the queue", () => {
     await watching.return?.();
   });
 
-  test("is not read while nobody watches, so that a watch goes on where the last one stopped", async () => {
+  test("is not read without a watch, so that a watch goes on where the last one stopped", async () => {
     const events = createEventQueue();
     await using bucket = await createBucket({ events });
     const first = new AbortController();
@@ -198,7 +198,7 @@ describe("the queue", () => {
     caller.abort();
   });
 
-  test("is let go of when the backend is closed, also while nobody takes a batch", async () => {
+  test("is no longer read when the backend is closed, also while no batch is taken", async () => {
     let waiting = 0;
     const bucket = await createBucket({
       events: {

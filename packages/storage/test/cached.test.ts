@@ -94,7 +94,7 @@ describe("a cache of small objects", () => {
     await expect(cache.open("a")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("those who want one object at the same time share one read", async () => {
+  test("callers that want one object at the same time share one read", async () => {
     const { cache, calls } = setUp();
     const texts = await Promise.all(Array.from({ length: 20 }, () => textOf(cache, "a")));
     expect(new Set(texts)).toEqual(new Set(["0123456789"]));

@@ -1,7 +1,7 @@
-import { createChangeFeed } from "@sluice/storage";
+import { createChangeFeed } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
-test("changes that nobody takes fill no memory: of too many keys only a reset is left", async () => {
+test("changes that are not taken fill no memory: of too many keys only a reset is left", async () => {
   const feed = createChangeFeed("test");
   const caller = new AbortController();
   const watching = feed.watch({ signal: caller.signal })[Symbol.asyncIterator]();

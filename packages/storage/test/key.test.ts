@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkKey, createUriMapper, ensureKey, ensureRange, resolveRange } from "@sluice/storage";
+import { createUriMapper } from "@sluice/storage";
+import { checkKey, ensureKey, ensureRange, resolveRange } from "@sluice/storage/plugin";
 
 const runs = process.env["SLUICE_DEEP"] !== undefined ? 10_000 : 1000;
 const bases = [
@@ -74,7 +75,7 @@ describe("keys", () => {
       expect(checkKey(key)).toBeDefined();
   });
 
-  test("the message of a refused key is short, quoted and says who", () => {
+  test("the message of a refused key is short, quoted and names the operation", () => {
     expect(() => ensureKey("a\n//b", "fs: open")).toThrow(/^fs: open "a\\n\/\/b": the key has a/);
     expect(() => ensureKey("x".repeat(9999), "fs: open")).toThrow(/^.{1,200}$/);
   });

@@ -80,7 +80,7 @@ test("a rule is broken by a handle that stays open", async () => {
   expect(reasonOf(finding)).toBe("1 handles are still open after the rule");
 });
 
-test("a rule is broken by a rejection that nobody handles", async () => {
+test("a rule is broken by an unhandled rejection", async () => {
   const finding = await checkRule(
     ruleOf(async () => {
       void Promise.reject(new Error("nobody cares"));
@@ -185,7 +185,9 @@ test("as tests, a broken rule fails and an absent one is printed and skipped", a
       return { ...fixture, backend: { ...fixture.backend, name: "other" } };
     },
   );
-  await expect(tests.get("failure-message")?.({ skip })).rejects.toThrow("does not say who");
+  await expect(tests.get("failure-message")?.({ skip })).rejects.toThrow(
+    "does not name the backend",
+  );
 });
 
 test("large content is zeros, with the tail at its very end", () => {

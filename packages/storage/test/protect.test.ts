@@ -3,23 +3,23 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import {
   cached,
-  createBody,
   createMemoryBackend,
-  gate,
-  guard,
+  throttle,
+  validate,
   protect,
   resumable,
   retry,
   type StorageBackend,
-  verified,
+  verifyDigest,
   wrap,
 } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createReferenceService } from "./reference-service.ts";
 import { failure, readText } from "./scripted-backend.ts";
 
 const oneMiB = 1024 * 1024;
-const wrappers = { guard, gate, retry, resumable, verified, protect, cached };
+const wrappers = { validate, throttle, retry, resumable, verifyDigest, protect, cached };
 
 /** A backend as a class, with its methods on the prototype and nothing but the duty. */
 class Duty implements StorageBackend {

@@ -4,17 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseRetryAfter, SluiceError } from "@sluice/core";
 import {
-  createBody,
   createMemoryBackend,
-  ensureKey,
   type MemoryBackend,
   type OpenedObject,
   type OpenOptions,
   type PresignOptions,
-  resolveRange,
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
+import { createBody, ensureKey, resolveRange } from "@sluice/storage/plugin";
 import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 
 const secret = "hunter2";
@@ -161,7 +159,12 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
         open = false;
       };
       return {
-        write: (chunk) => writer.write(chunk),
+        // a failed write ends the writer
+        write: (chunk) =>
+          writer.write(chunk).catch((error: unknown) => {
+            finish();
+            throw error;
+          }),
         commit: () => writer.commit().finally(finish),
         abort: (reason) => writer.abort(reason).finally(finish),
         [Symbol.asyncDispose]: () => writer.abort().finally(finish),

@@ -1,12 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
 import {
-  createBody,
   createMemoryBackend,
   type OpenOptions,
   resumable,
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { settle } from "./manual-clock.ts";
 import { failure, readText } from "./scripted-backend.ts";
 

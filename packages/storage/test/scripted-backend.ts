@@ -1,12 +1,12 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import {
-  createBody,
   createMemoryBackend,
   type MemoryBackend,
   type Overrides,
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 
 /** A memory backend with some operations replaced, and what was called on it. */
 export interface Scripted {

@@ -1,4 +1,4 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** Headers of an answer, by lower-case names. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -13,19 +13,19 @@ const meanings: Readonly<Record<number, readonly [SluiceErrorCode, string]>> = {
 };
 
 /** What a status other than success means. It is thrown at once: waiting and retrying are for the wrappers. */
-export function statusError(status: number, headers: Headers, who: string): SluiceError {
+export function statusError(status: number, headers: Headers, operation: string): SluiceError {
   const cause = new Error(`the server answered ${status}`);
   const retryAfterMs = parseRetryAfter(text(headers["retry-after"]), Date.now());
   if (status === 429 || (status === 503 && retryAfterMs !== undefined))
-    return new SluiceError("throttled", `${who}: the server asks to slow down`, {
+    return new SluiceError("throttled", `${operation}: the server asks to slow down`, {
       cause,
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...definedMembers({ retryAfterMs }),
     });
   if (status === 416) {
     const size = Number(/^bytes \*\/(\d+)$/.exec(text(headers["content-range"]) ?? "")?.[1]);
-    return new SluiceError("range_not_satisfiable", `${who}: the range is beyond the end`, {
+    return new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
       cause,
-      ...(Number.isSafeInteger(size) && { size }),
+      ...definedMembers({ size: Number.isSafeInteger(size) ? size : undefined }),
     });
   }
   const [code, meaning] =
@@ -33,13 +33,15 @@ export function statusError(status: number, headers: Headers, who: string): Slui
     (status >= 500
       ? (["unavailable", "the server failed"] as const)
       : (["unsupported", `the server answered ${status}`] as const));
-  return new SluiceError(code, `${who}: ${meaning}`, { cause });
+  return new SluiceError(code, `${operation}: ${meaning}`, { cause });
 }
 
 /** A request that got no answer. Its message may name hosts and ports: it is kept as the cause only. */
-export function failure(error: unknown, who: string): SluiceError {
+export function failure(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
-  return new SluiceError("unavailable", `${who}: the server does not answer`, { cause: error });
+  return new SluiceError("unavailable", `${operation}: the server does not answer`, {
+    cause: error,
+  });
 }
 
 /** The first value of a header. */

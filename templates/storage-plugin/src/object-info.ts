@@ -1,21 +1,19 @@
+import { definedMembers } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { type Headers, text } from "./errors.ts";
 
 /** The metadata in the headers of an answer. What the server does not say stays absent. */
 export function toObjectInfo(key: string, headers: Headers): ObjectInfo {
   const size = text(headers["content-length"]);
-  const etag = strongEtag(text(headers.etag));
   const lastModified = new Date(text(headers["last-modified"]) ?? "");
-  const contentType = text(headers["content-type"]);
-  const contentEncoding = text(headers["content-encoding"]);
-  return {
+  return definedMembers({
     key,
-    ...(size !== undefined && { size: Number(size) }),
-    ...(etag !== undefined && { etag }),
-    ...(!Number.isNaN(lastModified.getTime()) && { lastModified }),
-    ...(contentType !== undefined && { contentType }),
-    ...(contentEncoding !== undefined && { contentEncoding }),
-  };
+    size: size === undefined ? undefined : Number(size),
+    etag: strongEtag(text(headers.etag)),
+    lastModified: Number.isNaN(lastModified.getTime()) ? undefined : lastModified,
+    contentType: text(headers["content-type"]),
+    contentEncoding: text(headers["content-encoding"]),
+  });
 }
 
 /** Only a strong etag promises the same bytes; a weak one is as good as none. */

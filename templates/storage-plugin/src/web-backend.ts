@@ -1,12 +1,13 @@
-import { type ByteRange, SluiceError } from "@sluice/core";
+import { type ByteRange, definedMembers, SluiceError } from "@sluice/core";
+import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
+  callService,
   createBody,
   ensureKey,
   ensureRange,
-  type OpenedObject,
   quoteKey,
-  type StorageBackend,
-} from "@sluice/storage";
+  type ServiceCall,
+} from "@sluice/storage/plugin";
 import { Agent, type Dispatcher } from "undici";
 import { failure, statusError } from "./errors.ts";
 import { readIndex, toPage } from "./list.ts";
@@ -27,63 +28,56 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
   const agent = new Agent();
   const { origin, pathname } = new URL(baseUrl);
 
-  /** One request: no retries, no redirects. */
-  const request = async (
-    who: string,
+  /** One request: a deadline, no retries, no redirects. */
+  const request = (
+    call: ServiceCall,
     path: string,
-    options: Pick<Dispatcher.RequestOptions, "method"> & {
-      readonly headers?: Record<string, string>;
-      readonly signal: AbortSignal | undefined;
-    },
-  ): Promise<Dispatcher.ResponseData> => {
-    const { method, headers, signal } = options;
-    signal?.throwIfAborted();
-    try {
-      const response = await agent.request({
-        origin,
-        path: pathname + path,
-        method,
-        headers: { "accept-encoding": "identity", ...headers },
-        ...(signal && { signal }),
-      });
-      // a body that is destroyed says so with an event; whoever reads it learns it anyway
-      response.body.on("error", () => {});
-      return response;
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw failure(error, who);
-    }
-  };
+    { method, headers }: Pick<Dispatcher.RequestOptions, "method"> & { headers?: HeadersSent },
+  ): Promise<Dispatcher.ResponseData> =>
+    callService(
+      call,
+      async (ended) => {
+        const response = await agent.request({
+          origin,
+          path: pathname + path,
+          method,
+          headers: { "accept-encoding": "identity", ...headers },
+          signal: ended,
+        });
+        // a body that is destroyed emits an error, which needs a listener
+        response.body.on("error", () => {});
+        return response;
+      },
+      { toError: failure, discard: (late) => void late.body.destroy() },
+    );
 
   return {
     name: "web",
 
     async describe(key, { signal } = {}) {
       ensureKey(key, "web: describe");
-      const who = `web: describe ${quoteKey(key)}`;
-      const { statusCode, headers, body } = await request(who, toPath(key), {
+      const operation = `web: describe ${quoteKey(key)}`;
+      const { statusCode, headers, body } = await request({ operation, signal }, toPath(key), {
         method: "HEAD",
-        signal,
       });
       await body.dump();
-      if (statusCode !== 200) throw statusError(statusCode, headers, who);
+      if (statusCode !== 200) throw statusError(statusCode, headers, operation);
       return toObjectInfo(key, headers);
     },
 
     async open(key, { range, ifMatch, signal } = {}) {
       ensureKey(key, "web: open");
-      const who = `web: open ${quoteKey(key)}`;
-      if (range) ensureRange(range, who);
-      const response = await request(who, toPath(key), {
+      const operation = `web: open ${quoteKey(key)}`;
+      if (range) ensureRange(range, operation);
+      const response = await request({ operation, signal }, toPath(key), {
         method: "GET",
-        headers: {
-          ...(range && { range: toRangeHeader(range) }),
-          ...(ifMatch !== undefined && { "if-match": `"${ifMatch}"` }),
-        },
-        signal,
+        headers: definedMembers({
+          range: range && toRangeHeader(range),
+          "if-match": ifMatch === undefined ? undefined : `"${ifMatch}"`,
+        }),
       });
       try {
-        return toOpened(key, response, { range, ifMatch, signal, who });
+        return toOpened(key, response, { range, ifMatch, signal, operation });
       } catch (error) {
         response.body.destroy();
         throw error;
@@ -91,10 +85,12 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
     },
 
     async list(options = {}) {
-      const who = "web: list";
-      const response = await request(who, "index.json", { method: "GET", signal: options.signal });
-      const keys = await readIndex(response, who);
-      return toPage(keys, options, who);
+      const operation = "web: list";
+      const response = await request({ operation, signal: options.signal }, "index.json", {
+        method: "GET",
+      });
+      const keys = await readIndex(response, operation);
+      return toPage(keys, options, operation);
     },
 
     close: () => agent.destroy(),
@@ -111,36 +107,42 @@ function toRangeHeader({ start, end }: ByteRange): string {
   return `bytes=${start}-${end === undefined ? "" : Math.max(start, end - 1)}`;
 }
 
-interface Asked {
+type HeadersSent = Readonly<Record<string, string>>;
+
+/** What was asked of `open`. */
+interface OpenRequest {
   readonly range: ByteRange | undefined;
   readonly ifMatch: string | undefined;
   readonly signal: AbortSignal | undefined;
-  readonly who: string;
+  readonly operation: string;
 }
 
 /** One answer is one version, so `info` describes the bytes of the body. */
 function toOpened(
   key: string,
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  { range, ifMatch, signal, who }: Asked,
+  { range, ifMatch, signal, operation }: OpenRequest,
 ): OpenedObject {
-  if (statusCode !== 200 && statusCode !== 206) throw statusError(statusCode, headers, who);
+  if (statusCode !== 200 && statusCode !== 206) throw statusError(statusCode, headers, operation);
   if (range && statusCode === 200)
-    throw new SluiceError("unsupported", `${who}: the server ignores ranges`);
+    throw new SluiceError("unsupported", `${operation}: the server ignores ranges`);
   const delivered = range && parseContentRange(headers["content-range"]);
-  const info = { ...toObjectInfo(key, headers), ...(delivered && { size: delivered.size }) };
+  const info = { ...toObjectInfo(key, headers), ...definedMembers({ size: delivered?.size }) };
   // not every server looks at If-Match
   if (ifMatch !== undefined && info.etag !== ifMatch)
-    throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+    throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
   if (range && delivered?.start !== range.start)
-    throw new SluiceError("corrupt", `${who}: another range came than was asked for`);
+    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
   // HTTP cannot ask for no bytes: one came that was not asked for
   const isEmpty = range !== undefined && range.end === range.start;
   const chunks = body[Symbol.asyncIterator]();
   return {
     info,
-    ...(delivered && {
-      range: { start: delivered.start, end: isEmpty ? delivered.start : delivered.end },
+    ...definedMembers({
+      range: delivered && {
+        start: delivered.start,
+        end: isEmpty ? delivered.start : delivered.end,
+      },
     }),
     body: createBody({
       async next() {
@@ -148,7 +150,9 @@ function toOpened(
         try {
           return (await chunks.next()).value as Uint8Array | undefined;
         } catch (error) {
-          throw new SluiceError("interrupted", `${who}: the connection broke`, { cause: error });
+          throw new SluiceError("interrupted", `${operation}: the connection broke`, {
+            cause: error,
+          });
         }
       },
       release: () => void body.destroy(),

@@ -1,6 +1,6 @@
 import { createSha256, discardSource, SluiceError, type Source } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
-import { encodeBlob } from "@sluice/storage";
+import { encodeBlob } from "@sluice/storage/plugin";
 import { outletOf, type Outlet } from "../peer/outlet.ts";
 
 /** Content whose bytes are at hand. */

@@ -1,6 +1,6 @@
 import { ByteQueue, createSha256, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { Pace } from "./pace.ts";
 
 /** What an arrival may take. */

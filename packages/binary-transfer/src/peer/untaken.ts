@@ -1,6 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 
 /** A transfer as the application takes it. */
 export interface TakenTransfer {

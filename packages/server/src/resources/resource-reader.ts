@@ -1,7 +1,8 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import { encodeBlob, type UriMapper } from "@sluice/storage";
+import type { UriMapper } from "@sluice/storage";
+import { encodeBlob } from "@sluice/storage/plugin";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";

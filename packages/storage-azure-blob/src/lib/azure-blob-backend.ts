@@ -1,22 +1,23 @@
-import { quoteKey, settleRemoval, type StorageBackend } from "@sluice/storage";
+import type { StorageBackend } from "@sluice/storage";
+import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { type AzureContainer, createRoot, toBlobName } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
 import { openBlob } from "./open-blob.ts";
 import { request } from "./request.ts";
 import { createUrlSigner } from "./sign-url.ts";
-import { createWatcher, type EventQueue } from "./watch.ts";
+import { createBlobWatch, type EventQueue } from "./watch.ts";
 import { createBlobWriter } from "./writer.ts";
 
 /** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
 export type AzureBlobBackendOptions = AzureContainer & {
-  /** Serve the blobs below this folder alone; keys are then relative to it. The whole container unless told. */
+  /** Serve the blobs below this folder alone; keys are then relative to it. Default: the whole container. */
   readonly prefix?: string;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
-  /** Milliseconds between two looks into an empty queue. 1000 unless told. */
+  /** Milliseconds between two looks into an empty queue. Default: 1000. */
   readonly pollMs?: number;
 };
 
@@ -35,19 +36,19 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
   const { prefix, writable = false, events, pollMs = 1000 } = options;
   const root = createRoot(options, prefix);
   const signUrl = createUrlSigner(root);
-  const watcher = events && createWatcher(root, events, pollMs);
+  const watches = events && createBlobWatch(root, events, pollMs);
 
   return {
     name: "azure-blob",
 
     async describe(key, { signal } = {}) {
       signal?.throwIfAborted();
-      const who = `azure-blob: describe ${quoteKey(key)}`;
+      const operation = `azure-blob: describe ${quoteKey(key)}`;
       const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: describe"));
-      const facts = await request({ who, signal }, (abortSignal) =>
+      const facts = await request({ operation, signal }, (abortSignal) =>
         blob.getProperties({ abortSignal }),
       );
-      ensureReadable(facts, who);
+      ensureReadable(facts, operation);
       return toObjectInfo(key, facts.contentLength ?? 0, facts, facts.contentMD5);
     },
 
@@ -57,25 +58,25 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     ...(signUrl && { presign: signUrl }),
 
-    ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
+    ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
 
     ...(writable && {
       write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
 
       async remove(key, { signal } = {}) {
         signal?.throwIfAborted();
-        const who = `azure-blob: remove ${quoteKey(key)}`;
+        const operation = `azure-blob: remove ${quoteKey(key)}`;
         const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: remove"));
         // a blob with snapshots is not removed without them
-        const removal = request({ who, signal }, (abortSignal) =>
+        const removal = request({ operation, signal }, (abortSignal) =>
           blob.delete({ abortSignal, deleteSnapshots: "include" }),
         );
-        await settleRemoval(removal);
+        await unlessMissing(removal);
       },
     }),
 
     async close() {
-      watcher?.close();
+      watches?.close();
     },
   } satisfies StorageBackend;
 }

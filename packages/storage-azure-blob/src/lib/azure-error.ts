@@ -1,24 +1,28 @@
 import type { RestError } from "@azure/storage-blob";
 import {
+  definedMembers,
   parseContentRange,
   parseRetryAfter,
   SluiceError,
   type SluiceErrorCode,
 } from "@sluice/core";
 
-type Meaning = readonly [code: SluiceErrorCode, text: string];
+type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 
-const missing: Meaning = ["not_found", "there is no such blob"];
-const refused: Meaning = ["unauthenticated", "the service refuses the credentials"];
-const denied: Meaning = ["permission_denied", "the credentials do not allow that"];
-const badName: Meaning = ["invalid_argument", "the service refuses the name or a parameter"];
-const changed: Meaning = ["precondition_failed", "the blob has changed"];
-const archived: Meaning = ["unsupported", "the blob is in the archive tier; rehydrate it first"];
-const busy: Meaning = ["throttled", "the service asks to slow down"];
-const down: Meaning = ["unavailable", "the service failed"];
+const missing: AzureMeaning = ["not_found", "there is no such blob"];
+const refused: AzureMeaning = ["unauthenticated", "the service refuses the credentials"];
+const denied: AzureMeaning = ["permission_denied", "the credentials do not allow that"];
+const badName: AzureMeaning = ["invalid_argument", "the service refuses the name or a parameter"];
+const changed: AzureMeaning = ["precondition_failed", "the blob has changed"];
+const archived: AzureMeaning = [
+  "unsupported",
+  "the blob is in the archive tier; rehydrate it first",
+];
+const busy: AzureMeaning = ["throttled", "the service asks to slow down"];
+const down: AzureMeaning = ["unavailable", "the service failed"];
 
 /** Codes that say more than their status, or something else. */
-const codes: Readonly<Record<string, Meaning>> = {
+const codes: Readonly<Record<string, AzureMeaning>> = {
   AuthenticationFailed: refused,
   InvalidAuthenticationInfo: refused,
   NoAuthenticationInformation: refused,
@@ -33,12 +37,12 @@ const codes: Readonly<Record<string, Meaning>> = {
     "unsupported",
     "blocks of another client's unfinished upload are in the way",
   ],
-  // someone else finished a write of this blob, which drops the blocks of all others
+  // another client finished a write of this blob, which drops the blocks of all others
   InvalidBlockList: ["precondition_failed", "another writer was faster"],
   ServerBusy: busy,
 };
 
-const statuses: Readonly<Record<number, Meaning>> = {
+const statuses: Readonly<Record<number, AzureMeaning>> = {
   400: badName,
   401: refused,
   403: denied,
@@ -53,7 +57,7 @@ const statuses: Readonly<Record<number, Meaning>> = {
 };
 
 /** What the service, the network or a credential said; everything is optional, `undefined` where it does not apply. */
-interface Fault {
+interface AzureFault {
   readonly status: number | undefined;
   /** An error code of the service ("BlobNotFound"), of the system ("ECONNRESET"), or the error's name. */
   readonly name: string;
@@ -61,27 +65,29 @@ interface Fault {
 }
 
 /**
- * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. `who` starts the
+ * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. `operation` starts the
  * message. Neither the message nor the cause repeats what the SDK or the service wrote: there are
  * signed URLs and signatures in it.
  */
-export function toSluiceError(error: unknown, who: string): SluiceError {
+export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const fault = faultOf(error);
   const [code, text] = meaningOf(fault);
   const retryAfterMs = parseRetryAfter(fault.header("retry-after"), Date.now());
   const size = parseContentRange(fault.header("content-range"))?.size;
-  return new SluiceError(code, `${who}: ${text} (${fault.name})`, {
+  return new SluiceError(code, `${operation}: ${text} (${fault.name})`, {
     cause: createCause(fault),
-    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
-    ...(code === "range_not_satisfiable" && size !== undefined && { size }),
+    ...definedMembers({
+      retryAfterMs: code === "throttled" ? retryAfterMs : undefined,
+      size: code === "range_not_satisfiable" ? size : undefined,
+    }),
   });
 }
 
-/** A connection that broke while a body came. The SDK calls that an abort, whoever it was. */
-export function toInterrupted(error: unknown, who: string): SluiceError {
+/** A connection that broke while a body came. The SDK calls that an abort, whatever broke it. */
+export function toInterrupted(error: unknown, operation: string): SluiceError {
   const fault = faultOf(error);
-  return new SluiceError("interrupted", `${who}: the connection broke (${fault.name})`, {
+  return new SluiceError("interrupted", `${operation}: the connection broke (${fault.name})`, {
     cause: createCause(fault),
   });
 }
@@ -91,7 +97,7 @@ export function statusOf(error: unknown): number | undefined {
   return (error as Partial<RestError> | undefined)?.statusCode;
 }
 
-function faultOf(error: unknown): Fault {
+function faultOf(error: unknown): AzureFault {
   const { statusCode, code, name, response } = (error ?? {}) as Partial<RestError>;
   const header = (field: string): string | undefined => response?.headers.get(field);
   // an answer to HEAD has no body, so its code is in a header only
@@ -100,7 +106,7 @@ function faultOf(error: unknown): Fault {
   return { status: statusCode, name: isCode ? known : "unknown error", header };
 }
 
-function meaningOf({ status, name, header }: Fault): Meaning {
+function meaningOf({ status, name, header }: AzureFault): AzureMeaning {
   const meaning = Object.hasOwn(codes, name) ? codes[name] : undefined;
   if (meaning !== undefined) return meaning;
   if (status === 503 && header("retry-after") !== undefined) return busy;
@@ -111,7 +117,7 @@ function meaningOf({ status, name, header }: Fault): Meaning {
 }
 
 /** What a log needs to find the request, and nothing else of it. */
-function createCause({ status, name, header }: Fault): Error {
+function createCause({ status, name, header }: AzureFault): Error {
   const id = header("x-ms-request-id");
   const parts = new Set([name, status && `HTTP ${status}`, id && `request ${id}`]);
   const text = [...parts].filter(Boolean).join(", ");

@@ -1,9 +1,13 @@
-import { checkKey } from "@sluice/storage";
-import { type Root, toKey } from "./container.ts";
+import { checkKey } from "@sluice/storage/plugin";
+import { type BlobRoot, toKey } from "./container.ts";
 
 /** What an event says about this root; `lost` when something changed and it cannot be said what. */
 export type BlobChange =
-  | { readonly kind: "changed" | "removed"; readonly key: string; readonly sequencer: string }
+  | {
+      readonly kind: "changed" | "removed";
+      readonly key: string;
+      readonly sequencer: string | undefined;
+    }
   | { readonly kind: "lost" };
 
 interface StorageEvent {
@@ -24,7 +28,7 @@ const wholeFolders = ["DirectoryRenamed", "DirectoryDeleted"];
  * The changes in one queue message: one event or an array of them, in the schema of Event Grid or as
  * CloudEvents, as JSON or as base64 of it. What is no event at all may have been one: `lost`.
  */
-export function parseMessage(text: string, root: Root): BlobChange[] {
+export function parseMessage(text: string, root: BlobRoot): BlobChange[] {
   try {
     const json: unknown = JSON.parse(
       /^\s*[[{]/.test(text) ? text : Buffer.from(text, "base64").toString(),
@@ -37,12 +41,12 @@ export function parseMessage(text: string, root: Root): BlobChange[] {
   }
 }
 
-function toChanges(event: StorageEvent, root: Root): BlobChange[] {
+function toChanges(event: StorageEvent, root: BlobRoot): BlobChange[] {
   const [, container, name] =
     /^\/blobServices\/default\/containers\/([^/]+)\/blobs\/(.+)$/s.exec(event.subject ?? "") ?? [];
   if (name === undefined || container !== root.container.containerName) return [];
   const type = (event.eventType ?? event.type ?? "").replace(/^Microsoft\.Storage\./, "");
-  const sequencer = event.data?.sequencer ?? "";
+  const sequencer = event.data?.sequencer || undefined;
   if (wholeFolders.includes(type)) return mayReach(root, name) ? [lost] : [];
   if (type === "BlobCreated") return toChange("changed", name, sequencer, root);
   if (type === "BlobDeleted") return toChange("removed", name, sequencer, root);
@@ -57,8 +61,8 @@ function toChanges(event: StorageEvent, root: Root): BlobChange[] {
 function toChange(
   kind: "changed" | "removed",
   name: string,
-  sequencer: string,
-  root: Root,
+  sequencer: string | undefined,
+  root: BlobRoot,
 ): BlobChange[] {
   // Event Grid is known to put U+FFFD for characters outside the BMP: then it is not the name
   if (name.includes("\ufffd")) return [lost];
@@ -67,7 +71,7 @@ function toChange(
 }
 
 /** True when a folder lies in the root or the root in the folder. */
-function mayReach({ prefix }: Root, folder: string): boolean {
+function mayReach({ prefix }: BlobRoot, folder: string): boolean {
   return (
     checkKey(folder) !== undefined || prefix.startsWith(`${folder}/`) || folder.startsWith(prefix)
   );

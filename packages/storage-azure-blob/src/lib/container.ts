@@ -7,7 +7,7 @@ import {
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
@@ -22,7 +22,7 @@ export type AzureContainer =
   | { readonly connectionString: string; readonly container: string };
 
 /** A container and the part of it that is served. */
-export interface Root {
+export interface BlobRoot {
   readonly container: ContainerClient;
   /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
   readonly prefix: string;
@@ -33,7 +33,7 @@ export interface Root {
 const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipelineOptions;
 
 /** The root that the options name. Throws `invalid_argument` for a prefix that is no folder of keys, or a URL that is none. */
-export function createRoot(location: AzureContainer, prefix = ""): Root {
+export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
   const finding = hasTrailingDot(folder)
     ? "has a segment that ends with a dot"
@@ -56,19 +56,19 @@ export function pipelineOf(client: ContainerClient): PipelineLike {
  * The name of the blob behind a key. Everything that is no plain path is refused before the SDK sees
  * it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
  */
-export function toBlobName({ prefix }: Root, key: string, who: string): string {
-  ensureKey(key, who);
+export function toBlobName({ prefix }: BlobRoot, key: string, operation: string): string {
+  ensureKey(key, operation);
   // the service drops such dots, so the key would be another name of another blob
   if (hasTrailingDot(key))
     throw new SluiceError(
       "invalid_argument",
-      `${who} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
+      `${operation} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
     );
   return prefix + key;
 }
 
 /** The key of a blob, or `undefined` when it lies outside the root or has a name that is no key. */
-export function toKey({ prefix }: Root, name: string): string | undefined {
+export function toKey({ prefix }: BlobRoot, name: string): string | undefined {
   if (!name.startsWith(prefix)) return undefined;
   const key = name.slice(prefix.length);
   return checkKey(key) === undefined && !hasTrailingDot(key) ? key : undefined;

@@ -29,7 +29,7 @@ export interface DelegationKeys {
  * others still get the key that is under way.
  */
 export function createDelegationKeys(container: ContainerClient): DelegationKeys {
-  const who = "azure-blob: presign";
+  const operation = "azure-blob: presign";
   const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
   const service = new BlobServiceClient(accountUrl, pipelineOf(container));
   let key: Promise<Key> | undefined;
@@ -40,7 +40,7 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
     const startsOn = new Date(now - backdatedMs);
     const expiresOn = new Date(startsOn.getTime() + longestMs);
     try {
-      const fresh = await request({ who, timeoutMs }, (abortSignal) =>
+      const fresh = await request({ operation, timeoutMs }, (abortSignal) =>
         service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
       renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
@@ -53,10 +53,10 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
       }
       key = undefined;
       if (!SluiceError.is(error) || error.code !== "permission_denied") throw error;
-      // the operator has to do something, whoever asked for the URL
+      // the operator has to act, whichever caller asked for the URL
       throw new SluiceError(
         "unauthenticated",
-        `${who}: the credential may not get a key to sign with; give it the role "Storage Blob Delegator"`,
+        `${operation}: the credential may not get a key to sign with; give it the role "Storage Blob Delegator"`,
         { cause: error.cause },
       );
     }

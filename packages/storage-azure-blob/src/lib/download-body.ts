@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { toInterrupted } from "./azure-error.ts";
 
 /** So much is taken from the socket ahead of the reader; then the socket waits. */
@@ -7,11 +7,11 @@ const aheadBytes = 512 * 1024;
 
 /**
  * The body of a download: the parts as the network gives them, mostly 64 KiB. Gathering them to
- * larger chunks would copy every byte, which costs more than it saves. Letting go destroys the socket.
+ * larger chunks would copy every byte, which costs more than it saves. A cancel destroys the socket.
  */
 export function createDownloadBody(
   stream: Readable,
-  who: string,
+  operation: string,
   signal: AbortSignal | undefined,
 ): ReadableStream<Uint8Array> {
   const parts: Uint8Array[] = [];
@@ -45,7 +45,7 @@ export function createDownloadBody(
       }
       const part = parts.shift();
       if (part === undefined) {
-        if (failure !== undefined) throw toInterrupted(failure, who);
+        if (failure !== undefined) throw toInterrupted(failure, operation);
         return undefined;
       }
       // what came before a fault is right: a reader that goes on elsewhere need not fetch it again

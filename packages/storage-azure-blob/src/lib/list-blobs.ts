@@ -1,11 +1,12 @@
 import type { BlobItem } from "@azure/storage-blob";
-import { SluiceError } from "@sluice/core";
-import { formatCursor, type ListOptions, type ListPage, parseCursor } from "@sluice/storage";
-import { type Root, toKey } from "./container.ts";
+import { definedMembers } from "@sluice/core";
+import type { ListOptions, ListPage } from "@sluice/storage";
+import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
+import { type BlobRoot, toKey } from "./container.ts";
 import { type BlobFacts, type SizedInfo, toObjectInfo, unreadable } from "./object-info.ts";
 import { request } from "./request.ts";
 
-const who = "azure-blob: list";
+const operation = "azure-blob: list";
 const pageLimit = 1000;
 /** Largest page of the service. */
 const mostPerPage = 5000;
@@ -15,21 +16,20 @@ const mostPerPage = 5000;
  * cursor: folders and archived blobs are left out, and the service itself gives empty pages.
  */
 export async function listBlobs(
-  root: Root,
-  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+  root: BlobRoot,
+  { prefix = "", cursor, limit, signal }: ListOptions,
 ): Promise<ListPage> {
   signal?.throwIfAborted();
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
+  const maxPageSize = limit === undefined ? pageLimit : resolveLimit(limit, mostPerPage, operation);
   const scope = `${root.container.containerName}/${root.prefix}${prefix}`;
-  const marker = cursor === undefined ? undefined : parseCursor(cursor, who, scope);
-  const page = await request({ who, signal }, async (abortSignal) => {
+  const marker = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
+  const page = await request({ operation, signal }, async (abortSignal) => {
     const pages = root.container
       // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
       .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
       .byPage({
-        maxPageSize: Math.min(limit, mostPerPage),
-        ...(marker !== undefined && { continuationToken: marker }),
+        maxPageSize,
+        ...definedMembers({ continuationToken: marker }),
       });
     return (await pages.next()).value;
   });
@@ -41,7 +41,7 @@ export async function listBlobs(
 }
 
 /** The metadata of a listed blob, or `undefined` when it could not be opened. */
-function toListed(root: Root, item: BlobItem): SizedInfo | undefined {
+function toListed(root: BlobRoot, item: BlobItem): SizedInfo | undefined {
   const { name, properties, metadata } = item;
   const key = toKey(root, name);
   const facts: BlobFacts = { ...properties, metadata };

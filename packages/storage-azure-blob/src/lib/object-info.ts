@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 
 /** What the answers of Azure about one blob have in common. */
@@ -22,16 +22,15 @@ export function toObjectInfo(
   md5: Uint8Array | undefined,
 ): SizedInfo {
   const { lastModified, contentType, contentEncoding } = facts;
-  const etag = unquote(facts.etag);
-  return {
+  return definedMembers({
     key,
     size,
-    ...(etag !== undefined && { etag }),
-    ...(lastModified !== undefined && { lastModified }),
-    ...(contentType !== undefined && { contentType }),
-    ...(contentEncoding && { contentEncoding }),
-    ...(md5?.byteLength === 16 && { digests: { md5: Buffer.from(md5).toString("hex") } }),
-  };
+    etag: toEtag(facts.etag),
+    lastModified,
+    contentType,
+    contentEncoding: contentEncoding || undefined,
+    digests: md5?.byteLength === 16 ? { md5: Buffer.from(md5).toString("hex") } : undefined,
+  });
 }
 
 /** A blob always has a size. */
@@ -44,15 +43,15 @@ export function unreadable({ metadata = {}, accessTier }: BlobFacts): string | u
 }
 
 /** Throws `unsupported` for what exists and cannot be read. */
-export function ensureReadable(facts: BlobFacts, who: string): void {
+export function ensureReadable(facts: BlobFacts, operation: string): void {
   const finding = unreadable(facts);
-  if (finding !== undefined) throw new SluiceError("unsupported", `${who}: ${finding}`);
+  if (finding !== undefined) throw new SluiceError("unsupported", `${operation}: ${finding}`);
 }
 
 /** Throws `precondition_failed` unless the text can be an etag: in a header it would mean something else. */
-export function ensureEtag(etag: string, who: string): void {
+export function ensureEtag(etag: string, operation: string): void {
   if (etag === "*" || !/^[\x21\x23-\x7e]+$/.test(etag))
-    throw new SluiceError("precondition_failed", `${who}: the blob has another etag`);
+    throw new SluiceError("precondition_failed", `${operation}: the blob has another etag`);
 }
 
 function isFolderMark([name, value]: [string, string]): boolean {
@@ -60,7 +59,7 @@ function isFolderMark([name, value]: [string, string]): boolean {
 }
 
 /** In headers an etag is quoted, in listings not. A weak one says nothing about bytes. */
-function unquote(etag: string | undefined): string | undefined {
+export function toEtag(etag: string | undefined): string | undefined {
   const bare = etag?.replace(/^"(.*)"$/, "$1");
   return bare === undefined || bare.startsWith("W/") ? undefined : bare;
 }

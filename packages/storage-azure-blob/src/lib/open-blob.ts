@@ -1,67 +1,62 @@
 import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
-import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
-import {
-  createBody,
-  ensureRange,
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-} from "@sluice/storage";
+import { type ByteRange, definedMembers, parseContentRange, SluiceError } from "@sluice/core";
+import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { statusOf, toSluiceError } from "./azure-error.ts";
-import { type Root, toBlobName } from "./container.ts";
+import { type BlobRoot, toBlobName } from "./container.ts";
 import { createDownloadBody } from "./download-body.ts";
 import { ensureEtag, ensureReadable, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 /** Opens a blob with one GET, whose headers describe the bytes that follow them. */
 export async function openBlob(
-  root: Root,
+  root: BlobRoot,
   key: string,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {
   signal?.throwIfAborted();
-  const who = `azure-blob: open ${quoteKey(key)}`;
+  const operation = `azure-blob: open ${quoteKey(key)}`;
   const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: open"));
-  if (range) ensureRange(range, who);
-  if (ifMatch !== undefined) ensureEtag(ifMatch, who);
+  if (range) ensureRange(range, operation);
+  if (ifMatch !== undefined) ensureEtag(ifMatch, operation);
 
   const [offset, count] = toOffsets(range);
-  const answer = await request({ who, signal }, async (abortSignal) => {
+  const answer = await request({ operation, signal }, async (abortSignal) => {
     try {
       const download = await blob.download(offset, count, {
         abortSignal,
         maxRetryRequests: 0,
-        ...(ifMatch !== undefined && { conditions: { ifMatch: `"${ifMatch}"` } }),
+        conditions: ifMatch === undefined ? {} : { ifMatch: `"${ifMatch}"` },
       });
-      // after an abort nobody takes the stream, and an error that nobody hears ends the process
+      // after an abort the stream is not read, and an error without a listener ends the process
       download.readableStreamBody?.on("error", () => {});
       return download;
     } catch (error) {
-      throw statusOf(error) === 416 ? await withSize(error, who, blob, abortSignal) : error;
+      throw statusOf(error) === 416 ? await withSize(error, operation, blob, abortSignal) : error;
     }
   });
   const stream = answer.readableStreamBody;
-  if (stream === undefined) throw new SluiceError("internal", `${who}: there is no Node stream`);
+  if (stream === undefined)
+    throw new SluiceError("internal", `${operation}: there is no Node stream`);
   // of the two types that the SDK gives, this one is what it makes
   const body = stream as Readable;
   try {
-    ensureReadable(answer, who);
-    const size = sizeOf(answer, offset, count, who);
+    ensureReadable(answer, operation);
+    const size = sizeOf(answer, offset, count, operation);
     // with a range, Content-MD5 is that of the range if it is there at all
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
     // what stands between may answer from memory, whatever the condition was
     if (ifMatch !== undefined && info.etag !== ifMatch)
-      throw new SluiceError("precondition_failed", `${who}: the blob has another etag`);
-    if (range === undefined) return { info, body: createDownloadBody(body, who, signal) };
-    const resolved = resolveRange(range, size, who);
+      throw new SluiceError("precondition_failed", `${operation}: the blob has another etag`);
+    if (range === undefined) return { info, body: createDownloadBody(body, operation, signal) };
+    const resolved = resolveRange(range, size, operation);
     if (resolved.end === resolved.start) {
       body.destroy();
       return { info, range: resolved, body: createBody({ next: async () => undefined, signal }) };
     }
-    return { info, range: resolved, body: createDownloadBody(body, who, signal) };
+    return { info, range: resolved, body: createDownloadBody(body, operation, signal) };
   } catch (error) {
     body.destroy();
     throw error;
@@ -83,10 +78,10 @@ function sizeOf(
   { contentLength = 0, contentRange }: BlobDownloadResponseParsed,
   offset: number,
   count: number | undefined,
-  who: string,
+  operation: string,
 ): number {
   const otherRange = (): SluiceError =>
-    new SluiceError("corrupt", `${who}: the service sent another range than was asked for`);
+    new SluiceError("corrupt", `${operation}: the service sent another range than was asked for`);
   // without an end, a range from 0 is the whole blob, and the SDK asks for it as such
   if (offset === 0 && count === undefined) {
     if (contentRange !== undefined) throw otherRange();
@@ -96,7 +91,7 @@ function sizeOf(
   const total = size ?? Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
   // an emulator sends an empty 206 where the service refuses the range
   if (contentLength === 0 && total <= offset)
-    throw new SluiceError("range_not_satisfiable", `${who}: ${offset} is beyond the end`, {
+    throw new SluiceError("range_not_satisfiable", `${operation}: ${offset} is beyond the end`, {
       size: total,
     });
   const end = Math.min(count === undefined ? Infinity : offset + count, size ?? NaN);
@@ -108,13 +103,13 @@ function sizeOf(
 /** The refusal of a range with the size of the blob, which the service tells in a header and others may leave out. */
 async function withSize(
   error: unknown,
-  who: string,
+  operation: string,
   blob: { getProperties(options: object): Promise<{ contentLength?: number }> },
   abortSignal: AbortSignal,
 ): Promise<SluiceError> {
-  const refusal = toSluiceError(error, who);
+  const refusal = toSluiceError(error, operation);
   if (refusal.size !== undefined) return refusal;
   const { contentLength: size } = await blob.getProperties({ abortSignal });
   const { code, message, cause } = refusal;
-  return new SluiceError(code, message, { cause, ...(size !== undefined && { size }) });
+  return new SluiceError(code, message, definedMembers({ cause, size }));
 }

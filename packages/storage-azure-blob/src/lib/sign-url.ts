@@ -7,8 +7,9 @@ import {
   type SASQueryParameters,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
+import { definedMembers } from "@sluice/core";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
-import { type Root, toBlobName } from "./container.ts";
+import { type BlobRoot, toBlobName } from "./container.ts";
 import { createDelegationKeys } from "./delegation-keys.ts";
 import { request } from "./request.ts";
 
@@ -28,17 +29,17 @@ export type SignUrl = (key: string, options: PresignOptions) => Promise<Presigne
  * Signs with the account key (service SAS), or with a key that the service makes for a token
  * credential (user delegation SAS). `undefined` without either: a SAS cannot sign another one.
  */
-export function createUrlSigner(root: Root): SignUrl | undefined {
+export function createUrlSigner(root: BlobRoot): SignUrl | undefined {
   const { container } = root;
   const getSigner = findSigner(container);
   if (getSigner === undefined) return undefined;
 
   return async (key, { expiresInMs, contentType, contentDisposition, signal }) => {
     signal?.throwIfAborted();
-    const who = "azure-blob: presign";
-    const blobName = toBlobName(root, key, who);
+    const operation = "azure-blob: presign";
+    const blobName = toBlobName(root, key, operation);
     const now = Date.now();
-    const { expiresMs, sign } = await request({ who, signal }, () => getSigner(now));
+    const { expiresMs, sign } = await request({ operation, signal }, () => getSigner(now));
     // a SAS has whole seconds
     const expiresAt = new Date(Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000);
     const sas = sign({
@@ -47,9 +48,11 @@ export function createUrlSigner(root: Root): SignUrl | undefined {
       permissions: BlobSASPermissions.parse("r"),
       startsOn: new Date(now - backdatedMs),
       expiresOn: expiresAt,
-      ...(container.url.startsWith("https:") && { protocol: SASProtocol.Https }),
-      ...(contentType !== undefined && { contentType }),
-      ...(contentDisposition !== undefined && { contentDisposition }),
+      ...definedMembers({
+        protocol: container.url.startsWith("https:") ? SASProtocol.Https : undefined,
+        contentType,
+        contentDisposition,
+      }),
     });
     // the client has encoded the name; joined as text, nothing encodes it again
     return { url: `${container.getBlobClient(blobName).url}?${sas.toString()}`, expiresAt };

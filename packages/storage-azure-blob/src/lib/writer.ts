@@ -1,15 +1,16 @@
 import { createHash, getFips } from "node:crypto";
-import type { BlobRequestConditions } from "@azure/storage-blob";
-import { SluiceError } from "@sluice/core";
+import type { BlockBlobClient, BlockBlobCommitBlockListOptions } from "@azure/storage-blob";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
-  type ObjectInfo,
-  type ObjectWriter,
+  createWriter,
+  ensureCondition,
   quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
-import { type Root, toBlobName } from "./container.ts";
-import { ensureEtag, toObjectInfo } from "./object-info.ts";
+  unlessMissing,
+  type WriteDriver,
+} from "@sluice/storage/plugin";
+import { type BlobRoot, toBlobName } from "./container.ts";
+import { type BlobFacts, ensureEtag, toEtag, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 const leastBlockBytes = 8 * 1024 * 1024;
@@ -23,26 +24,45 @@ const uploadMs = 300_000;
  * declared size beyond 390 GiB, since a blob has at most 50,000 blocks.
  */
 export async function createBlobWriter(
-  root: Root,
+  root: BlobRoot,
   key: string,
   { size, contentType, ifMatch, ifAbsent, signal }: WriteOptions,
 ): Promise<ObjectWriter> {
   signal?.throwIfAborted();
-  const who = `azure-blob: write ${quoteKey(key)}`;
+  const operation = `azure-blob: write ${quoteKey(key)}`;
   const blob = root.container.getBlockBlobClient(toBlobName(root, key, "azure-blob: write"));
-  if (ifMatch !== undefined) ensureEtag(ifMatch, who);
-  const conditions: BlobRequestConditions = {
-    ...(ifMatch !== undefined && { ifMatch: `"${ifMatch}"` }),
-    ...(ifAbsent && { ifNoneMatch: "*" }),
-  };
-  // also now, so that nobody sends gigabytes for nothing
-  if (ifAbsent || ifMatch !== undefined) await ensureCurrent();
+  if (ifMatch !== undefined) ensureEtag(ifMatch, operation);
+  // also now: a stale condition costs no transfer
+  if (ifAbsent || ifMatch !== undefined) {
+    const describing = request({ operation, signal }, (abortSignal) =>
+      blob.getProperties({ abortSignal }),
+    );
+    const current = await unlessMissing(describing);
+    ensureCondition(current && { etag: toEtag(current.etag) }, { ifMatch, ifAbsent }, operation);
+  }
+  const openDriver = (ended: AbortSignal): WriteDriver =>
+    createBlobDriver(blob, { key, operation, size, contentType, ifMatch, ifAbsent, signal: ended });
+  return createWriter(openDriver, { operation, size, signal });
+}
 
+/** Where the bytes of a blob go, and under which conditions. */
+interface BlobTarget {
+  readonly key: string;
+  readonly operation: string;
+  readonly size: number | undefined;
+  readonly contentType: string | undefined;
+  readonly ifMatch: string | undefined;
+  readonly ifAbsent: boolean | undefined;
+  /** Aborts when the writer ends without a blob. */
+  readonly signal: AbortSignal;
+}
+
+function createBlobDriver(blob: BlockBlobClient, target: BlobTarget): WriteDriver {
+  const { key, operation, size, contentType, ifMatch, ifAbsent, signal } = target;
   const blockBytes = Math.max(leastBlockBytes, Math.ceil((size ?? 0) / mostBlocks));
   // where MD5 is forbidden, blobs have no digest
   const hash = getFips() === 0 ? createHash("md5") : undefined;
-  const ended = new AbortController();
-  const upload = { who, signal: ended.signal, timeoutMs: uploadMs };
+  const upload = { operation, signal, timeoutMs: uploadMs };
   const ids: string[] = [];
   // writers of one blob at the same time must not replace each other's blocks
   const writerId = crypto.randomUUID();
@@ -50,20 +70,8 @@ export async function createBlobWriter(
   let block: Buffer | undefined;
   let spare: Buffer | undefined;
   let filled = 0;
-  let written = 0;
   let staging = Promise.resolve();
-  let finished = false;
 
-  async function ensureCurrent(): Promise<void> {
-    const current = await request({ who, signal }, (abortSignal) =>
-      blob.getProperties({ abortSignal }),
-    ).catch((error: unknown) => {
-      if (SluiceError.is(error) && error.code === "not_found") return undefined;
-      throw error;
-    });
-    if (ifAbsent ? current !== undefined : current?.etag !== conditions.ifMatch)
-      throw conflict(who, ifAbsent);
-  }
   const takeBlock = (): Buffer => {
     const bytes = (block ?? Buffer.alloc(0)).subarray(0, filled);
     block = undefined;
@@ -75,7 +83,7 @@ export async function createBlobWriter(
     if (ids.length >= mostBlocks)
       throw new SluiceError(
         "too_large",
-        `${who}: more than ${mostBlocks} blocks; declare the size`,
+        `${operation}: more than ${mostBlocks} blocks; declare the size`,
       );
     // ids of one blob have one length, in the SDK 48 bytes: blocks that another client left behind must not be in the way
     const id = Buffer.from(writerId + String(ids.length).padStart(12, "0")).toString("base64");
@@ -85,96 +93,56 @@ export async function createBlobWriter(
       await blob.stageBlock(id, full, full.byteLength, { abortSignal });
       spare ??= full.byteLength === blockBytes ? full : undefined;
     });
-    // it is thrown where the writer is waited for next
+    // the next step that waits for it throws the error
     staging.catch(() => {});
   };
-  const append = async (chunk: Uint8Array): Promise<void> => {
-    for (let taken = 0; taken < chunk.byteLength;) {
-      if (filled === blockBytes) await stage();
-      block ??= spare ?? allocate();
-      spare = undefined;
-      const part = chunk.subarray(taken, taken + blockBytes - filled);
-      block.set(part, filled);
-      filled += part.byteLength;
-      taken += part.byteLength;
-    }
-  };
-  const publish = async (): Promise<ObjectInfo> => {
-    const md5 = hash?.digest();
-    const options = {
-      conditions,
-      blobHTTPHeaders: {
-        ...(contentType !== undefined && { blobContentType: contentType }),
-        ...(md5 && { blobContentMD5: md5 }),
-      },
-    };
+  const commit = async (options: BlockBlobCommitBlockListOptions): Promise<BlobFacts> => {
     if (ids.length > 0) {
       await stage();
       await staging;
     }
     const whole = takeBlock();
-    const answer = await request(upload, (abortSignal) =>
+    return request(upload, (abortSignal) =>
       ids.length > 0
         ? blob.commitBlockList(ids, { ...options, abortSignal })
         : blob.upload(whole, whole.byteLength, { ...options, abortSignal }),
     );
-    return toObjectInfo(key, written, { ...answer, contentType }, md5);
   };
-  const ensureOpen = (operation: string): void => {
-    signal?.throwIfAborted();
-    if (finished) throw new TypeError(`${who}: ${operation} after the writer was finished`);
-  };
-  const abort = async (
-    reason: unknown = new SluiceError("interrupted", `${who}: the writer was aborted`),
-  ): Promise<void> => {
-    finish();
-    ended.abort(reason);
-    await staging.catch(() => {});
-  };
-  const onAbort = (): void => void abort(signal?.reason);
-  const finish = (): void => {
-    finished = true;
-    block = undefined;
-    spare = undefined;
-    signal?.removeEventListener("abort", onAbort);
-  };
-  signal?.addEventListener("abort", onAbort, { once: true });
 
   return {
-    async write(chunk) {
-      ensureOpen("write");
-      written += chunk.byteLength;
-      try {
-        if (size !== undefined && written > size) throw wrongSize(who, written, size);
-        hash?.update(chunk);
-        await append(chunk);
-      } catch (error) {
-        await abort();
-        throw error;
+    async append(chunk) {
+      hash?.update(chunk);
+      for (let taken = 0; taken < chunk.byteLength;) {
+        if (filled === blockBytes) await stage();
+        block ??= spare ?? allocate();
+        spare = undefined;
+        const part = chunk.subarray(taken, taken + blockBytes - filled);
+        block.set(part, filled);
+        filled += part.byteLength;
+        taken += part.byteLength;
       }
     },
-    async commit() {
-      ensureOpen("commit");
-      finished = true;
-      try {
-        if (size !== undefined && size !== written) throw wrongSize(who, written, size);
-        const info = await publish();
-        finish();
-        return info;
-      } catch (error) {
-        // a block may still be on its way
-        await abort();
-        const isRefused =
-          SluiceError.is(error) && error.code === "not_found" && ifMatch !== undefined;
-        throw isRefused ? conflict(who, ifAbsent) : error;
-      }
+    async publish(written) {
+      const md5 = hash?.digest();
+      const conditions = definedMembers({
+        ifMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
+        ifNoneMatch: ifAbsent ? "*" : undefined,
+      });
+      const blobHTTPHeaders = definedMembers({
+        blobContentType: contentType,
+        blobContentMD5: md5,
+      });
+      const committing = commit({ conditions, blobHTTPHeaders });
+      // where nothing is, there is not the version that was asked for
+      const answer = ifMatch === undefined ? await committing : await unlessMissing(committing);
+      if (answer === undefined)
+        throw new SluiceError("precondition_failed", `${operation}: the blob has changed`);
+      return toObjectInfo(key, written, { ...answer, contentType }, md5);
     },
-    abort,
-    [Symbol.asyncDispose]: abort,
+    async release() {
+      await staging.catch(() => {});
+      block = undefined;
+      spare = undefined;
+    },
   };
-}
-
-function conflict(who: string, ifAbsent: boolean | undefined): SluiceError {
-  const finding = ifAbsent ? "there is a blob already" : "the blob has changed";
-  return new SluiceError("precondition_failed", `${who}: ${finding}`);
 }

@@ -1,4 +1,4 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** The parts of a `FilesError` that are read here, so that any installed copy of files-sdk will do. */
 interface FilesErrorParts {
@@ -30,11 +30,11 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
  * An error of an adapter as a {@link SluiceError}; one of ours passes unchanged. Adapters know
  * four causes, so the status of the answer is looked up where the client keeps it.
  */
-export function toSluiceError(error: unknown, who: string): SluiceError {
+export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const { code, permanent, cause } = error as FilesErrorParts;
   const failure = (to: SluiceErrorCode, text: string): SluiceError =>
-    new SluiceError(to, `${who}: ${text}`, { cause: createCause(error) });
+    new SluiceError(to, `${operation}: ${text}`, { cause: createCause(error) });
   const meaning = Object.hasOwn(meanings, String(code)) ? meanings[String(code)] : undefined;
   if (meaning) return failure(...meaning);
   const status = statusOf(cause);
@@ -45,9 +45,9 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
   const retryAfter = (cause as ServiceError | undefined)?.$response?.headers?.["retry-after"];
   if (status === 429 || (status === 503 && retryAfter !== undefined)) {
     const retryAfterMs = parseRetryAfter(retryAfter, Date.now());
-    return new SluiceError("throttled", `${who}: the service asks to slow down`, {
+    return new SluiceError("throttled", `${operation}: the service asks to slow down`, {
       cause: createCause(error),
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...definedMembers({ retryAfterMs }),
     });
   }
   if (status === 507 || full.has((cause as { code?: unknown } | undefined)?.code))

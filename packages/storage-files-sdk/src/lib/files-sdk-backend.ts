@@ -1,20 +1,23 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type {
+  ListOptions,
+  ListPage,
+  PresignedUrl,
+  PresignOptions,
+  StorageBackend,
+} from "@sluice/storage";
 import {
   checkKey,
   ensureKey,
   ensureRange,
   formatCursor,
-  type ListOptions,
-  type ListPage,
   parseCursor,
-  type PresignedUrl,
-  type PresignOptions,
   quoteKey,
-  type StorageBackend,
-} from "@sluice/storage";
+  resolveLimit,
+} from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
-import { answerOf } from "./call.ts";
-import { type FileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
+import { callAdapter } from "./call.ts";
+import { type AdapterFileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
 import { openFile } from "./open-file.ts";
 
 const pageLimit = 1000;
@@ -26,7 +29,7 @@ export interface FilesSdkBackendOptions {
   /**
    * Have a `presign` that hands out the adapter's URLs. Only for adapters that sign for exactly as
    * long as they are asked to, with credentials that outlive the URLs, and without a
-   * `publicBaseUrl`: an adapter does not tell. False unless told.
+   * `publicBaseUrl`: an adapter does not tell. Default: false.
    */
   readonly presign?: boolean;
 }
@@ -45,9 +48,9 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
 
     async open(key, openOptions = {}) {
       const { range, signal } = openOptions;
-      const who = "files-sdk: open";
-      if (range !== undefined) ensureRange(range, who);
-      const look = (): Promise<FileInfo> => head(adapter, key, who, signal);
+      const operation = "files-sdk: open";
+      if (range !== undefined) ensureRange(range, operation);
+      const look = (): Promise<AdapterFileInfo> => head(adapter, key, operation, signal);
       return openFile(adapter, await look(), look, openOptions);
     },
 
@@ -68,32 +71,30 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
 async function head(
   adapter: Adapter,
   key: string,
-  operation: string,
+  method: string,
   signal: AbortSignal | undefined,
-): Promise<FileInfo> {
+): Promise<AdapterFileInfo> {
   signal?.throwIfAborted();
-  ensureKey(key, operation);
-  const call = { who: `${operation} ${quoteKey(key)}`, signal };
-  const file = await answerOf(call, () => adapter.head(key, { ...(signal && { signal }) }));
+  ensureKey(key, method);
+  const call = { operation: `${method} ${quoteKey(key)}`, signal };
+  const file = await callAdapter(call, () => adapter.head(key, definedMembers({ signal })));
   return toObjectInfo(key, file);
 }
 
 async function list(
   adapter: Adapter,
-  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+  { prefix = "", cursor, limit, signal }: ListOptions,
 ): Promise<ListPage> {
+  const operation = "files-sdk: list";
   signal?.throwIfAborted();
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new SluiceError("invalid_argument", `files-sdk: list: limit ${limit} is not at least 1`);
+  const most = resolveLimit(limit, pageLimit, operation);
   // some adapters take any text for a cursor, and list from the wrong place
   const scope = JSON.stringify([adapter.name, prefix]);
-  const from = cursor === undefined ? undefined : parseCursor(cursor, "files-sdk: list", scope);
-  const page = await answerOf({ who: "files-sdk: list", signal }, () =>
+  const from = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
+  const page = await callAdapter({ operation, signal }, () =>
     adapter.list({
-      limit: Math.min(limit, pageLimit),
-      ...(prefix !== "" && { prefix }),
-      ...(from !== undefined && { cursor: from }),
-      ...(signal && { signal }),
+      limit: most,
+      ...definedMembers({ prefix: prefix || undefined, cursor: from, signal }),
     }),
   );
   // folder markers and other names that cannot be asked for
@@ -110,19 +111,18 @@ async function sign(
   maxExpiresIn: number,
   { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
 ): Promise<PresignedUrl | undefined> {
-  const operation = "files-sdk: presign";
-  const info = await head(adapter, key, operation, signal);
+  const method = "files-sdk: presign";
+  const info = await head(adapter, key, method, signal);
   const expiresIn = Math.min(Math.floor(expiresInMs / 1000), maxExpiresIn);
   if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
     return undefined;
   const expiresAt = new Date(Date.now() + expiresIn * 1000);
-  const call = { who: `${operation} ${quoteKey(key)}`, signal };
+  const call = { operation: `${method} ${quoteKey(key)}`, signal };
   try {
-    const url = await answerOf(call, () =>
+    const url = await callAdapter(call, () =>
       adapter.url(key, {
         expiresIn,
-        ...(contentDisposition !== undefined && { responseContentDisposition: contentDisposition }),
-        ...(signal && { signal }),
+        ...definedMembers({ responseContentDisposition: contentDisposition, signal }),
       }),
     );
     return { url, expiresAt };

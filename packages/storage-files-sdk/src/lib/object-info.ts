@@ -1,24 +1,27 @@
+import { definedMembers } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import type { StoredFile } from "files-sdk";
 
 /** What an adapter knows of an object before it is read; it always knows a size. */
-export type FileInfo = ObjectInfo & { readonly size: number };
+export type AdapterFileInfo = ObjectInfo & { readonly size: number };
 
 /** The metadata of `head`. A listing is told apart because adapters guess types from names there. */
-export function toObjectInfo(key: string, file: StoredFile): FileInfo {
+export function toObjectInfo(key: string, file: StoredFile): AdapterFileInfo {
   const info = toListedInfo(key, file);
   return isKnownType(file.type) ? { ...info, contentType: file.type } : info;
 }
 
 /** The metadata of one item of `list`. */
-export function toListedInfo(key: string, { size, etag, lastModified }: StoredFile): FileInfo {
-  const strong = strongEtag(etag);
-  return {
+export function toListedInfo(
+  key: string,
+  { size, etag, lastModified }: StoredFile,
+): AdapterFileInfo {
+  return definedMembers({
     key,
     size,
-    ...(strong !== undefined && { etag: strong }),
-    ...(lastModified !== undefined && { lastModified: new Date(lastModified) }),
-  };
+    etag: strongEtag(etag),
+    lastModified: lastModified === undefined ? undefined : new Date(lastModified),
+  });
 }
 
 /** Some adapters quote their etags, some do not; a weak one promises nothing about bytes. */

@@ -1,14 +1,9 @@
-import { SluiceError } from "@sluice/core";
-import {
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-  sealed,
-} from "@sluice/storage";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import { quoteKey, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Adapter, StoredFile } from "files-sdk";
-import { answerOf } from "./call.ts";
-import { type FileInfo, strongEtag } from "./object-info.ts";
+import { callAdapter } from "./call.ts";
+import { type AdapterFileInfo, strongEtag } from "./object-info.ts";
 import { sliceBody } from "./slice.ts";
 
 /**
@@ -17,30 +12,30 @@ import { sliceBody } from "./slice.ts";
  */
 export async function openFile(
   adapter: Adapter,
-  info: FileInfo,
-  look: () => Promise<FileInfo>,
+  info: AdapterFileInfo,
+  look: () => Promise<AdapterFileInfo>,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {
   const { key, size, etag } = info;
-  const who = `files-sdk: open ${quoteKey(key)}`;
+  const operation = `files-sdk: open ${quoteKey(key)}`;
   const ensureSame = (isSame: boolean): void => {
-    if (!isSame) throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+    if (!isSame)
+      throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
   };
   ensureSame(ifMatch === undefined || ifMatch === etag);
-  const resolved = range && resolveRange(range, size, who);
+  const resolved = range && resolveRange(range, size, operation);
   const { start, end } = resolved ?? { start: 0, end: size };
   const length = end - start;
 
   const asksRange = resolved !== undefined && length > 0 && adapter.supportsRange === true;
   const downloadOptions = {
-    as: "stream",
+    as: "stream" as const,
     // both bounds are inclusive there
-    ...(asksRange && { range: { start, end: end - 1 } }),
-    ...(signal && { signal }),
-  } as const;
+    ...definedMembers({ range: asksRange ? { start, end: end - 1 } : undefined, signal }),
+  };
   const exactRead = etag === undefined ? undefined : adapter.conditional?.exactRead;
-  const file = await answerOf(
-    { who, signal },
+  const file = await callAdapter(
+    { operation, signal },
     () =>
       exactRead && etag !== undefined
         ? exactRead(key, etag, downloadOptions)
@@ -59,7 +54,7 @@ export async function openFile(
     skip: cameWhole ? start : 0,
     length,
     cut: cameWhole && end < size,
-    who,
+    operation,
     signal,
   });
   const got = strongEtag(file.etag);
@@ -70,12 +65,12 @@ export async function openFile(
   const verify = async (): Promise<void> => ensureSame(isSameVersion(info, await look()));
   return {
     info,
-    ...(resolved && { range: resolved }),
-    body: exactRead ? body : sealed(body, verify),
+    ...definedMembers({ range: resolved }),
+    body: exactRead ? body : holdLastChunk(body, verify),
   };
 }
 
-function isSameVersion(before: FileInfo, now: FileInfo): boolean {
+function isSameVersion(before: AdapterFileInfo, now: AdapterFileInfo): boolean {
   return (
     before.etag === now.etag &&
     before.size === now.size &&

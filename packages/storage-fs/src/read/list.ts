@@ -1,12 +1,13 @@
 import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
-import { SluiceError } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { resolveLimit } from "@sluice/storage/plugin";
 import { formatCursor, parseCursor } from "./cursor.ts";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
-import type { Root } from "../root/root.ts";
-import { createWalk, type FoundFile, type Walk } from "./walk.ts";
+import type { FsRoot } from "../root/root.ts";
+import { createWalk, type FoundFile, type FileWalk } from "./walk.ts";
 
 const pageLimit = 1000;
 /** How many files are looked at together; more would only wait in the thread pool. */
@@ -20,7 +21,7 @@ const lstatAsync = promisify(lstat);
 const openAsync = promisify(open);
 
 /** Lists a root page by page. */
-export interface Lister {
+export interface FsLister {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
 }
@@ -29,40 +30,38 @@ export interface Lister {
  * Between two pages the walk stays open, so that the next page goes on where the last one ended:
  * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
-export function createLister(root: Root, racyMs: number): Lister {
+export function createLister(root: FsRoot, racyMs: number): FsLister {
   /** By the cursor that continues it, longest idle first. */
-  const idle = new Map<string, { readonly walk: Walk; readonly timer: NodeJS.Timeout }>();
+  const idle = new Map<string, { readonly walk: FileWalk; readonly cancelTimer: () => void }>();
   let closed = false;
 
-  const take = (cursor: string): Walk | undefined => {
+  const take = (cursor: string): FileWalk | undefined => {
     const entry = idle.get(cursor);
     idle.delete(cursor);
-    clearTimeout(entry?.timer);
+    entry?.cancelTimer();
     return entry?.walk;
   };
   const drop = async (cursor: string): Promise<void> => {
     await take(cursor)?.close();
   };
-  const keep = async (cursor: string, walk: Walk): Promise<void> => {
+  const keep = async (cursor: string, walk: FileWalk): Promise<void> => {
     if (closed) return walk.close();
-    const timer = setTimeout(() => void drop(cursor).catch(() => {}), idleMs).unref();
-    idle.set(cursor, { walk, timer });
+    const dropQuietly = (): void => void drop(cursor).catch(() => {});
+    idle.set(cursor, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });
     const [oldest] = idle.keys();
     if (idle.size > mostIdleWalks && oldest !== undefined) await drop(oldest);
   };
 
   return {
-    async list({ prefix = "", cursor, limit = pageLimit, signal }) {
+    async list({ prefix = "", cursor, limit, signal }) {
       signal?.throwIfAborted();
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new SluiceError("invalid_argument", `fs: list: limit ${limit} is not at least 1`);
+      const most = resolveLimit(limit, pageLimit, "fs: list");
       const from = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
       const kept = cursor === undefined ? undefined : take(cursor);
       const walk = kept ?? createWalk(root, prefix, from?.position);
       // two walks at the same place have different cursors
       const name = (kept && from?.walk) ?? crypto.randomUUID();
       try {
-        const most = Math.min(limit, pageLimit);
         const found: Promise<ObjectInfo | undefined>[] = [];
         while (found.length < most) {
           const file = await walk.next(signal);

@@ -8,7 +8,7 @@ export type FileInfo = ObjectInfo & { readonly size: number };
 
 /**
  * The metadata of a file. The etag is a hash over inode, size and both times in nanoseconds: the
- * change time moves where `cp -p` sets the other back, and hashed it tells nobody an inode. The
+ * change time moves where `cp -p` sets the other back, and hashed it gives away no inode. The
  * device is not in it, because its number differs between machines and mounts of one file system.
  *
  * While the file is younger than `racyMs` there is no etag: another change within one tick of the

@@ -1,7 +1,7 @@
 import { close, constants, type Dir, open, opendir, realpath } from "node:fs";
 import { promisify } from "node:util";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
-import { nameOfDescriptor, type Root } from "../root/root.ts";
+import { nameOfDescriptor, type FsRoot } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY } = constants;
 const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_DIRECTORY;
@@ -37,7 +37,7 @@ const unreachable: ReadonlySet<string | undefined> = new Set([
  * readable, or does not lie at `realPath`: links are not followed, so that nothing is listed twice.
  */
 export async function openDirectory(
-  root: Root,
+  root: FsRoot,
   path: string,
   realPath: string,
 ): Promise<OpenDirectory | undefined> {

@@ -12,14 +12,14 @@ import {
 } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
-import { quoteKey } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { isHidden } from "../root/names.ts";
-import { nameOfDescriptor, type Root, toKey, toPath } from "../root/root.ts";
+import { nameOfDescriptor, type FsRoot, toKey, toPath } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 // what a platform lacks is undefined and counts as 0 here;
-// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until somebody writes to it
+// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until a writer opens it
 const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 const openAsync = promisify(open);
@@ -29,7 +29,7 @@ const lstatAsync = promisify(lstat);
 const realpathAsync = promisify(realpath.native);
 
 /** An open regular file that was proven to lie inside the root. */
-export interface OpenFile {
+export interface OpenedFile {
   readonly fd: number;
   /** Where the file really lies: another key than was asked for when links or case led to it. */
   readonly key: string;
@@ -37,17 +37,17 @@ export interface OpenFile {
 }
 
 /**
- * Opens first and then asks the descriptor what it is and where it lies: whatever somebody
+ * Opens first and then asks the descriptor what it is and where it lies: whatever another process
  * swaps meanwhile, the answer is about the bytes that will be read.
  */
 export async function openFile(
-  root: Root,
+  root: FsRoot,
   key: string,
-  who: string,
+  operation: string,
   signal: AbortSignal | undefined,
-): Promise<OpenFile> {
+): Promise<OpenedFile> {
   signal?.throwIfAborted();
-  const path = toPath(root, key, who);
+  const path = toPath(root, key, operation);
   let fd: number | undefined;
   try {
     // a way through the thread pool costs more than everything else here together
@@ -58,11 +58,11 @@ export async function openFile(
       ? keyByDescriptor(root, key, path, fd)
       : await keyByIdentity(root, path, stats);
     if (found === undefined)
-      throw new SluiceError("permission_denied", `${who} ${quoteKey(key)}: outside the root`);
+      throw new SluiceError("permission_denied", `${operation} ${quoteKey(key)}: outside the root`);
     if (found !== key && isHidden(found, root.dotfiles))
-      throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+      throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
     if (!stats.isFile() || (stats.size === 0n && (await hasBytes(fd))))
-      throw new SluiceError("unsupported", `${who} ${quoteKey(key)}: not a regular file`);
+      throw new SluiceError("unsupported", `${operation} ${quoteKey(key)}: not a regular file`);
     signal?.throwIfAborted();
     if (stats.dev === root.localDevice) root.warmPaths.add(path);
     return { fd, key: found, stats };
@@ -70,19 +70,19 @@ export async function openFile(
   } catch (error) {
     if (fd !== undefined) await closeAsync(fd);
     if (signal?.aborted && error === signal.reason) throw error;
-    throw toSluiceError(error, `${who} ${quoteKey(key)}`);
+    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
   }
   // #endregion
 }
 
 /** Lets go of a descriptor; on a local disk at once, elsewhere in the thread pool. */
-export function closeFile(root: Root, { fd, stats }: OpenFile): Promise<void> {
+export function closeFile(root: FsRoot, { fd, stats }: OpenedFile): Promise<void> {
   if (stats.dev !== root.localDevice) return closeAsync(fd);
   closeSync(fd);
   return Promise.resolve();
 }
 
-function keyByDescriptor(root: Root, key: string, path: string, fd: number): string | undefined {
+function keyByDescriptor(root: FsRoot, key: string, path: string, fd: number): string | undefined {
   const name = nameOfDescriptor(fd);
   if (name === path) return key;
   // replaced or removed since it was opened: still the file that had this name
@@ -92,10 +92,10 @@ function keyByDescriptor(root: Root, key: string, path: string, fd: number): str
 
 /**
  * Without names of descriptors: the file that a path inside the root names must be the one that
- * is open. Between the two looks at the path somebody who may write to the root can swap links.
+ * is open. Between the two looks at the path a process that may write to the root can swap links.
  */
 async function keyByIdentity(
-  root: Root,
+  root: FsRoot,
   path: string,
   stats: BigIntStats,
 ): Promise<string | undefined> {

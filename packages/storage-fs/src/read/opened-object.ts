@@ -1,11 +1,12 @@
 import { type BigIntStats, fstat, fstatSync, read } from "node:fs";
 import { promisify } from "node:util";
-import { type FileRegion, SluiceError } from "@sluice/core";
-import { createBody, type OpenedObject, quoteKey } from "@sluice/storage";
+import { definedMembers, type FileRegion, SluiceError } from "@sluice/core";
+import type { OpenedObject } from "@sluice/storage";
+import { createBody, quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
-import { closeFile, type OpenFile } from "./open-file.ts";
-import { pathOf, type Root } from "../root/root.ts";
+import { closeFile, type OpenedFile } from "./open-file.ts";
+import { pathOf, type FsRoot } from "../root/root.ts";
 
 const chunkBytes = 256 * 1024;
 const readAsync = promisify(read);
@@ -26,20 +27,20 @@ export interface OpenedObjectOptions {
  * close it any more, because under a read it would become the number of another file.
  */
 export function createOpenedObject(
-  root: Root,
-  opened: OpenFile,
+  root: FsRoot,
+  opened: OpenedFile,
   { info, range, mayGrow, signal }: OpenedObjectOptions,
 ): OpenedObject {
   const { fd, stats } = opened;
   const { start, end } = range ?? { start: 0, end: info.size };
-  const who = `fs: read ${quoteKey(info.key)}`;
+  const operation = `fs: read ${quoteKey(info.key)}`;
   let reading: Promise<unknown> | undefined;
   let closed: Promise<void> | undefined;
   let body: ReadableStream<Uint8Array> | undefined;
   let taken = false;
 
   const ensureOpen = (): void => {
-    if (closed !== undefined) throw new TypeError(`${who}: the file was closed`);
+    if (closed !== undefined) throw new TypeError(`${operation}: the file was closed`);
   };
 
   const file: FileRegion = {
@@ -57,10 +58,10 @@ export function createOpenedObject(
         stats.dev === root.localDevice
           ? fstatSync(fd, { bigint: true })
           : await fstatAsync(fd, { bigint: true }).catch((error: unknown) => {
-              throw toSluiceError(error, who);
+              throw toSluiceError(error, operation);
             });
       if (!isSame(stats, now) && !(mayGrow && now.size >= stats.size))
-        throw new SluiceError("precondition_failed", `${who}: the file changed meanwhile`);
+        throw new SluiceError("precondition_failed", `${operation}: the file changed meanwhile`);
     },
     close() {
       // a number that is closed while a read waits may already name another file when it starts
@@ -81,12 +82,15 @@ export function createOpenedObject(
         chunk.byteLength - filled,
         position + filled,
       ).catch((error: unknown) => {
-        throw new SluiceError("interrupted", `${who}: stopped at byte ${position + filled}`, {
+        throw new SluiceError("interrupted", `${operation}: stopped at byte ${position + filled}`, {
           cause: error,
         });
       });
       if (bytesRead === 0)
-        throw new SluiceError("precondition_failed", `${who}: the file was truncated meanwhile`);
+        throw new SluiceError(
+          "precondition_failed",
+          `${operation}: the file was truncated meanwhile`,
+        );
       filled += bytesRead;
     }
     return chunk;
@@ -116,7 +120,7 @@ export function createOpenedObject(
 
   return {
     info,
-    ...(range && { range }),
+    ...definedMembers({ range }),
     file,
     // made when it is asked for: the other face needs none
     get body() {

@@ -1,8 +1,8 @@
 import { type BigIntStats, fstatSync, lstatSync, read } from "node:fs";
 import { promisify } from "node:util";
 import type { FileInfo } from "./object-info.ts";
-import type { OpenFile } from "./open-file.ts";
-import { type Root, toPath } from "../root/root.ts";
+import type { OpenedFile } from "./open-file.ts";
+import { type FsRoot, toPath } from "../root/root.ts";
 
 const maxFileBytes = 64 * 1024;
 const maxBytes = 8 * 1024 * 1024;
@@ -13,7 +13,7 @@ const maxSeen = 4096;
 const provenMs = 1_000;
 
 /** A small file as it was when it was read. */
-export interface KeptFile {
+export interface SmallFile {
   readonly info: FileInfo;
   readonly bytes: Uint8Array;
   readonly stats: BigIntStats;
@@ -30,27 +30,27 @@ export interface SmallFiles {
    * What is kept of a key, when the name still leads to exactly that version of that file, and
    * the file was given to `keep` within the last second.
    */
-  find(key: string): KeptFile | undefined;
+  find(key: string): SmallFile | undefined;
   /**
    * Keeps a file that was just opened under this key, when it is small, was asked for before and
    * is on a disk where looking is quick.
    */
-  keep(file: OpenFile, info: FileInfo): Promise<KeptFile | undefined>;
+  keep(file: OpenedFile, info: FileInfo): Promise<SmallFile | undefined>;
 }
 
 /** Makes the memory of one backend. */
-export function createSmallFiles(root: Root): SmallFiles {
+export function createSmallFiles(root: FsRoot): SmallFiles {
   // in the order of their last use
-  const kept = new Map<string, KeptFile>();
+  const kept = new Map<string, SmallFile>();
   const seen = new Set<string>();
   let keptBytes = 0;
 
-  function drop(key: string, { bytes }: KeptFile): void {
+  function drop(key: string, { bytes }: SmallFile): void {
     kept.delete(key);
     keptBytes -= bytes.byteLength + entryBytes;
   }
 
-  function add(key: string, file: KeptFile): void {
+  function add(key: string, file: SmallFile): void {
     const old = kept.get(key);
     if (old) drop(key, old);
     kept.set(key, file);

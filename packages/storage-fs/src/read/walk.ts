@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { SluiceError } from "@sluice/core";
 import { type OpenDirectory, openDirectory } from "./open-directory.ts";
-import { isServable, type Root, toDirectoryPath } from "../root/root.ts";
+import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
 /** How many of the names visited last a position keeps for each directory. */
 const anchors = 3;
@@ -15,12 +15,12 @@ export type WalkPosition = readonly (readonly string[])[];
 /** Something in the tree that may be an object. */
 export interface FoundFile {
   readonly key: string;
-  /** Where to look at it; valid until what was given to {@link Walk.hold} settles. */
+  /** Where to look at it; valid until what was given to {@link FileWalk.hold} settles. */
   readonly path: string;
 }
 
 /** One pass through the files of a tree, in the order in which the file system gives them. */
-export interface Walk {
+export interface FileWalk {
   /** The next file, or `undefined` at the end. */
   next(signal: AbortSignal | undefined): Promise<FoundFile | undefined>;
   /** Keeps the directory of the file found last open until `use` settles. */
@@ -58,7 +58,7 @@ interface Resume {
  * what was not found yet. When all of the names are gone, the directory is walked again from
  * its start: a file may be found twice, but not missed.
  */
-export function createWalk(root: Root, prefix: string, from: WalkPosition = []): Walk {
+export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []): FileWalk {
   const start = prefix.slice(0, prefix.lastIndexOf("/") + 1);
   const levels: Level[] = [];
   let started = false;

@@ -1,31 +1,27 @@
-import { setTimeout } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
-import {
-  createBody,
-  type OpenedObject,
-  quoteKey,
-  resolveRange,
-  type StorageBackend,
-} from "@sluice/storage";
+import { sleep } from "@sluice/core/async";
+import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import { createBody, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { createLister } from "../read/list.ts";
 import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
-import { closeFile, openFile, type OpenFile } from "../read/open-file.ts";
+import { closeFile, openFile, type OpenedFile } from "../read/open-file.ts";
 import { createOpenedObject } from "../read/opened-object.ts";
 import { removeFile } from "../write/remove-file.ts";
-import { createRoot, type Root } from "./root.ts";
-import { createSmallFiles, type KeptFile } from "../read/small-files.ts";
-import { createWatcher } from "../watch/watch.ts";
-import { createFsWriter, createTurns } from "../write/writer.ts";
+import { createRoot, type FsRoot } from "./root.ts";
+import { createSmallFiles, type SmallFile } from "../read/small-files.ts";
+import { createFsWatch } from "../watch/watch.ts";
+import { createKeyLocks } from "../write/key-locks.ts";
+import { createFsWriter } from "../write/writer.ts";
 
 /** Settings of {@link createFsBackend}. */
 export interface FsBackendOptions {
   /** The folder to serve. It is resolved once, when the backend is created. */
   readonly root: string;
-  /** Show and open names that start with a dot. False unless told. */
+  /** Show and open names that start with a dot. Default: false. */
   readonly dotfiles?: boolean;
   /**
    * Keys of files that are only ever appended to, such as logs: their growth after opening is no
-   * change, and the bytes that were there are delivered. No key unless told.
+   * change, and the bytes that were there are delivered. Default: no key.
    */
   readonly appendOnly?: (key: string) => boolean;
   /**
@@ -34,7 +30,7 @@ export interface FsBackendOptions {
    * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
 }
 
@@ -51,8 +47,8 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
   const root = createRoot(options.root, dotfiles);
   const lister = createLister(root, racyMs);
   const smallFiles = createSmallFiles(root);
-  const watcher = createWatcher(root);
-  const takeTurns = createTurns();
+  const watches = createFsWatch(root);
+  const withKeyLock = createKeyLocks();
 
   const backend = {
     name: "fs",
@@ -72,20 +68,20 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 
     // #region open
     async open(key, { range, ifMatch, signal } = {}) {
-      const who = "fs: open";
+      const operation = "fs: open";
       signal?.throwIfAborted();
       const whole = range === undefined;
       const kept = whole ? smallFiles.find(key) : undefined;
-      if (kept) return openKept(kept, { who, ifMatch, signal });
-      const file = await openFile(root, key, who, signal);
+      if (kept) return openKept(kept, { operation, ifMatch, signal });
+      const file = await openFile(root, key, operation, signal);
       try {
         const info = toObjectInfo(file.key, file.stats, racyMs);
-        ensureMatch(info, ifMatch, who);
-        const resolved = range && resolveRange(range, info.size, `${who} ${quoteKey(key)}`);
+        ensureMatch(info, ifMatch, operation);
+        const resolved = range && resolveRange(range, info.size, `${operation} ${quoteKey(key)}`);
         const fresh = whole && info.key === key ? await smallFiles.keep(file, info) : undefined;
         if (fresh) {
           await closeFile(root, file);
-          return openKept(fresh, { who, ifMatch, signal });
+          return openKept(fresh, { operation, ifMatch, signal });
         }
         const mayGrow = appendOnly(info.key);
         return createOpenedObject(root, file, { info, range: resolved, mayGrow, signal });
@@ -98,10 +94,10 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 
     list: (listOptions = {}) => lister.list(listOptions),
 
-    watch: (watchOptions) => watcher.watch(watchOptions),
+    watch: (watchOptions) => watches.watch(watchOptions),
 
     async close() {
-      watcher.close();
+      watches.close();
       await lister.close();
     },
     // #region optional
@@ -110,8 +106,8 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
   return {
     ...backend,
     write: (key, writeOptions = {}) =>
-      createFsWriter(root, key, writeOptions, { racyMs, takeTurns }),
-    remove: (key, { signal } = {}) => removeFile(root, key, { takeTurns, signal }),
+      createFsWriter(root, key, writeOptions, { racyMs, withKeyLock }),
+    remove: (key, { signal } = {}) => removeFile(root, key, { withKeyLock, signal }),
   };
   // #endregion
 }
@@ -119,27 +115,27 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 /** Longest wait of one `describe`: two ticks of FAT. */
 const mostRacyWaitMs = 4_000;
 
-async function lookAt(root: Root, key: string, signal: AbortSignal | undefined): Promise<OpenFile> {
+async function lookAt(
+  root: FsRoot,
+  key: string,
+  signal: AbortSignal | undefined,
+): Promise<OpenedFile> {
   const file = await openFile(root, key, "fs: describe", signal);
   await closeFile(root, file);
   return file;
 }
 
-async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  await setTimeout(ms, undefined, signal ? { signal } : {}).catch((error: unknown) => {
-    signal?.throwIfAborted();
-    throw error;
-  });
-}
-
 interface KeptOptions {
-  readonly who: string;
+  readonly operation: string;
   readonly ifMatch: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
-function openKept({ info, bytes }: KeptFile, { who, ifMatch, signal }: KeptOptions): OpenedObject {
-  ensureMatch(info, ifMatch, who);
+function openKept(
+  { info, bytes }: SmallFile,
+  { operation, ifMatch, signal }: KeptOptions,
+): OpenedObject {
+  ensureMatch(info, ifMatch, operation);
   let body: ReadableStream<Uint8Array> | undefined;
   return {
     info,
@@ -151,7 +147,7 @@ function openKept({ info, bytes }: KeptFile, { who, ifMatch, signal }: KeptOptio
 }
 
 function bodyOf(bytes: Uint8Array, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
-  // whoever reads a body owns its chunks
+  // a reader of a body owns its chunks
   let rest: Uint8Array | undefined = new Uint8Array(bytes);
   return createBody({
     async next() {
@@ -163,10 +159,10 @@ function bodyOf(bytes: Uint8Array, signal: AbortSignal | undefined): ReadableStr
   });
 }
 
-function ensureMatch(info: FileInfo, ifMatch: string | undefined, who: string): void {
+function ensureMatch(info: FileInfo, ifMatch: string | undefined, operation: string): void {
   if (ifMatch !== undefined && ifMatch !== info.etag)
     throw new SluiceError(
       "precondition_failed",
-      `${who} ${quoteKey(info.key)}: the file has changed`,
+      `${operation} ${quoteKey(info.key)}: the file has changed`,
     );
 }

@@ -28,13 +28,13 @@ export function systemCode(error: unknown): string | undefined {
 // #region error
 /**
  * A system error as a {@link SluiceError}; one of ours passes unchanged. What is not known
- * (EIO, ESTALE, EBUSY …) is `unavailable`: the next try may succeed. `who` starts the
+ * (EIO, ESTALE, EBUSY …) is `unavailable`: the next try may succeed. `operation` starts the
  * message, which leaves out the path that system errors name.
  */
-export function toSluiceError(error: unknown, who: string): SluiceError {
+export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const name = systemCode(error) ?? "unknown error";
   const [code, text] = meanings[name] ?? ["unavailable", "the file system failed"];
-  return new SluiceError(code, `${who}: ${text} (${name})`, { cause: error });
+  return new SluiceError(code, `${operation}: ${text} (${name})`, { cause: error });
 }
 // #endregion

@@ -8,14 +8,14 @@ import {
   statSync,
 } from "node:fs";
 import { sep } from "node:path";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";
 import { createWarmPaths, type WarmPaths } from "../read/warm-paths.ts";
 
 /** The folder that is served. Nothing outside it can be reached through it. */
-export interface Root {
+export interface FsRoot {
   /** Canonical path of the folder, resolved once. */
   readonly path: string;
   /** {@link path} with a separator at its end: what the path of everything inside starts with. */
@@ -36,12 +36,12 @@ const localFileSystems: ReadonlySet<number> = new Set([
 ]);
 
 /** Resolves the folder. Throws a `SluiceError` when it is missing, unreadable or no folder. */
-export function createRoot(folder: string, dotfiles: boolean): Root {
-  const who = `fs: root ${JSON.stringify(folder)}`;
+export function createRoot(folder: string, dotfiles: boolean): FsRoot {
+  const operation = `fs: root ${JSON.stringify(folder)}`;
   try {
     const path = realpathSync.native(folder);
     const stats = statSync(path, { bigint: true });
-    if (!stats.isDirectory()) throw new SluiceError("unsupported", `${who}: not a folder`);
+    if (!stats.isDirectory()) throw new SluiceError("unsupported", `${operation}: not a folder`);
     const onLinux = process.platform === "linux";
     return {
       path,
@@ -52,8 +52,8 @@ export function createRoot(folder: string, dotfiles: boolean): Root {
       warmPaths: createWarmPaths(),
     };
   } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, who);
-    const what = `${who}: it is not there (ENOENT); make the folder, or name another`;
+    if (systemCode(error) !== "ENOENT") throw toSluiceError(error, operation);
+    const what = `${operation}: it is not there (ENOENT); make the folder, or name another`;
     throw new SluiceError("not_found", what, { cause: error });
   }
 }
@@ -76,7 +76,7 @@ function descriptorsHaveNames(path: string): boolean {
 }
 
 /** True when a file of that key can be listed and opened at all. */
-export function isServable(root: Root, key: string): boolean {
+export function isServable(root: FsRoot, key: string): boolean {
   return (
     checkKey(key) === undefined &&
     !isHidden(key, root.dotfiles) &&
@@ -85,25 +85,25 @@ export function isServable(root: Root, key: string): boolean {
 }
 
 /** The path of a key. Throws `invalid_argument` for an illegal one and `not_found` for a hidden one. */
-export function toPath(root: Root, key: string, who: string): string {
-  ensureKey(key, who);
+export function toPath(root: FsRoot, key: string, operation: string): string {
+  ensureKey(key, operation);
   if (process.platform === "win32" && isWindowsTrap(key))
     throw new SluiceError(
       "invalid_argument",
-      `${who} ${quoteKey(key)}: Windows gives this name another meaning`,
+      `${operation} ${quoteKey(key)}: Windows gives this name another meaning`,
     );
   if (isHidden(key, root.dotfiles))
-    throw new SluiceError("not_found", `${who} ${quoteKey(key)}: hidden`);
+    throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
   return pathOf(root, key);
 }
 
 /** The path of a key that is known to be a good one. */
-export function pathOf(root: Root, key: string): string {
+export function pathOf(root: FsRoot, key: string): string {
   return root.inside + (sep === "/" ? key : key.replaceAll("/", sep));
 }
 
 /** The key of a canonical path, or `undefined` when it lies outside the root. */
-export function toKey(root: Root, path: string): string | undefined {
+export function toKey(root: FsRoot, path: string): string | undefined {
   // with the separator, or /data would let /data-secret in
   if (!path.startsWith(root.inside)) return undefined;
   const rest = path.slice(root.inside.length);
@@ -111,7 +111,7 @@ export function toKey(root: Root, path: string): string | undefined {
 }
 
 /** The path of a directory, given as "" for the root or as "a/b/". */
-export function toDirectoryPath(root: Root, key: string): string {
+export function toDirectoryPath(root: FsRoot, key: string): string {
   if (key === "") return root.path;
   const path = root.inside + key.slice(0, -1);
   return sep === "/" ? path : path.replaceAll("/", sep);

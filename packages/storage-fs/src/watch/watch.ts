@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
+import { backgroundClock, onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "@sluice/storage";
-import type { Root } from "../root/root.ts";
+import type { FsRoot } from "../root/root.ts";
 import { createWatchedTree } from "./watched-tree.ts";
 
 /** Changes gather for at least so long before directories are read again. */
@@ -11,14 +12,14 @@ const mostGatherMs = 1000;
 const rereadMs = 30_000;
 
 /** Watches a root for changes. */
-export interface Watcher {
+export interface FsWatch {
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /** Ends every watch. */
   close(): void;
 }
 
-/** Creates the watcher of a root. Each watch remembers a line about every file it reaches. */
-export function createWatcher(root: Root): Watcher {
+/** Creates the watches of a root. Each watch remembers a line about every file it reaches. */
+export function createFsWatch(root: FsRoot): FsWatch {
   const running = new Set<() => void>();
 
   async function* watch({
@@ -28,17 +29,17 @@ export function createWatcher(root: Root): Watcher {
   }: WatchOptions): AsyncGenerator<ChangeBatch> {
     if (cursor !== undefined)
       throw new SluiceError("invalid_argument", "fs: watch: the cursor is not one of this store");
-    let ended = signal.aborted;
+    let ended = false;
     let woken = false;
     let look: (() => void) | undefined;
     /** Waits for at most so long, less when `isOver` after something happened. It keeps no process alive. */
     const pause = async (ms: number, isOver: () => boolean): Promise<void> => {
       if (isOver()) return;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms).unref();
+        const cancel = backgroundClock.schedule(resolve, ms);
         look = () => {
           if (!isOver()) return;
-          clearTimeout(timer);
+          cancel();
           resolve();
         };
       });
@@ -53,7 +54,7 @@ export function createWatcher(root: Root): Watcher {
       look?.();
     };
     running.add(end);
-    signal.addEventListener("abort", end, { once: true });
+    const removeListener = onAbort(signal, end);
     try {
       if (ended) return;
       await tree.refresh(true);
@@ -78,7 +79,7 @@ export function createWatcher(root: Root): Watcher {
     } finally {
       end();
       running.delete(end);
-      signal.removeEventListener("abort", end);
+      removeListener();
     }
   }
 

@@ -2,7 +2,7 @@ import { type FSWatcher, lstat, watch } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
 import { openDirectory } from "../read/open-directory.ts";
-import { isServable, type Root, toDirectoryPath } from "../root/root.ts";
+import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
 const mostFiles = 100_000;
 /** How many files are looked at together. */
@@ -10,7 +10,7 @@ const together = 32;
 const lstatAsync = promisify(lstat);
 
 /** What was found by comparing. */
-interface Changes {
+interface TreeChanges {
   readonly changed: Set<string>;
   readonly removed: Set<string>;
 }
@@ -18,7 +18,7 @@ interface Changes {
 /** The part of a tree that a prefix reaches, as it was when it was read last. */
 export interface WatchedTree {
   /** Reads again everything, or the directories that the system spoke of, and tells what is different. */
-  refresh(all: boolean): Promise<Changes>;
+  refresh(all: boolean): Promise<TreeChanges>;
   close(): void;
 }
 
@@ -34,7 +34,7 @@ interface Folder {
  * Watches every directory for itself: a recursive watch loses sight of files that were replaced
  * by rename. What the system says only tells which directories to read again, and calls `wake`.
  */
-export function createWatchedTree(root: Root, prefix: string, wake: () => void): WatchedTree {
+export function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): WatchedTree {
   const folders = new Map<string, Folder>();
   /** Directories to read again, with the names that the system gave. */
   let dirty = new Map<string, Set<string>>();
@@ -64,7 +64,7 @@ export function createWatchedTree(root: Root, prefix: string, wake: () => void):
     folders.clear();
   };
 
-  const forget = (key: string, changes: Changes): void => {
+  const forget = (key: string, changes: TreeChanges): void => {
     const folder = folders.get(key);
     if (folder === undefined) return;
     folders.delete(key);
@@ -85,7 +85,7 @@ export function createWatchedTree(root: Root, prefix: string, wake: () => void):
   const compare = async (
     key: string,
     touched: ReadonlySet<string>,
-    changes: Changes,
+    changes: TreeChanges,
   ): Promise<void> => {
     const folder = folders.get(key) ?? add(key);
     const now = await readFolder(root, prefix, key);
@@ -110,7 +110,7 @@ export function createWatchedTree(root: Root, prefix: string, wake: () => void):
 
   return {
     async refresh(all) {
-      const changes: Changes = { changed: new Set(), removed: new Set() };
+      const changes: TreeChanges = { changed: new Set(), removed: new Set() };
       const work = dirty;
       dirty = new Map();
       if (all) for (const key of ["", ...folders.keys()]) work.set(key, work.get(key) ?? new Set());
@@ -132,7 +132,7 @@ export function createWatchedTree(root: Root, prefix: string, wake: () => void):
 
 /** What a directory holds now, as far as the prefix reaches; `undefined` when it is gone. */
 async function readFolder(
-  root: Root,
+  root: FsRoot,
   prefix: string,
   key: string,
 ): Promise<Pick<Folder, "files" | "folders"> | undefined> {

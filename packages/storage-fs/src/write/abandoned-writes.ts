@@ -7,7 +7,7 @@ import { isTemporary } from "../root/names.ts";
 export interface AbandonedWritesOptions {
   /** The folder of a writable backend. */
   readonly root: string;
-  /** Only what nobody has written to for so long. One hour unless told. */
+  /** Only files whose last write is so long ago. Default: one hour. */
   readonly olderThanMs?: number;
 }
 

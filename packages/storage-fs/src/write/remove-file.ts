@@ -1,15 +1,15 @@
 import { lstat, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { quoteKey, settleRemoval } from "@sluice/storage";
+import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { removeEmptyFolders } from "./empty-folders.ts";
 import { toSluiceError } from "../root/fs-error.ts";
-import { type Root, toPath } from "../root/root.ts";
+import { type FsRoot, toPath } from "../root/root.ts";
 import { openTargetDirectory } from "./target-directory.ts";
-import type { TakeTurns } from "./writer.ts";
+import type { WithKeyLock } from "./key-locks.ts";
 
 /** What {@link removeFile} heeds. */
 export interface RemoveOptions {
-  readonly takeTurns: TakeTurns;
+  readonly withKeyLock: WithKeyLock;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -19,34 +19,34 @@ export interface RemoveOptions {
  * removed already. It resolves once the directory is flushed to disk.
  */
 export async function removeFile(
-  root: Root,
+  root: FsRoot,
   key: string,
-  { takeTurns, signal }: RemoveOptions,
+  { withKeyLock, signal }: RemoveOptions,
 ): Promise<void> {
-  const who = `fs: remove ${quoteKey(key)}`;
+  const operation = `fs: remove ${quoteKey(key)}`;
   const removal = async (): Promise<void> => {
     try {
       signal?.throwIfAborted();
-      await removeInside(root, key, who);
+      await removeInside(root, key, operation);
     } catch (error) {
       signal?.throwIfAborted();
-      throw toSluiceError(error, who);
+      throw toSluiceError(error, operation);
     }
   };
   signal?.throwIfAborted();
-  await settleRemoval(takeTurns(key, removal));
+  await unlessMissing(withKeyLock(key, removal));
 }
 
 // #region inside
-async function removeInside(root: Root, key: string, who: string): Promise<void> {
+async function removeInside(root: FsRoot, key: string, operation: string): Promise<void> {
   toPath(root, key, "fs: remove");
   const directory = await openTargetDirectory(root, key, "remove");
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const stats = await lstat(target);
-    // what somebody puts there meanwhile is at most a link: unlink never removes a directory
+    // unlink never removes a directory that another process puts there meanwhile
     if (!stats.isFile() && !stats.isSymbolicLink())
-      throw new SluiceError("unsupported", `${who}: not a regular file`);
+      throw new SluiceError("unsupported", `${operation}: not a regular file`);
     await unlink(target);
     await directory.sync();
   } finally {

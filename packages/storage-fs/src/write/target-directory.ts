@@ -3,7 +3,7 @@ import { type FileHandle, lstat, mkdir, open, realpath } from "node:fs/promises"
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { systemCode } from "../root/fs-error.ts";
-import { nameOfDescriptor, type Root } from "../root/root.ts";
+import { nameOfDescriptor, type FsRoot } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;
 const flags = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
@@ -26,7 +26,7 @@ export type TargetPurpose = "write" | "write private" | "remove";
  * system's ENOENT when it is missing and nothing is to be written.
  */
 export async function openTargetDirectory(
-  root: Root,
+  root: FsRoot,
   key: string,
   purpose: TargetPurpose,
 ): Promise<TargetDirectory> {

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 
 /** The folder whose files a backend serves. */
 export type GraphRoot = { readonly id: string } | { readonly path: string };
@@ -56,9 +56,9 @@ export function checkGraphKey(key: string): string | undefined {
 }
 
 /** Throws `invalid_argument` unless the key is legal on a drive (see {@link checkGraphKey}). */
-export function ensureGraphKey(key: string, who: string): void {
-  ensureKey(key, who);
+export function ensureGraphKey(key: string, operation: string): void {
+  ensureKey(key, operation);
   const finding = checkGraphKey(key);
   if (finding !== undefined)
-    throw new SluiceError("invalid_argument", `${who} ${quoteKey(key)}: the key ${finding}`);
+    throw new SluiceError("invalid_argument", `${operation} ${quoteKey(key)}: the key ${finding}`);
 }

@@ -15,7 +15,7 @@ interface Node {
 interface KeyChanges {
   readonly changed: string[];
   readonly removed: string[];
-  /** Something happened to an item that nobody has heard of: list again. */
+  /** An item changed that is not known: list again. */
   readonly isLost: boolean;
 }
 

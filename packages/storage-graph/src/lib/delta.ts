@@ -26,7 +26,7 @@ export async function readDelta(
     const { status, body } = await client.ask({
       target,
       expect: [200, 410],
-      who: "graph: watch",
+      operation: "graph: watch",
       signal,
     });
     if (status === 410) return undefined;

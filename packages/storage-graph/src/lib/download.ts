@@ -1,8 +1,15 @@
-import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
-import { createBody, type ObjectInfo, resolveRange, sealed } from "@sluice/storage";
+import {
+  type ByteRange,
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  SluiceError,
+} from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
+import { createBody, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type FoundFile, selectItem, toObjectInfo } from "./drive-item.ts";
+import { type DriveFile, selectItem, toObjectInfo } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
 import { createCause, textOf, toSluiceError } from "./graph-error.ts";
 
@@ -21,7 +28,7 @@ export interface DownloadRoute {
 export interface DownloadOrder {
   readonly range: ByteRange | undefined;
   /** How messages start. */
-  readonly who: string;
+  readonly operation: string;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -40,13 +47,13 @@ export interface Download {
 export async function mintUrl(
   { client, address }: DownloadRoute,
   id: string,
-  { who, signal }: Omit<DownloadOrder, "range">,
+  { operation, signal }: Omit<DownloadOrder, "range">,
 ): Promise<string> {
   const target = address.toItem(id, "/content");
-  const { headers } = await client.ask({ target, expect: [302], who, signal });
+  const { headers } = await client.ask({ target, expect: [302], operation, signal });
   const url = textOf(headers["location"]);
   if (url === undefined)
-    throw new SluiceError("protocol", `${who}: the service gave no download URL`);
+    throw new SluiceError("protocol", `${operation}: the service gave no download URL`);
   return url;
 }
 
@@ -56,38 +63,44 @@ export async function mintUrl(
  */
 export async function openDownload(
   route: DownloadRoute,
-  file: FoundFile,
+  file: DriveFile,
   order: DownloadOrder,
 ): Promise<Download> {
-  const { range, who, signal } = order;
+  const { range, operation, signal } = order;
   const response = await request(route, file, order);
   const { statusCode, headers } = response;
   try {
     if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
-      throw new SluiceError("protocol", `${who}: the bytes came encoded, though nobody asked`);
+      throw new SluiceError(
+        "protocol",
+        `${operation}: the bytes came encoded, which was not asked for`,
+      );
     const given = parseContentRange(textOf(headers["content-range"]));
     const length = lengthOf(headers);
     const size = statusCode === 200 ? (length ?? file.info.size) : (given?.size ?? file.info.size);
     if (statusCode === 416)
-      throw new SluiceError("range_not_satisfiable", `${who}: the range is beyond the end`, {
-        ...(size !== undefined && { size }),
+      throw new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
+        ...definedMembers({ size }),
       });
     if (statusCode === 206 && (size === undefined || given?.range?.start !== range?.start))
-      throw new SluiceError("protocol", `${who}: another range came than was asked for`);
+      throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
     // without any length a clean end could be a truncation
     if (size === undefined)
-      throw new SluiceError("protocol", `${who}: nobody says how many bytes will come`);
-    const resolved = range && resolveRange(range, size, who);
+      throw new SluiceError(
+        "protocol",
+        `${operation}: the service does not say how many bytes will come`,
+      );
+    const resolved = range && resolveRange(range, size, operation);
     const { start, end } = resolved ?? { start: 0, end: size };
     const bytes = bodyOf(response.body, {
       // a service may ignore the range, and then everything before it comes, too
       skip: statusCode === 200 ? start : 0,
       length: end - start,
       isCut: resolved !== undefined,
-      who,
+      operation,
       signal,
     });
-    const body = sealed(bytes, () => ensureUnchanged(route, file, order));
+    const body = holdLastChunk(bytes, () => ensureUnchanged(route, file, order));
     return { size, range: resolved, body };
   } catch (error) {
     response.body.destroy();
@@ -98,35 +111,27 @@ export async function openDownload(
 /** Asks the download host; a URL that is refused is replaced once. */
 async function request(
   route: DownloadRoute,
-  file: FoundFile,
+  file: DriveFile,
   order: DownloadOrder,
 ): Promise<Dispatcher.ResponseData> {
-  const { range, who, signal } = order;
-  const headers =
-    range === undefined
-      ? undefined
-      : {
-          range: formatRange({
-            ...range,
-            ...(range.end === range.start && { end: range.start + 1 }),
-          }),
-        };
+  const { range, operation, signal } = order;
+  const headers: Record<string, string> = range ? { range: toRangeHeader(range) } : {};
   for (let attempt = 1; ; attempt++) {
     const url = await mintUrl(route, file.id, order);
     const response = await route.client.askAnonymously({
       method: "GET",
       url,
-      ...(headers && { headers }),
-      who,
+      headers,
+      operation,
       signal,
     });
     const { statusCode } = response;
     if (statusCode === 200 || (range !== undefined && (statusCode === 206 || statusCode === 416)))
       return response;
-    const answer = await readAnswer(response, who, signal);
+    const answer = await readAnswer(response, operation, signal);
     if (attempt === 1 && staleStatuses.has(statusCode)) continue;
-    // nobody asked this host as somebody, so it cannot mean our credentials
-    throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, who);
+    // this host was asked without credentials, so it cannot mean ours
+    throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, operation);
   }
 }
 
@@ -137,14 +142,14 @@ interface BodyPlan {
   readonly length: number;
   /** More may come than is delivered. */
   readonly isCut: boolean;
-  readonly who: string;
+  readonly operation: string;
   readonly signal: AbortSignal | undefined;
 }
 
 /** The bytes of a response in chunks of 256 KiB, counted against what was promised. */
 function bodyOf(
   response: Dispatcher.ResponseData["body"],
-  { skip, length, isCut, who, signal }: BodyPlan,
+  { skip, length, isCut, operation, signal }: BodyPlan,
 ): ReadableStream<Uint8Array> {
   const parts = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>;
   let dropped = 0;
@@ -156,7 +161,7 @@ function bodyOf(
     const { done, value } = await parts.next().catch((error: unknown) => {
       signal?.throwIfAborted();
       const at = `byte ${delivered} of ${length}`;
-      throw new SluiceError("interrupted", `${who}: the connection broke at ${at}`, {
+      throw new SluiceError("interrupted", `${operation}: the connection broke at ${at}`, {
         cause: createCause(error),
       });
     });
@@ -176,7 +181,10 @@ function bodyOf(
         // the clean end is waited for: more may come
         if (rest.byteLength === 0) await take();
         if (ended) return undefined;
-        throw new SluiceError("corrupt", `${who}: more than the promised ${length} bytes came`);
+        throw new SluiceError(
+          "corrupt",
+          `${operation}: more than the promised ${length} bytes came`,
+        );
       }
       const chunk = new Uint8Array(Buffer.allocUnsafeSlow(wanted).buffer);
       let filled = 0;
@@ -185,7 +193,7 @@ function bodyOf(
         if (ended)
           throw new SluiceError(
             "interrupted",
-            `${who}: it ended at byte ${delivered + filled} of ${length}`,
+            `${operation}: it ended at byte ${delivered + filled} of ${length}`,
           );
         const part = rest.subarray(0, wanted - filled);
         chunk.set(part, filled);
@@ -202,23 +210,28 @@ function bodyOf(
   });
 }
 
+/** HTTP cannot ask for no bytes: an empty range asks for one. */
+function toRangeHeader({ start, end }: ByteRange): string {
+  return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
+}
+
 /** Throws `precondition_failed` unless the content is still the one that was described. */
 async function ensureUnchanged(
   { client, address }: DownloadRoute,
-  { id, info }: FoundFile,
-  { who, signal }: DownloadOrder,
+  { id, info }: DriveFile,
+  { operation, signal }: DownloadOrder,
 ): Promise<void> {
   const answer = await client.ask({
     target: `${address.toItem(id)}?${selectItem}`,
-    ...(info.etag !== undefined && { headers: { "if-none-match": `"${info.etag}"` } }),
+    headers: info.etag === undefined ? {} : { "if-none-match": `"${info.etag}"` },
     expect: [200, 304, 404],
-    who,
+    operation,
     signal,
   });
   if (answer.status === 304) return;
   // a service that does not compare content tags tells what they are now
   if (answer.status === 200 && isSame(toObjectInfo(info.key, answer.body ?? {}), info)) return;
-  throw new SluiceError("precondition_failed", `${who}: it changed while it was read`);
+  throw new SluiceError("precondition_failed", `${operation}: it changed while it was read`);
 }
 
 /** The same content by its tags, or where there are none, by time and size. */

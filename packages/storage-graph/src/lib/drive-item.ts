@@ -1,5 +1,6 @@
-import { SluiceError } from "@sluice/core";
-import { type ObjectInfo, quoteKey } from "@sluice/storage";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 
 /** The part of a driveItem that matters here. All of it may be absent: which depends on drive and request. */
 export interface DriveItem {
@@ -31,7 +32,7 @@ export const selectItem =
   "$select=id,name,size,eTag,cTag,lastModifiedDateTime,file,folder,package,remoteItem,malware,parentReference";
 
 /** A file that was found. */
-export interface FoundFile {
+export interface DriveFile {
   readonly id: string;
   readonly info: ObjectInfo;
 }
@@ -58,12 +59,17 @@ export function isFolder(item: DriveItem): boolean {
 }
 
 /** The item that answered for `key` as a file; throws when it is none, or another object's. */
-export function toFoundFile(item: DriveItem, key: string, driveId: string, who: string): FoundFile {
+export function toFoundFile(
+  item: DriveItem,
+  key: string,
+  driveId: string,
+  operation: string,
+): DriveFile {
   const finding = checkFile(item);
-  if (finding) throw new SluiceError(finding[0], `${who}: ${finding[1]}`);
+  if (finding) throw new SluiceError(finding[0], `${operation}: ${finding[1]}`);
   const canonical = canonicalKey(item, key, driveId);
   if (item.id === undefined || canonical === undefined)
-    throw new SluiceError("not_found", `${who}: the service answers with another object`);
+    throw new SluiceError("not_found", `${operation}: the service answers with another object`);
   return { id: item.id, info: toObjectInfo(canonical, item) };
 }
 
@@ -72,15 +78,16 @@ export function toObjectInfo(key: string, item: DriveItem): ObjectInfo {
   const etag = etagOf(item);
   const lastModified = new Date(item.lastModifiedDateTime ?? Number.NaN);
   const { mimeType, hashes } = item.file ?? {};
-  return {
+  // not cryptographic: it tells changes, it proves nothing
+  const quickXor = hashes?.quickXorHash;
+  return definedMembers({
     key,
-    ...(typeof item.size === "number" && { size: item.size }),
-    ...(etag !== undefined && { etag }),
-    ...(!Number.isNaN(lastModified.getTime()) && { lastModified }),
-    ...(mimeType !== undefined && { contentType: mimeType }),
-    // not cryptographic: it tells changes, it proves nothing
-    ...(hashes?.quickXorHash !== undefined && { digests: { quickXor: hashes.quickXorHash } }),
-  };
+    size: typeof item.size === "number" ? item.size : undefined,
+    etag,
+    lastModified: Number.isNaN(lastModified.getTime()) ? undefined : lastModified,
+    contentType: mimeType,
+    digests: quickXor === undefined ? undefined : { quickXor },
+  });
 }
 
 /**
@@ -116,9 +123,16 @@ export function etagOf(item: DriveItem): string | undefined {
 }
 
 /** Throws `precondition_failed` unless the etag is the one that was asked for. */
-export function ensureMatch(info: ObjectInfo, ifMatch: string | undefined, who: string): void {
+export function ensureMatch(
+  info: ObjectInfo,
+  ifMatch: string | undefined,
+  operation: string,
+): void {
   if (ifMatch !== undefined && ifMatch !== info.etag)
-    throw new SluiceError("precondition_failed", `${who} ${quoteKey(info.key)}: it has changed`);
+    throw new SluiceError(
+      "precondition_failed",
+      `${operation} ${quoteKey(info.key)}: it has changed`,
+    );
 }
 
 /** Names that OneDrive takes for one another. */

@@ -1,18 +1,13 @@
-import {
-  ensureRange,
-  type ObjectInfo,
-  quoteKey,
-  settleRemoval,
-  type StorageBackend,
-} from "@sluice/storage";
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import { ensureRange, quoteKey, unlessMissing } from "@sluice/storage/plugin";
 import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
-import { ensureMatch, type FoundFile, selectItem, toFoundFile } from "./drive-item.ts";
+import { ensureMatch, type DriveFile, selectItem, toFoundFile } from "./drive-item.ts";
 import { mintUrl, openDownload } from "./download.ts";
 import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";
 import type { Notifications } from "./notifications.ts";
 import { createTokenSource, type TokenCredential } from "./tokens.ts";
-import { createWatcher } from "./watch.ts";
+import { createGraphWatch } from "./watch.ts";
 import { createGraphWriter } from "./writer.ts";
 
 export type { GraphRoot } from "./address.ts";
@@ -26,18 +21,18 @@ export interface GraphBackendOptions {
   readonly credential: TokenCredential;
   /** Id of the drive: a OneDrive, or a document library of SharePoint. */
   readonly driveId: string;
-  /** The folder to serve, by id or by path; the whole drive unless told. */
+  /** The folder to serve, by id or by path. Default: the whole drive. */
   readonly root?: GraphRoot;
   /**
-   * Scheme and host of Graph, also the audience of its tokens. `https://graph.microsoft.com`
-   * unless told; national clouds have hosts of their own. Plain HTTP is for this machine only.
+   * Scheme and host of Graph, also the audience of its tokens; national clouds have hosts of their own.
+   * Plain HTTP is for this machine only. Default: `https://graph.microsoft.com`.
    */
   readonly baseUrl?: string;
-  /** Give the backend a `write` and a `remove`. False unless told. */
+  /** Give the backend a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
-  /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. `NONISV|Sluice|storage-graph` unless told. */
+  /** How requests name their sender, as Microsoft asks: `NONISV|Company|App/1.0`. Default: `NONISV|Sluice|storage-graph`. */
   readonly userAgent?: string;
-  /** Longest time between two looks for changes, in milliseconds. 30,000 unless told. */
+  /** Longest time between two looks for changes, in milliseconds. Default: 30,000. */
   readonly watchIntervalMs?: number;
   /** The receiving end of a subscription: watches look at once when it is notified. */
   readonly notifications?: Notifications;
@@ -64,19 +59,19 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   });
   const route = { client, address };
   const lister = createLister(route);
-  const watcher = createWatcher({ ...route, intervalMs: watchIntervalMs, notifications });
+  const watches = createGraphWatch({ ...route, intervalMs: watchIntervalMs, notifications });
 
   const find = async (
-    operation: string,
+    method: string,
     key: string,
     signal: AbortSignal | undefined,
-  ): Promise<FoundFile> => {
+  ): Promise<DriveFile> => {
     signal?.throwIfAborted();
-    ensureGraphKey(key, `graph: ${operation}`);
-    const who = `graph: ${operation} ${quoteKey(key)}`;
+    ensureGraphKey(key, `graph: ${method}`);
+    const operation = `graph: ${method} ${quoteKey(key)}`;
     const target = `${address.toKey(key)}?${selectItem}`;
-    const { body } = await client.ask({ target, expect: [200], who, signal });
-    return toFoundFile(body ?? {}, key, address.driveId, who);
+    const { body } = await client.ask({ target, expect: [200], operation, signal });
+    return toFoundFile(body ?? {}, key, address.driveId, operation);
   };
   const describe = async (key: string, signal: AbortSignal | undefined): Promise<ObjectInfo> =>
     (await find("describe", key, signal)).info;
@@ -84,9 +79,9 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   /** By id, so that it is a file that goes: behind a path there may be a folder meanwhile, with all that is in it. */
   const removeFile = async (key: string, signal: AbortSignal | undefined): Promise<void> => {
     const { id } = await find("remove", key, signal);
-    const who = `graph: remove ${quoteKey(key)}`;
+    const operation = `graph: remove ${quoteKey(key)}`;
     const target = address.toItem(id);
-    await client.ask({ method: "DELETE", target, expect: [204], who, signal });
+    await client.ask({ method: "DELETE", target, expect: [204], operation, signal });
   };
 
   const backend = {
@@ -96,15 +91,15 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
 
     async open(key, { range, ifMatch, signal } = {}) {
       signal?.throwIfAborted();
-      const who = `graph: open ${quoteKey(key)}`;
-      if (range !== undefined) ensureRange(range, who);
+      const operation = `graph: open ${quoteKey(key)}`;
+      if (range !== undefined) ensureRange(range, operation);
       const file = await find("open", key, signal);
       ensureMatch(file.info, ifMatch, "graph: open");
       const {
         size,
         range: resolved,
         body,
-      } = await openDownload(route, file, { range, who, signal });
+      } = await openDownload(route, file, { range, operation, signal });
       const info = size === undefined ? file.info : { ...file.info, size };
       return resolved === undefined ? { info, body } : { info, range: resolved, body };
     },
@@ -117,14 +112,14 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
       if (contentType !== undefined || contentDisposition !== undefined) return undefined;
       const file = await find("presign", key, signal);
       const expiresAt = new Date(Date.now() + Math.min(expiresInMs, urlLifeMs));
-      const who = `graph: presign ${quoteKey(key)}`;
-      return { url: await mintUrl(route, file.id, { who, signal }), expiresAt };
+      const operation = `graph: presign ${quoteKey(key)}`;
+      return { url: await mintUrl(route, file.id, { operation, signal }), expiresAt };
     },
 
-    watch: (watchOptions) => watcher.watch(watchOptions),
+    watch: (watchOptions) => watches.watch(watchOptions),
 
     async close() {
-      watcher.close();
+      watches.close();
       await client.close();
     },
   } satisfies StorageBackend;
@@ -133,7 +128,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
     ...backend,
     write: (key, writeOptions = {}) => createGraphWriter({ ...route, describe }, key, writeOptions),
     // into the recycle bin, where users find it
-    remove: (key, { signal } = {}) => settleRemoval(removeFile(key, signal)),
+    remove: (key, { signal } = {}) => unlessMissing(removeFile(key, signal)),
   };
 }
 

@@ -1,7 +1,8 @@
 import { SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 import { Agent, type Dispatcher } from "undici";
-import { type Answer, createCause, textOf, toSluiceError } from "./graph-error.ts";
-import { type TokenSource, unlessAborted } from "./tokens.ts";
+import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-error.ts";
+import type { TokenSource } from "./tokens.ts";
 
 /** Longest answer of Graph that is read; a page of 200 items is far below. */
 const mostAnswerBytes = 16 * 1024 * 1024;
@@ -16,7 +17,7 @@ interface GraphRequest {
   /** Statuses that are no failure. */
   readonly expect: readonly number[];
   /** How messages start. */
-  readonly who: string;
+  readonly operation: string;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -26,7 +27,7 @@ interface AnonymousRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  readonly who: string;
+  readonly operation: string;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -38,7 +39,7 @@ interface Sent extends Omit<AnonymousRequest, "method" | "url" | "body"> {
 /** Speaks with Graph and with the hosts that it points to. */
 export interface GraphClient {
   /** Asks Graph with the bearer; a refused token is renewed once. */
-  ask(request: GraphRequest): Promise<Answer>;
+  ask(request: GraphRequest): Promise<GraphAnswer>;
   /** Asks another host, without the bearer. The body must be read or destroyed. */
   askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
   close(): Promise<void>;
@@ -59,43 +60,46 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
 
   const send = async (
     url: string,
-    { method, headers, body, who, signal }: Sent,
+    { method, headers, body, operation, signal }: Sent,
   ): Promise<Dispatcher.ResponseData> => {
     signal?.throwIfAborted();
     // taken apart as text: parsing and writing it again could change an opaque URL
     const [, origin, path] = /^(https?:\/\/[^/?#]+)(\/[^#]*)$/i.exec(url) ?? [];
     if (origin === undefined || path === undefined || isInsecure(origin, baseUrl))
-      throw new SluiceError("untrusted", `${who}: the service gave an address that is not usable`);
+      throw new SluiceError(
+        "untrusted",
+        `${operation}: the service gave an address that is not usable`,
+      );
     try {
       const response = await agent.request({
         origin,
         path,
         method,
         headers: { "user-agent": userAgent, "accept-encoding": "identity", ...headers },
-        ...(body !== undefined && { body }),
-        ...(signal && { signal }),
+        body: body ?? null,
+        signal: signal ?? null,
       });
-      // a body that is destroyed reports that to whoever listens, and nobody else may
+      // a body that is destroyed emits an error, which needs a listener
       response.body.on("error", () => {});
       return response;
     } catch (error) {
       signal?.throwIfAborted();
-      throw new SluiceError("unavailable", `${who}: the service could not be reached`, {
+      throw new SluiceError("unavailable", `${operation}: the service could not be reached`, {
         cause: createCause(error),
       });
     }
   };
 
   return {
-    async ask({ method = "GET", target, headers, body, expect, who, signal }) {
+    async ask({ method = "GET", target, headers, body, expect, operation, signal }) {
       const url = target.startsWith("/") ? `${baseUrl}/v1.0${target}` : target;
       // a link may come from a confused answer, and it would take the bearer along
       if (!url.startsWith(`${baseUrl}/`))
-        throw new SluiceError("untrusted", `${who}: a link leads away from the service`);
-      const attempt = async (token: string): Promise<Answer> => {
+        throw new SluiceError("untrusted", `${operation}: a link leads away from the service`);
+      const attempt = async (token: string): Promise<GraphAnswer> => {
         const allHeaders = { ...headers, authorization: `Bearer ${token}` };
-        const response = await send(url, { method, headers: allHeaders, body, who, signal });
-        return readAnswer(response, who, signal);
+        const response = await send(url, { method, headers: allHeaders, body, operation, signal });
+        return readAnswer(response, operation, signal);
       };
       let token = await tokens.get(signal);
       let answer = await attempt(token);
@@ -103,7 +107,7 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
         token = await tokens.renew(token, claimsOf(answer), signal);
         answer = await attempt(token);
       }
-      if (!expect.includes(answer.status)) throw toSluiceError(answer, who);
+      if (!expect.includes(answer.status)) throw toSluiceError(answer, operation);
       return answer;
     },
 
@@ -116,9 +120,9 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
 /** Reads what is left of an answer that is not content. */
 export async function readAnswer(
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
-  who: string,
+  operation: string,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<GraphAnswer> {
   try {
     const parts: Uint8Array[] = [];
     let bytes = 0;
@@ -130,13 +134,13 @@ export async function readAnswer(
         parts.push(part as Uint8Array);
       }
     })();
-    await unlessAborted(reading, signal);
+    await abortable(reading, signal);
     if (bytes > mostAnswerBytes) throw new Error("the answer is too long");
     const text = Buffer.concat(parts).toString();
     return { status, headers, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
   } catch (error) {
     signal?.throwIfAborted();
-    throw new SluiceError("unavailable", `${who}: the answer could not be read`, {
+    throw new SluiceError("unavailable", `${operation}: the answer could not be read`, {
       cause: createCause(error),
     });
   } finally {
@@ -150,7 +154,7 @@ function isInsecure(origin: string, baseUrl: string): boolean {
 }
 
 /** What continuous access evaluation demands of the next token. */
-function claimsOf({ headers }: Answer): string | undefined {
+function claimsOf({ headers }: GraphAnswer): string | undefined {
   const challenge = textOf(headers["www-authenticate"]) ?? "";
   const [, encoded] = /\bclaims="([A-Za-z0-9+/=_-]+)"/.exec(challenge) ?? [];
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString();

@@ -1,7 +1,7 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** What is left of an answer once its body was read. */
-export interface Answer {
+export interface GraphAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Parsed JSON; `undefined` when there was none. */
@@ -64,7 +64,7 @@ const sentences: Partial<Record<SluiceErrorCode, string>> = {
  * A refused request as a {@link SluiceError}. The deepest code of Graph that is known decides,
  * then the status; texts of the service are never looked at. Neither message nor cause holds a URL.
  */
-export function toSluiceError(answer: Answer, who: string): SluiceError {
+export function toSluiceError(answer: GraphAnswer, operation: string): SluiceError {
   const { status, headers } = answer;
   const given = codesOf(answer.body);
   const known = given.toReversed().find((name) => Object.hasOwn(codes, name.toLowerCase()));
@@ -82,9 +82,9 @@ export function toSluiceError(answer: Answer, who: string): SluiceError {
       .join(" "),
   );
   const retryAfterMs = parseRetryAfter(textOf(headers["retry-after"]), Date.now());
-  return new SluiceError(code, `${who}: ${sentences[code] ?? `the answer was ${status}`}`, {
+  return new SluiceError(code, `${operation}: ${sentences[code] ?? `the answer was ${status}`}`, {
     cause,
-    ...(code === "throttled" && retryAfterMs !== undefined && { retryAfterMs }),
+    ...definedMembers({ retryAfterMs: code === "throttled" ? retryAfterMs : undefined }),
   });
 }
 

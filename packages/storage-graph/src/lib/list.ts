@@ -1,26 +1,20 @@
 import { SluiceError } from "@sluice/core";
-import {
-  checkKey,
-  formatCursor,
-  type ListOptions,
-  type ListPage,
-  type ObjectInfo,
-  parseCursor,
-} from "@sluice/storage";
+import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { checkKey, formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
 import { checkGraphKey } from "./address.ts";
 import { isFile, toObjectInfo } from "./drive-item.ts";
-import { resumeWalk, startWalk, step, type Walk, type WalkRoute } from "./walk.ts";
+import { resumeWalk, startWalk, step, type DriveWalk, type WalkRoute } from "./walk.ts";
 
 const pageLimit = 1000;
-/** One page asks so often at most and is short then, so that nobody waits long for it. */
+/** One page asks so often at most and is short then, so that a page comes soon. */
 const requestsPerPage = 16;
 const mostKeptWalks = 16;
 const keptMs = 30_000;
 
-const who = "graph: list";
+const operation = "graph: list";
 
 /** Lists a root page by page. */
-export interface Lister {
+export interface GraphLister {
   list(options: ListOptions): Promise<ListPage>;
 }
 
@@ -29,31 +23,33 @@ export interface Lister {
  * 30 s each: links in a cursor could be forged, and would take the bearer along. Elsewhere, or
  * later, the names on the way to the entry are read again.
  */
-export function createLister(route: WalkRoute): Lister {
+export function createLister(route: WalkRoute): GraphLister {
   /** By cursor, oldest first. A walk never changes, so a cursor may be used twice. */
-  const kept = new Map<string, { readonly walk: Walk; readonly until: number }>();
+  const kept = new Map<string, { readonly walk: DriveWalk; readonly until: number }>();
 
-  const keep = (cursor: string, walk: Walk): void => {
+  const keep = (cursor: string, walk: DriveWalk): void => {
     kept.delete(cursor);
     kept.set(cursor, { walk, until: performance.now() + keptMs });
     const [oldest = ""] = kept.keys();
     if (kept.size > mostKeptWalks) kept.delete(oldest);
   };
-  const recall = (cursor: string): Walk | undefined => {
+  const recall = (cursor: string): DriveWalk | undefined => {
     const entry = kept.get(cursor);
     return entry !== undefined && entry.until > performance.now() ? entry.walk : undefined;
   };
 
   return {
-    async list({ prefix = "", cursor, limit = pageLimit, signal }) {
+    async list({ prefix = "", cursor, limit, signal }) {
       signal?.throwIfAborted();
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
+      const most = resolveLimit(limit, pageLimit, operation);
       const folder = prefix.slice(0, prefix.lastIndexOf("/") + 1);
       const scope = `${route.address.toKey("")}\n${prefix}`;
-      const position = cursor === undefined ? undefined : parseCursor(cursor, who, scope);
+      const position = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
       if (position !== undefined && (checkKey(position) || !position.startsWith(folder)))
-        throw new SluiceError("invalid_argument", `${who}: the cursor is not one of this listing`);
+        throw new SluiceError(
+          "invalid_argument",
+          `${operation}: the cursor is not one of this listing`,
+        );
       // nothing can be below a folder that cannot be
       if (folder !== "" && checkGraphKey(folder.slice(0, -1))) return { objects: [] };
 
@@ -62,7 +58,6 @@ export function createLister(route: WalkRoute): Lister {
           ? (recall(cursor) ?? (await resumeWalk(route, folder, position, signal)))
           : await startWalk(route, folder, signal);
       const objects: ObjectInfo[] = [];
-      const most = Math.min(limit, pageLimit);
       let visited: string | undefined;
       for (let requests = 0; walk.length > 0;) {
         if (visited !== undefined && (objects.length === most || requests >= requestsPerPage)) {

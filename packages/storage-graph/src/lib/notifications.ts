@@ -32,7 +32,7 @@ export function createNotifications({ clientState }: NotificationsOptions): Noti
   return {
     async handle(request) {
       if (request.method !== "POST") return new Response(undefined, { status: 405 });
-      // decoded, as plain text: it is somebody else's text on our origin
+      // decoded, as plain text: foreign text must not become a page of our origin
       const token = new URL(request.url).searchParams.get("validationToken");
       if (token !== null)
         return new Response(token.slice(0, 4096), {

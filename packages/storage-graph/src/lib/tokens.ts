@@ -1,4 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 
 /** A bearer token, as `@azure/identity` gives it. */
 export interface AccessToken {
@@ -35,15 +36,15 @@ const spareMs = 5 * 60_000;
 const leastMs = 60_000;
 const patienceMs = 30_000;
 
-/** Asks for a token when there is none that is good, once for all who wait. */
+/** Asks for a token when there is none that is good, once for all requests that wait. */
 export function createTokenSource(credential: TokenCredential, scope: string): TokenSource {
   let current: AccessToken | undefined;
   let asking: Promise<AccessToken> | undefined;
 
   const ask = (claims?: string): Promise<AccessToken> => {
     const abortSignal = AbortSignal.timeout(patienceMs);
-    const options = { abortSignal, enableCae: true, ...(claims !== undefined && { claims }) };
-    const flight = unlessAborted(
+    const options = { abortSignal, enableCae: true, ...definedMembers({ claims }) };
+    const flight = abortable(
       Promise.resolve().then(() => credential.getToken([scope], options)),
       abortSignal,
     ).then(
@@ -68,30 +69,19 @@ export function createTokenSource(credential: TokenCredential, scope: string): T
     async get(signal) {
       if (current !== undefined && !isDue(current)) return current.token;
       const flight = asking ?? ask();
-      // a credential that thinks or fails holds nobody up while the old token is good
+      // while the old token is good, no request waits for a slow credential
       if (current !== undefined && Date.now() < current.expiresOnTimestamp - leastMs)
         return current.token;
-      return (await unlessAborted(flight, signal)).token;
+      return (await abortable(flight, signal)).token;
     },
     async renew(refused, claims, signal) {
-      // somebody else may have renewed it already
+      // another request may have renewed it already
       if (current?.token === refused) current = undefined;
       if (current !== undefined && claims === undefined) return current.token;
       const flight = claims === undefined ? (asking ?? ask()) : ask(claims);
-      return (await unlessAborted(flight, signal)).token;
+      return (await abortable(flight, signal)).token;
     },
   };
-}
-
-/** Settles like the work, unless the signal aborts before; then with its reason. */
-export function unlessAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
-  if (signal === undefined) return work;
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
 
 function isDue({ expiresOnTimestamp, refreshAfterTimestamp }: AccessToken): boolean {
@@ -102,6 +92,6 @@ function refusal(cause?: unknown): SluiceError {
   return new SluiceError(
     "unauthenticated",
     "graph: the credential gave no token; check its settings and permissions",
-    cause === undefined ? {} : { cause },
+    definedMembers({ cause }),
   );
 }

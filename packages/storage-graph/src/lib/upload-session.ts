@@ -1,11 +1,10 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
-import { type WriteOptions } from "@sluice/storage";
+import { abortable, within } from "@sluice/core/async";
+import type { WriteOptions } from "@sluice/storage";
 import type { Address } from "./address.ts";
 import type { DriveItem } from "./drive-item.ts";
 import { type GraphClient, readAnswer } from "./graph-client.ts";
-import { type Answer, toSluiceError } from "./graph-error.ts";
-import { unlessAborted } from "./tokens.ts";
+import { type GraphAnswer, toSluiceError } from "./graph-error.ts";
 
 /** Fragments are multiples of 320 KiB, except the last; Microsoft advises 5 to 10 MiB. */
 export const fragmentBytes: number = 16 * 320 * 1024;
@@ -14,7 +13,7 @@ const startMs = 60_000;
 const cancelMs = 10_000;
 
 /** An upload whose fragments come in order. */
-export interface UploadSession {
+export interface GraphUploadSession {
   /**
    * Sends the bytes from `position` on; the item comes with the last of them. A fragment that
    * broke is continued once where the service says that it stands.
@@ -31,7 +30,7 @@ export interface UploadOrder {
   readonly key: string;
   readonly total: number;
   readonly options: WriteOptions;
-  readonly who: string;
+  readonly operation: string;
 }
 
 /** The condition of a write as headers and as what to do about a name that is taken. */
@@ -46,8 +45,8 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 }
 
 /** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
-export function openUploadSession(order: UploadOrder): UploadSession {
-  const { client, address, key, total, options, who } = order;
+export function openUploadSession(order: UploadOrder): GraphUploadSession {
+  const { client, address, key, total, options, operation } = order;
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);
   const begin = async (): Promise<string> => {
@@ -57,56 +56,58 @@ export function openUploadSession(order: UploadOrder): UploadSession {
       headers: { ...headers, "content-type": "application/json" },
       body: JSON.stringify({ item: { "@microsoft.graph.conflictBehavior": conflictBehavior } }),
       expect: [200],
-      who,
+      operation,
     });
     const { uploadUrl } = (body ?? {}) as { uploadUrl?: unknown };
     if (typeof uploadUrl === "string") return uploadUrl;
-    throw new SluiceError("protocol", `${who}: the service gave no upload URL`);
+    throw new SluiceError("protocol", `${operation}: the service gave no upload URL`);
   };
-  // an abort does not end it half way: who loses the URL of a session cannot cancel it
+  // an abort does not end it: without its URL a session cannot be cancelled
   const starting = within(begin(), {
-    clock: systemClock,
     timeoutMs: startMs,
-    expired: () => new SluiceError("timeout", `${who}: the upload session did not begin`),
+    expired: () => new SluiceError("timeout", `${operation}: the upload session did not begin`),
   });
-  // it is told to who sends
+  // `send` throws the error
   starting.catch(() => {});
 
-  const status = async (): Promise<Answer> => {
+  const status = async (): Promise<GraphAnswer> => {
     const url = await starting;
-    const response = await client.askAnonymously({ method: "GET", url, who, signal });
-    return readAnswer(response, who, signal);
+    const response = await client.askAnonymously({ method: "GET", url, operation, signal });
+    return readAnswer(response, operation, signal);
   };
-  const put = async (start: number, bytes: Uint8Array): Promise<Answer> => {
+  const put = async (start: number, bytes: Uint8Array): Promise<GraphAnswer> => {
     const range = `bytes ${start}-${start + bytes.byteLength - 1}/${total}`;
     const response = await client.askAnonymously({
       method: "PUT",
       url: await starting,
       headers: { "content-range": range, "content-length": String(bytes.byteLength) },
       body: bytes,
-      who,
+      operation,
       signal,
     });
-    return readAnswer(response, who, signal);
+    return readAnswer(response, operation, signal);
   };
   /** The first byte that the service has not got, by what it says of itself. */
-  const nextByte = (answer: Answer): number => {
+  const nextByte = (answer: GraphAnswer): number => {
     const { nextExpectedRanges } = (answer.body ?? {}) as { nextExpectedRanges?: unknown };
     const first: unknown = Array.isArray(nextExpectedRanges) ? nextExpectedRanges[0] : undefined;
     const [, start] = typeof first === "string" ? (/^(\d{1,15})(?:-|$)/.exec(first) ?? []) : [];
     if (start === undefined)
-      throw new SluiceError("interrupted", `${who}: the service lost its place in the upload`);
+      throw new SluiceError(
+        "interrupted",
+        `${operation}: the service lost its place in the upload`,
+      );
     return Number(start);
   };
   const askPlace = async (): Promise<number> => {
     const answer = await status();
-    if (answer.status !== 200) throw refusalOf(answer, who);
+    if (answer.status !== 200) throw refusalOf(answer, operation);
     return nextByte(answer);
   };
 
   return {
     async send(position, bytes) {
-      await unlessAborted(starting, signal);
+      await abortable(starting, signal);
       const end = position + bytes.byteLength;
       let resumes = 1;
       for (let at = position; ;) {
@@ -120,12 +121,12 @@ export function openUploadSession(order: UploadOrder): UploadSession {
         const isResumable =
           answer === undefined || answer.status === 416 || isServerFault(answer.status);
         if (answer !== undefined && answer.status !== 202 && !(isResumable && resumes > 0))
-          throw refusalOf(answer, who);
+          throw refusalOf(answer, operation);
         if (isResumable) resumes--;
         const next = answer?.status === 202 ? nextByte(answer) : await askPlace();
         if (next === end) return undefined;
         if (next < position || next > end || (answer?.status === 202 && next <= at))
-          throw new SluiceError("interrupted", `${who}: the service is at another place`);
+          throw new SluiceError("interrupted", `${operation}: the service is at another place`);
         at = next;
       }
     },
@@ -134,8 +135,8 @@ export function openUploadSession(order: UploadOrder): UploadSession {
       if (url === undefined) return;
       const limit = AbortSignal.timeout(cancelMs);
       await client
-        .askAnonymously({ method: "DELETE", url, who, signal: limit })
-        .then((response) => readAnswer(response, who, limit))
+        .askAnonymously({ method: "DELETE", url, operation, signal: limit })
+        .then((response) => readAnswer(response, operation, limit))
         .catch(() => {});
     },
   };
@@ -147,7 +148,7 @@ function isServerFault(status: number): boolean {
 }
 
 /** What the upload host refuses is never about the credentials: it was not told any. */
-function refusalOf(answer: Answer, who: string): SluiceError {
-  if (![401, 404, 410].includes(answer.status)) return toSluiceError(answer, who);
-  return new SluiceError("interrupted", `${who}: the upload session is gone; start again`);
+function refusalOf(answer: GraphAnswer, operation: string): SluiceError {
+  if (![401, 404, 410].includes(answer.status)) return toSluiceError(answer, operation);
+  return new SluiceError("interrupted", `${operation}: the upload session is gone; start again`);
 }

@@ -21,15 +21,15 @@ interface Frame {
   /** How many of the entries were visited. */
   readonly done: number;
   /** Where more entries are; absent after the last page. */
-  readonly next?: string;
+  readonly next: string | undefined;
 }
 
 /** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
-export type Walk = readonly Frame[];
+export type DriveWalk = readonly Frame[];
 
 /** One step of a walk. */
 interface Step {
-  readonly walk: Walk;
+  readonly walk: DriveWalk;
   /** What was visited; absent when the step only made way. */
   readonly entry?: { readonly key: string; readonly item: DriveItem };
   /** A request was sent. */
@@ -41,12 +41,12 @@ export async function startWalk(
   { client, address }: WalkRoute,
   folder: string,
   signal: AbortSignal | undefined,
-): Promise<Walk> {
+): Promise<DriveWalk> {
   const key = folder.slice(0, -1);
   const answer = await client.ask({
     target: `${address.toKey(key)}?${selectItem}`,
     expect: key === "" ? [200] : [200, 404],
-    who: "graph: list",
+    operation: "graph: list",
     signal,
   });
   const item = answer.body as DriveItem;
@@ -60,7 +60,7 @@ export async function startWalk(
 /** Visits the next entry, goes a page on, or leaves a folder. */
 export async function step(
   route: WalkRoute,
-  walk: Walk,
+  walk: DriveWalk,
   { prefix, signal }: { readonly prefix: string; readonly signal: AbortSignal | undefined },
 ): Promise<Step> {
   const outer = walk.slice(0, -1);
@@ -95,7 +95,7 @@ export async function resumeWalk(
   folder: string,
   position: string,
   signal: AbortSignal | undefined,
-): Promise<Walk> {
+): Promise<DriveWalk> {
   let walk = await startWalk(route, folder, signal);
   for (const name of position.slice(folder.length).split("/")) {
     const outer = walk.slice(0, -1);
@@ -129,10 +129,10 @@ async function nextPage(
     target: next,
     // a folder that was removed meanwhile has nothing more to list
     expect: [200, 404],
-    who: "graph: list",
+    operation: "graph: list",
     signal,
   });
-  if (status === 404) return { ...frame, entries: [], done: 0 };
+  if (status === 404) return { ...frame, next: undefined, entries: [], done: 0 };
   const { value, "@odata.nextLink": link } = (body ?? {}) as {
     value?: unknown;
     "@odata.nextLink"?: unknown;
@@ -147,6 +147,6 @@ async function nextPage(
     entries: value as DriveItem[],
     done: 0,
     // taken as it is: links are opaque
-    ...(typeof link === "string" && { next: link }),
+    next: typeof link === "string" ? link : undefined,
   };
 }

@@ -1,5 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import { type ChangeBatch, formatCursor, parseCursor, type WatchOptions } from "@sluice/storage";
+import { backgroundClock, onAbort, sleep } from "@sluice/core/async";
+import type { ChangeBatch, WatchOptions } from "@sluice/storage";
+import { formatCursor, parseCursor } from "@sluice/storage/plugin";
 import type { Address } from "./address.ts";
 import { readDelta } from "./delta.ts";
 import { createDeltaTree, type DeltaTree } from "./delta-tree.ts";
@@ -7,8 +9,8 @@ import type { DriveItem } from "./drive-item.ts";
 import type { GraphClient } from "./graph-client.ts";
 import type { Notifications } from "./notifications.ts";
 
-/** Settings of {@link createWatcher}. */
-export interface WatcherOptions {
+/** Settings of {@link createGraphWatch}. */
+export interface GraphWatchOptions {
   readonly client: GraphClient;
   readonly address: Address;
   /** Longest time between two looks, in milliseconds. */
@@ -16,11 +18,8 @@ export interface WatcherOptions {
   readonly notifications: Notifications | undefined;
 }
 
-/** Longer timers would fire at once. */
-const longestMs = 2 ** 31 - 1;
-
 /** Watches a root for changes. */
-export interface Watcher {
+export interface GraphWatch {
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /** Ends every watch. */
   close(): void;
@@ -32,16 +31,16 @@ interface State {
 }
 
 /**
- * Creates the watcher of a root. The delta link comes before the first batch, so whoever makes
- * a subscription afterwards has no gap: what happens between is in the next look.
+ * Creates the watches of a root. The delta link comes before the first batch, so a subscription
+ * that is made afterwards has no gap: what happens between is in the next look.
  */
-export function createWatcher(options: WatcherOptions): Watcher {
+export function createGraphWatch(options: GraphWatchOptions): GraphWatch {
   const { client, address, intervalMs, notifications } = options;
   const running = new Set<AbortController>();
 
   const begin = async (prefix: string, signal: AbortSignal): Promise<State> => {
     const target = address.toKey("");
-    const root = await client.ask({ target, expect: [200], who: "graph: watch", signal });
+    const root = await client.ask({ target, expect: [200], operation: "graph: watch", signal });
     const tree = createDeltaTree((root.body as DriveItem).id ?? "", prefix);
     const delta = await readDelta(options, undefined, signal);
     if (delta === undefined)
@@ -60,15 +59,14 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const ender = new AbortController();
     const end = (): void => ender.abort();
     running.add(ender);
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) end();
-    const bell = createBell(ender.signal);
-    const unsubscribe = notifications?.onChange(() => bell.ring());
+    const removeListener = onAbort(signal, end);
+    const pause = createPause(ender.signal);
+    const unsubscribe = notifications?.onChange(() => pause.cutShort());
     try {
       let { tree, link } = await begin(prefix, ender.signal);
       yield { cursor: formatCursor(link, scope) };
       for (let pauseMs = missed === undefined ? intervalMs : 0; ; pauseMs = intervalMs) {
-        await bell.wait(pauseMs);
+        await pause.wait(pauseMs);
         try {
           const delta = await readDelta(options, missed ?? link, ender.signal);
           missed = undefined;
@@ -85,7 +83,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
         } catch (error) {
           if (!SluiceError.is(error) || !error.retryable) throw error;
           // looking again later is what a watch does anyway
-          await bell.wait(Math.max(intervalMs, error.retryAfterMs ?? 0), true);
+          await sleep(Math.max(intervalMs, error.retryAfterMs ?? 0), ender.signal, backgroundClock);
         }
       }
     } catch (error) {
@@ -94,7 +92,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       end();
       unsubscribe?.();
       running.delete(ender);
-      signal.removeEventListener("abort", end);
+      removeListener();
     }
   }
 
@@ -106,47 +104,23 @@ export function createWatcher(options: WatcherOptions): Watcher {
   };
 }
 
-/** Waits that somebody may cut short. */
-interface Bell {
-  /** Remembered when nobody waits. */
-  ring(): void;
-  /** Rejects when the signal aborts. A `deaf` wait is not cut short. It keeps no process alive. */
-  wait(ms: number, deaf?: boolean): Promise<void>;
+/** Waits between two looks. */
+interface Pause {
+  /** Ends the wait under way, or the next one at once. */
+  cutShort(): void;
+  /** Rejects when the signal aborts. It keeps no process alive. */
+  wait(ms: number): Promise<void>;
 }
 
-function createBell(signal: AbortSignal): Bell {
-  let isRung = false;
-  let wake: (() => void) | undefined;
+function createPause(signal: AbortSignal): Pause {
+  let cut = new AbortController();
+  const cutShort = (): void => cut.abort();
+  onAbort(signal, cutShort);
   return {
-    ring() {
-      isRung = true;
-      wake?.();
-    },
-    async wait(ms, deaf = false) {
-      signal.throwIfAborted();
-      if (!deaf && isRung) {
-        isRung = false;
-        return;
-      }
-      await new Promise<void>((resolve, reject) => {
-        const stop = (): void => {
-          clearTimeout(timer);
-          wake = undefined;
-          signal.removeEventListener("abort", onAbort);
-        };
-        const done = (): void => {
-          stop();
-          resolve();
-        };
-        const onAbort = (): void => {
-          stop();
-          reject(signal.reason);
-        };
-        const timer = setTimeout(done, Math.min(ms, longestMs)).unref();
-        if (!deaf) wake = done;
-        signal.addEventListener("abort", onAbort, { once: true });
-      });
-      if (!deaf) isRung = false;
+    cutShort,
+    async wait(ms) {
+      await sleep(ms, cut.signal, backgroundClock).catch(() => signal.throwIfAborted());
+      cut = new AbortController();
     },
   };
 }

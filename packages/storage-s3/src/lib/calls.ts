@@ -7,22 +7,10 @@ import {
   type ServiceOutputTypes,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
+import { callService, type ServiceCall } from "@sluice/storage/plugin";
 import { isStaleCredentials, toSluiceError } from "./s3-error.ts";
 
-/** Longest wait for the head of an answer, in milliseconds. */
-const answerMs = 60_000;
-
-type Credentials = Awaited<ReturnType<S3ClientResolvedConfig["credentials"]>>;
-
-/** One call, as it is named in errors and ended. */
-interface Call {
-  /** How its errors start: `s3: open "a.txt"`. */
-  readonly who: string;
-  readonly signal?: AbortSignal | undefined;
-  /** Longest wait for the head of the answer, in milliseconds. 60 s unless told. */
-  readonly timeoutMs?: number;
-}
+type S3Credentials = Awaited<ReturnType<S3ClientResolvedConfig["credentials"]>>;
 
 /** Sends commands: once, with a deadline, and with errors of Sluice. */
 export interface Calls {
@@ -32,26 +20,25 @@ export interface Calls {
    */
   send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: $Command<Input, Output, S3ClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes>,
-    call: Call,
+    call: ServiceCall,
   ): Promise<Output>;
   /** The credentials that sign now. */
-  credentials(call: Call): Promise<Credentials>;
+  credentials(call: ServiceCall): Promise<S3Credentials>;
   readonly client: S3Client;
 }
 
-/** Creates calls over a client, which is looked at once: it must neither repeat nor check what Sluice repeats and checks. */
+/** Creates calls over a client. Its settings are checked once: retries and checksums are the work of Sluice. */
 export function createCalls(client: S3Client): Calls {
   let checked: Promise<void> | undefined;
 
-  const credentials = (call: Call): Promise<Credentials> =>
-    wait(client.config.credentials(), call, () => {});
+  const credentials = (call: ServiceCall, forceRefresh = false): Promise<S3Credentials> =>
+    callService(call, () => client.config.credentials({ forceRefresh }), { toError: asItIs });
 
   /** Credentials that may do better than those that were refused, if there are any. */
-  const hasOthers = async (refused: Credentials, call: Call): Promise<boolean> => {
+  const hasOthers = async (refused: S3Credentials, call: ServiceCall): Promise<boolean> => {
     // another call may have renewed them already
     if (isOther(refused, await credentials(call))) return true;
-    const renewed = client.config.credentials({ forceRefresh: true });
-    return isOther(refused, await wait(renewed, call, () => {}));
+    return isOther(refused, await credentials(call, true));
   };
 
   return {
@@ -60,16 +47,11 @@ export function createCalls(client: S3Client): Calls {
     async send(command, call) {
       call.signal?.throwIfAborted();
       await (checked ??= ensureSettings(client));
-      const attempt = async () => {
-        const ending = new AbortController();
-        try {
-          const answer = client.send(command, { abortSignal: ending.signal });
-          return await wait(answer, call, discard);
-        } catch (error) {
-          ending.abort();
-          throw error;
-        }
-      };
+      const attempt = () =>
+        callService(call, (abortSignal) => client.send(command, { abortSignal }), {
+          toError: asItIs,
+          discard,
+        });
       try {
         const used = await credentials(call);
         try {
@@ -80,25 +62,23 @@ export function createCalls(client: S3Client): Calls {
         }
       } catch (error) {
         call.signal?.throwIfAborted();
-        throw toSluiceError(error, call.who);
+        throw toSluiceError(error, call.operation);
       }
     },
   };
 }
 
-function wait<T>(work: Promise<T>, call: Call, late: (value: T) => void): Promise<T> {
-  const { who, signal, timeoutMs = answerMs } = call;
-  const expired = (): SluiceError =>
-    new SluiceError("timeout", `${who}: no answer came for ${timeoutMs} ms`);
-  return within(work, { clock: systemClock, timeoutMs, expired, signal }, late);
+/** The answer of the SDK decides whether other credentials may help, so its errors are mapped after that. */
+function asItIs(error: unknown): unknown {
+  return error;
 }
 
-/** Lets go of an answer that nobody waits for any more. */
+/** Frees the socket of an answer that comes after the end of the call. */
 function discard(late: ServiceOutputTypes): void {
   if ("Body" in late) (late.Body as Readable | undefined)?.destroy();
 }
 
-function isOther(one: Credentials, other: Credentials): boolean {
+function isOther(one: S3Credentials, other: S3Credentials): boolean {
   return one.accessKeyId !== other.accessKeyId || one.sessionToken !== other.sessionToken;
 }
 

@@ -1,11 +1,12 @@
 import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+import { definedMembers } from "@sluice/core";
 import { createWideAgents } from "./wide-agents.ts";
 
 const connectionTimeoutMs = 10_000;
 /** What a socket reads at once, and with that the size of the chunks of a body. */
 const chunkBytes = 128 * 1024;
 
-/** Where and as whom a client that is made here works. */
+/** Address and credentials of a client that is made here. */
 export interface ClientSettings {
   readonly endpoint?: string;
   readonly region?: string;
@@ -20,8 +21,7 @@ export function createClient({ endpoint, region, credentials }: ClientSettings):
   return new S3Client({
     // other stores than Amazon's are found by their paths, and take any region
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true, region: "us-east-1" }),
-    ...(region !== undefined && { region }),
-    ...(credentials !== undefined && { credentials }),
+    ...definedMembers({ region, credentials }),
     maxAttempts: 1,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",

@@ -1,10 +1,10 @@
 import { type _Object, ListObjectsV2Command } from "@aws-sdk/client-s3";
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
+import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import { formatCursor, parseCursor } from "./cursor.ts";
 import { toEtag } from "./object-info.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 const pageLimit = 1000;
 
@@ -14,50 +14,47 @@ const pageLimit = 1000;
  */
 export async function listObjects(
   calls: Calls,
-  root: Root,
-  { prefix = "", cursor, limit = pageLimit, signal }: ListOptions,
+  root: S3Root,
+  { prefix = "", cursor, limit, signal }: ListOptions,
 ): Promise<ListPage> {
-  const who = "s3: list";
+  const operation = "s3: list";
   signal?.throwIfAborted();
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new SluiceError("invalid_argument", `${who}: limit ${limit} is not at least 1`);
-  const token = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
+  const most = resolveLimit(limit, pageLimit, operation);
+  // a server may take any token, and list from elsewhere
+  const scope = JSON.stringify([root.bucket, root.prefix, prefix]);
+  const token = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
   const command = new ListObjectsV2Command({
     Bucket: root.bucket,
     Prefix: root.prefix + prefix,
-    MaxKeys: Math.min(limit, pageLimit),
+    MaxKeys: most,
     // a name may hold characters that XML cannot
     EncodingType: "url",
-    ...(token !== undefined && { ContinuationToken: token }),
+    ContinuationToken: token,
   });
-  const page = await calls.send(command, { who, signal });
+  const page = await calls.send(command, { operation, signal });
   // servers that do not know the encoding answer without naming it, and with plain names
   const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
   const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
   if (!page.IsTruncated) return { objects, untyped: true };
   if (!page.NextContinuationToken)
-    throw new SluiceError("protocol", `${who}: the page is not the last and does not say what is`);
-  const next = formatCursor(root, prefix, page.NextContinuationToken);
+    throw new SluiceError(
+      "protocol",
+      `${operation}: the page is not the last and does not say what is`,
+    );
+  const next = formatCursor(page.NextContinuationToken, scope);
   return { objects, cursor: next, untyped: true };
 }
 
 function toListed(
   { Key, Size, ETag, LastModified }: _Object,
-  root: Root,
+  root: S3Root,
   decode: (name: string) => string | undefined,
 ): ObjectInfo[] {
   const name = decode(Key ?? "");
   const key = name === undefined ? undefined : root.toKey(name);
   if (key === undefined) return [];
   const etag = toEtag(ETag);
-  return [
-    {
-      key,
-      ...(Size !== undefined && { size: Size }),
-      ...(etag !== undefined && { etag }),
-      ...(LastModified !== undefined && { lastModified: LastModified }),
-    },
-  ];
+  return [definedMembers({ key, size: Size, etag, lastModified: LastModified })];
 }
 
 /** The text behind form-url-encoding, as in `red+flower.jpg`; `undefined` when it is not UTF-8. */

@@ -1,5 +1,5 @@
 import type { GetObjectCommandOutput, HeadObjectCommandOutput } from "@aws-sdk/client-s3";
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type { Digests, ObjectInfo } from "@sluice/storage";
 
 /** What HEAD and GET answer alike. */
@@ -15,15 +15,15 @@ export function toObjectInfo(
   const etag = toEtag(head.ETag);
   const contentEncoding = toStoredCoding(head.ContentEncoding);
   const digests = whole ? toDigests(head) : undefined;
-  return {
+  return definedMembers({
     key,
     size,
-    ...(etag !== undefined && { etag }),
-    ...(head.LastModified !== undefined && { lastModified: head.LastModified }),
-    ...(head.ContentType !== undefined && { contentType: head.ContentType }),
-    ...(contentEncoding !== undefined && { contentEncoding }),
-    ...(digests !== undefined && { digests }),
-  };
+    etag,
+    lastModified: head.LastModified,
+    contentType: head.ContentType,
+    contentEncoding,
+    digests,
+  });
 }
 
 /** An `ETag` without its quotes, which some servers leave out; `undefined` when it is weak or malformed. */
@@ -32,7 +32,7 @@ export function toEtag(header: string | undefined): string | undefined {
 }
 
 /** Throws `unsupported` for an object whose bytes lie in an archive and have not been restored. */
-export function ensureReadable(head: HeadObjectCommandOutput, who: string): void {
+export function ensureReadable(head: HeadObjectCommandOutput, operation: string): void {
   const archived =
     head.StorageClass === "GLACIER" ||
     head.StorageClass === "DEEP_ARCHIVE" ||
@@ -40,7 +40,7 @@ export function ensureReadable(head: HeadObjectCommandOutput, who: string): void
   if (archived && !head.Restore?.includes('ongoing-request="false"'))
     throw new SluiceError(
       "unsupported",
-      `${who}: it is in an archive and has to be restored first`,
+      `${operation}: it is in an archive and has to be restored first`,
     );
 }
 
@@ -55,16 +55,16 @@ function toStoredCoding(header: string | undefined): string | undefined {
 /** The ETag is none of them: it is an MD5 only sometimes. Of several parts, most checksums are no digest of the whole. */
 function toDigests(head: ObjectHead): Digests | undefined {
   if (head.ChecksumType !== "FULL_OBJECT") return undefined;
-  const digests: Digests = {
-    ...(head.ChecksumSHA256 !== undefined && { sha256: toHex(head.ChecksumSHA256) }),
-    ...(head.ChecksumSHA1 !== undefined && { sha1: toHex(head.ChecksumSHA1) }),
-    ...(head.ChecksumCRC32 !== undefined && { crc32: head.ChecksumCRC32 }),
-    ...(head.ChecksumCRC32C !== undefined && { crc32c: head.ChecksumCRC32C }),
-    ...(head.ChecksumCRC64NVME !== undefined && { crc64nvme: head.ChecksumCRC64NVME }),
-  };
+  const digests: Digests = definedMembers({
+    sha256: toHex(head.ChecksumSHA256),
+    sha1: toHex(head.ChecksumSHA1),
+    crc32: head.ChecksumCRC32,
+    crc32c: head.ChecksumCRC32C,
+    crc64nvme: head.ChecksumCRC64NVME,
+  });
   return Object.keys(digests).length === 0 ? undefined : digests;
 }
 
-function toHex(base64: string): string {
-  return Buffer.from(base64, "base64").toString("hex");
+function toHex(base64: string | undefined): string | undefined {
+  return base64 === undefined ? undefined : Buffer.from(base64, "base64").toString("hex");
 }

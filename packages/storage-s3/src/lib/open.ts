@@ -5,74 +5,67 @@ import {
   HeadObjectCommand,
 } from "@aws-sdk/client-s3";
 import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
-import {
-  createBody,
-  ensureRange,
-  type ObjectInfo,
-  type OpenedObject,
-  type OpenOptions,
-  quoteKey,
-  resolveRange,
-} from "@sluice/storage";
+import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
+import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
 import { createS3Body } from "./body.ts";
 import type { Calls } from "./calls.ts";
 import { ensureReadable, toEtag, toObjectInfo } from "./object-info.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 /** Metadata of one object, by HEAD. */
 export async function describeObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
-  { operation, signal }: { readonly operation: string; readonly signal?: AbortSignal | undefined },
+  { method, signal }: { readonly method: string; readonly signal?: AbortSignal | undefined },
 ): Promise<ObjectInfo & { readonly size: number }> {
-  const who = `s3: ${operation} ${quoteKey(key)}`;
+  const operation = `s3: ${method} ${quoteKey(key)}`;
   signal?.throwIfAborted();
   const command = new HeadObjectCommand({
     Bucket: root.bucket,
-    Key: root.toName(key, operation),
+    Key: root.toName(key, method),
     ChecksumMode: "ENABLED",
   });
-  const head = await calls.send(command, { who, signal });
-  ensureReadable(head, who);
-  const size = ensureSize(head.ContentLength, who);
+  const head = await calls.send(command, { operation, signal });
+  ensureReadable(head, operation);
+  const size = ensureSize(head.ContentLength, operation);
   return { ...toObjectInfo(key, head, size, { whole: true }), size };
 }
 
 /** Opens an object, by one GET: its headers describe the bytes that follow. */
 export async function openObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { range, ifMatch, signal }: OpenOptions,
 ): Promise<OpenedObject> {
-  const who = `s3: open ${quoteKey(key)}`;
+  const operation = `s3: open ${quoteKey(key)}`;
   signal?.throwIfAborted();
   const name = root.toName(key, "open");
-  if (range !== undefined) ensureRange(range, who);
-  if (ifMatch !== undefined && toEtag(`"${ifMatch}"`) !== ifMatch) throw changed(who);
+  if (range !== undefined) ensureRange(range, operation);
+  if (ifMatch !== undefined && toEtag(`"${ifMatch}"`) !== ifMatch) throw changed(operation);
   if (range !== undefined && range.start === range.end)
     return openNothing(calls, root, key, { range, ifMatch, signal });
 
   const command = new GetObjectCommand({
     Bucket: root.bucket,
     Key: name,
-    ...(range !== undefined && { Range: formatRange(range) }),
-    ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
+    Range: range && formatRange(range),
+    IfMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
   });
   if (range === undefined) askForChecksums(command);
-  const answer = await calls.send(command, { who, signal }).catch(async (error: unknown) => {
+  const answer = await calls.send(command, { operation, signal }).catch(async (error: unknown) => {
     if (!isWithoutSize(error)) throw error;
-    const { size } = await describeObject(calls, root, key, { operation: "open", signal });
+    const { size } = await describeObject(calls, root, key, { method: "open", signal });
     throw new SluiceError(error.code, error.message, { cause: error.cause, size });
   });
   const message = answer.Body as Readable;
   try {
-    const { size, resolved } = readExtent(answer, range, who);
+    const { size, resolved } = readExtent(answer, range, operation);
     const info = toObjectInfo(key, answer, size, { whole: range === undefined });
     // not every server looks at If-Match
-    if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(who);
-    const body = createS3Body(message, { who, signal });
+    if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(operation);
+    const body = createS3Body(message, { operation, signal });
     return resolved === undefined ? { info, body } : { info, range: resolved, body };
   } catch (error) {
     message.destroy();
@@ -89,16 +82,16 @@ interface NothingOptions {
 /** A range without bytes, which HTTP cannot ask for. */
 async function openNothing(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { range, ifMatch, signal }: NothingOptions,
 ): Promise<OpenedObject> {
-  const who = `s3: open ${quoteKey(key)}`;
-  const info = await describeObject(calls, root, key, { operation: "open", signal });
-  if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(who);
+  const operation = `s3: open ${quoteKey(key)}`;
+  const info = await describeObject(calls, root, key, { method: "open", signal });
+  if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(operation);
   return {
     info,
-    range: resolveRange(range, info.size, who),
+    range: resolveRange(range, info.size, operation),
     body: createBody({ next: async () => undefined }),
   };
 }
@@ -126,20 +119,20 @@ function askForChecksums(command: GetObjectCommand): void {
 function readExtent(
   answer: GetObjectCommandOutput,
   range: ByteRange | undefined,
-  who: string,
+  operation: string,
 ): { readonly size: number; readonly resolved: Required<ByteRange> | undefined } {
-  const length = ensureSize(answer.ContentLength, who);
+  const length = ensureSize(answer.ContentLength, operation);
   if (answer.$metadata.httpStatusCode !== 206) {
-    const resolved = range && resolveRange(range, length, who);
+    const resolved = range && resolveRange(range, length, operation);
     if (resolved !== undefined && (resolved.start > 0 || resolved.end < length))
       throw new SluiceError(
         "unsupported",
-        `${who}: the server ignores ranges and sent all ${length} bytes`,
+        `${operation}: the server ignores ranges and sent all ${length} bytes`,
       );
     return { size: length, resolved };
   }
   const { range: got, size } = parseContentRange(answer.ContentRange) ?? {};
-  const asked = range && size !== undefined ? resolveRange(range, size, who) : undefined;
+  const asked = range && size !== undefined ? resolveRange(range, size, operation) : undefined;
   if (
     size === undefined ||
     asked === undefined ||
@@ -147,16 +140,16 @@ function readExtent(
     got.end !== asked.end ||
     length !== asked.end - asked.start
   )
-    throw new SluiceError("corrupt", `${who}: another range came than was asked for`);
+    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
   return { size, resolved: asked };
 }
 
 /** Without a length, an answer that breaks off would look like a whole one. */
-function ensureSize(length: number | undefined, who: string): number {
+function ensureSize(length: number | undefined, operation: string): number {
   if (length !== undefined && Number.isSafeInteger(length)) return length;
-  throw new SluiceError("protocol", `${who}: S3 did not say how long the object is`);
+  throw new SluiceError("protocol", `${operation}: S3 did not say how long the object is`);
 }
 
-function changed(who: string): SluiceError {
-  return new SluiceError("precondition_failed", `${who}: the object has changed`);
+function changed(operation: string): SluiceError {
+  return new SluiceError("precondition_failed", `${operation}: the object has changed`);
 }

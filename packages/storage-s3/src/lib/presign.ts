@@ -1,8 +1,9 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
-import { quoteKey, type PresignedUrl, type PresignOptions } from "@sluice/storage";
+import type { PresignedUrl, PresignOptions } from "@sluice/storage";
+import { quoteKey } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
 
 /** The longest that a signature of S3 is good for: seven days. */
@@ -15,17 +16,17 @@ const maxSeconds = 7 * 24 * 3600;
  */
 export async function presignObject(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
 ): Promise<PresignedUrl | undefined> {
-  const call = { who: `s3: presign ${quoteKey(key)}`, signal };
+  const call = { operation: `s3: presign ${quoteKey(key)}`, signal };
   signal?.throwIfAborted();
   const command = new GetObjectCommand({
     Bucket: root.bucket,
     Key: root.toName(key, "presign"),
-    ...(contentType !== undefined && { ResponseContentType: contentType }),
-    ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+    ResponseContentType: contentType,
+    ResponseContentDisposition: contentDisposition,
   });
   if (![contentType, contentDisposition].every(isHeaderText)) return undefined;
   try {
@@ -43,7 +44,7 @@ export async function presignObject(
     return { url, expiresAt: new Date(now + expiresIn * 1000) };
   } catch (error) {
     signal?.throwIfAborted();
-    throw toSluiceError(error, call.who);
+    throw toSluiceError(error, call.operation);
   }
 }
 

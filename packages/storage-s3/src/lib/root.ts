@@ -1,22 +1,22 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage";
+import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 
 /** Longest name of an object in S3, in UTF-8 bytes. */
 const maxNameBytes = 1024;
 
 /** The part of a bucket that a backend serves. */
-export interface Root {
+export interface S3Root {
   readonly bucket: string;
   /** Empty, or ends with a slash, so that `docs` never reaches into `docs-old`. */
   readonly prefix: string;
   /** The name of an object in the bucket. An illegal key, or one that is too long here, throws `invalid_argument`. */
-  toName(key: string, operation: string): string;
+  toName(key: string, method: string): string;
   /** The key of an object in the bucket; `undefined` outside the root, and where its name is no legal key. */
   toKey(name: string): string | undefined;
 }
 
 /** Creates a root. A prefix that is neither empty nor a legal key throws `invalid_argument`. */
-export function createRoot(bucket: string, givenPrefix: string): Root {
+export function createRoot(bucket: string, givenPrefix: string): S3Root {
   const folder = givenPrefix.endsWith("/") ? givenPrefix.slice(0, -1) : givenPrefix;
   const finding = givenPrefix === "" ? undefined : checkKey(folder);
   if (finding !== undefined)
@@ -26,13 +26,13 @@ export function createRoot(bucket: string, givenPrefix: string): Root {
   return {
     bucket,
     prefix,
-    toName(key, operation) {
-      ensureKey(key, `s3: ${operation}`);
+    toName(key, method) {
+      ensureKey(key, `s3: ${method}`);
       const name = prefix + key;
       if (Buffer.byteLength(name) > maxNameBytes)
         throw new SluiceError(
           "invalid_argument",
-          `s3: ${operation} ${quoteKey(key)}: the key with its prefix is longer than ${maxNameBytes} bytes`,
+          `s3: ${method} ${quoteKey(key)}: the key with its prefix is longer than ${maxNameBytes} bytes`,
         );
       return name;
     },

@@ -7,19 +7,19 @@ import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
 import { removeObject } from "./remove.ts";
 import { createRoot } from "./root.ts";
-import { createS3Watcher, type S3EventSource } from "./watch.ts";
+import { createS3Watch, type S3EventSource } from "./watch.ts";
 import { createS3Writer } from "./writer.ts";
 
 /** Settings of {@link createS3Backend}. */
 export interface S3BackendOptions {
   readonly bucket: string;
-  /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. The whole bucket unless told. */
+  /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. Default: the whole bucket. */
   readonly prefix?: string;
   /** Address of a store other than Amazon's (`https://minio.example:9000`). It is asked by path style. */
   readonly endpoint?: string;
   /** Region of the bucket. As the SDK finds it (`AWS_REGION`, profile); with an endpoint `us-east-1`. */
   readonly region?: string;
-  /** As whom: fixed, or a provider of the SDK. Its default chain (environment, profile, role) unless told. */
+  /** Fixed credentials, or a provider of the SDK. Default: its chain (environment, profile, role). */
   readonly credentials?: S3ClientConfig["credentials"];
   /**
    * A client of your own instead of the three settings above. It needs `maxAttempts: 1`, and
@@ -27,7 +27,7 @@ export interface S3BackendOptions {
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
   readonly client?: S3Client;
-  /** Have a `write` and a `remove`. False unless told. */
+  /** Have a `write` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Have a `watch` that takes its changes from here. */
   readonly events?: S3EventSource;
@@ -44,13 +44,13 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
   const root = createRoot(bucket, prefix);
   const client = options.client ?? createClient(options);
   const calls = createCalls(client);
-  const watcher = events && createS3Watcher(root, events);
+  const watches = events && createS3Watch(root, events);
 
   const backend = {
     name: "s3",
 
     async describe(key, { signal } = {}) {
-      return describeObject(calls, root, key, { operation: "describe", signal });
+      return describeObject(calls, root, key, { method: "describe", signal });
     },
 
     open: (key, openOptions = {}) => openObject(calls, root, key, openOptions),
@@ -60,13 +60,13 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     presign: (key, presignOptions) => presignObject(calls, root, key, presignOptions),
 
     async close() {
-      watcher?.close();
+      watches?.close();
       if (options.client === undefined) client.destroy();
     },
   } satisfies StorageBackend;
   return {
     ...backend,
-    ...(watcher && { watch: (watchOptions) => watcher.watch(watchOptions) }),
+    ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
     ...(writable && {
       write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
       remove: (key, callOptions = {}) => removeObject(calls, root, key, callOptions),

@@ -1,4 +1,5 @@
 import {
+  definedMembers,
   parseRetryAfter,
   parseContentRange,
   SluiceError,
@@ -6,7 +7,7 @@ import {
 } from "@sluice/core";
 
 /** What an error of the SDK tells. HEAD answers have no body, so their code is "Unknown" and the status is all there is. */
-interface Refusal {
+interface S3Refusal {
   readonly status: number;
   /** The code of S3 ("NoSuchKey"); empty when there was none. */
   readonly code: string;
@@ -16,7 +17,7 @@ interface Refusal {
   readonly size: number | undefined;
 }
 
-type Meaning = readonly [SluiceErrorCode, string];
+type S3Meaning = readonly [SluiceErrorCode, string];
 
 const credentials = "S3 refuses the credentials of this server";
 const changed = "the object has changed";
@@ -24,9 +25,9 @@ const slower = "S3 asks to slow down";
 const full = "the storage is full";
 const quota = "the quota is used up";
 
-const byCode: Readonly<Record<string, Meaning>> = {
+const byCode: Readonly<Record<string, S3Meaning>> = {
   NoSuchBucket: ["not_found", "there is no such bucket"],
-  // an upload that a lifecycle rule or somebody else has ended
+  // an upload that a lifecycle rule or another client has ended
   NoSuchUpload: ["interrupted", "the upload was ended from outside"],
   InvalidObjectState: ["unsupported", "it is in an archive and has to be restored first"],
   InvalidArgument: ["invalid_argument", "S3 cannot read an argument"],
@@ -65,7 +66,7 @@ const byCode: Readonly<Record<string, Meaning>> = {
   BandwidthLimitExceeded: ["throttled", slower],
 };
 
-const byStatus: Readonly<Record<number, Meaning>> = {
+const byStatus: Readonly<Record<number, S3Meaning>> = {
   // for example encrypted with a key of the customer
   400: ["unsupported", "S3 does not accept the request"],
   401: ["unauthenticated", credentials],
@@ -91,10 +92,10 @@ const staleCodes = new Set(["ExpiredToken", "TokenRefreshRequired", "InvalidToke
  * code, never by texts: those may hold keys, signatures and addresses, and are left out here. The
  * `cause` of an answer is rebuilt for the same reason; its request id finds it in the logs of S3.
  */
-export function toSluiceError(error: unknown, who: string): SluiceError {
+export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
   const refusal = readRefusal(error);
-  if (refusal === undefined) return fromNetwork(error, who);
+  if (refusal === undefined) return fromNetwork(error, operation);
   const { status, code, size, headers, requestId } = refusal;
   const [meaning, text] = meaningOf(refusal);
   const known = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
@@ -102,10 +103,12 @@ export function toSluiceError(error: unknown, who: string): SluiceError {
     meaning === "throttled" || meaning === "unavailable"
       ? parseRetryAfter(headers["retry-after"], Date.now())
       : undefined;
-  return new SluiceError(meaning, `${who}: ${text} (${status}${known})`, {
+  return new SluiceError(meaning, `${operation}: ${text} (${status}${known})`, {
     cause: new Error(`S3 answered ${status}${known}${requestId ? `, request ${requestId}` : ""}`),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(meaning === "range_not_satisfiable" && size !== undefined && { size }),
+    ...definedMembers({
+      retryAfterMs,
+      size: meaning === "range_not_satisfiable" ? size : undefined,
+    }),
   });
 }
 
@@ -116,7 +119,7 @@ export function isStaleCredentials(error: unknown): boolean {
   return staleCodes.has(refusal.code) || (refusal.code === "" && refusal.status === 400);
 }
 
-function meaningOf({ status, code, reason, headers }: Refusal): Meaning {
+function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
   // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];
@@ -132,19 +135,23 @@ function meaningOf({ status, code, reason, headers }: Refusal): Meaning {
     : ["protocol", "S3 gave an answer that is not known"];
 }
 
-function fromNetwork(error: unknown, who: string): SluiceError {
+function fromNetwork(error: unknown, operation: string): SluiceError {
   const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
   if (name === "CredentialsProviderError" || name === "TokenProviderError")
-    return new SluiceError("unauthenticated", `${who}: there are no credentials`, { cause: error });
-  const what = typeof code === "string" ? code : name === "TimeoutError" ? name : undefined;
-  if (what !== undefined)
-    return new SluiceError("unavailable", `${who}: S3 cannot be reached (${what})`, {
+    return new SluiceError("unauthenticated", `${operation}: there are no credentials`, {
       cause: error,
     });
-  return new SluiceError("protocol", `${who}: the answer of S3 cannot be read`, { cause: error });
+  const what = typeof code === "string" ? code : name === "TimeoutError" ? name : undefined;
+  if (what !== undefined)
+    return new SluiceError("unavailable", `${operation}: S3 cannot be reached (${what})`, {
+      cause: error,
+    });
+  return new SluiceError("protocol", `${operation}: the answer of S3 cannot be read`, {
+    cause: error,
+  });
 }
 
-function readRefusal(error: unknown): Refusal | undefined {
+function readRefusal(error: unknown): S3Refusal | undefined {
   const { $metadata, $response, name, ActualObjectSize } = (error ?? {}) as {
     readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string };
     readonly $response?: {

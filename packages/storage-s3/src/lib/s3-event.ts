@@ -1,5 +1,5 @@
 import { decodeName } from "./list.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 
 /** One change of an object below the root. */
 export interface S3Event {
@@ -26,7 +26,7 @@ interface EventRecord {
  * The changes in one message, without those of other buckets and outside the root; `undefined`
  * when it cannot be understood, so that something unknown may have happened.
  */
-export function readEvents(body: string, root: Root): readonly S3Event[] | undefined {
+export function readEvents(body: string, root: S3Root): readonly S3Event[] | undefined {
   try {
     return toEvents(body, root);
   } catch {
@@ -35,7 +35,7 @@ export function readEvents(body: string, root: Root): readonly S3Event[] | undef
   }
 }
 
-function toEvents(body: string, root: Root): readonly S3Event[] | undefined {
+function toEvents(body: string, root: S3Root): readonly S3Event[] | undefined {
   const message = JSON.parse(body) as Readonly<Record<string, unknown>> | undefined;
   // a topic of SNS, which feeds several queues, wraps the notification
   if (message?.["Type"] === "Notification") return toEvents(String(message["Message"]), root);
@@ -67,7 +67,7 @@ export function isNewer(sequencer: string, than: string): boolean {
 function toChange(eventName: string, ofVersion: boolean): S3Event["change"] | undefined {
   const [, kind, detail] = /^(?:s3:)?(\w+):(\w+)/.exec(eventName) ?? [];
   if (kind === "ObjectCreated" || kind === "ObjectRestore") return "changed";
-  // one version is gone, perhaps an old one: who looks will see
+  // one version is gone, perhaps an old one: a description tells
   if (kind === "ObjectRemoved" && detail === "Delete" && ofVersion) return "changed";
   if (kind === "ObjectRemoved" || kind === "LifecycleExpiration") return "removed";
   return undefined;

@@ -8,8 +8,8 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
-import { type WriteOptions } from "@sluice/storage";
+import { within } from "@sluice/core/async";
+import type { WriteOptions } from "@sluice/storage";
 import type { Calls } from "./calls.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
@@ -17,14 +17,15 @@ const longMs = 600_000;
 const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
-export interface Target extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
-  readonly who: string;
+export interface UploadTarget extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
+  /** Start of messages. */
+  readonly operation: string;
   readonly bucket: string;
   readonly name: string;
 }
 
 /** A multipart upload. Nothing is visible before `complete`. */
-export interface Upload {
+export interface MultipartUpload {
   /** Sends part `number`, from 1; its bytes must not change meanwhile. */
   send(number: number, part: Uint8Array): Promise<void>;
   /** Puts the parts together; gives the ETag. */
@@ -36,39 +37,45 @@ export interface Upload {
 /** Writes an object in one request; gives its ETag. S3 keeps its SHA-256, so that readers can check it. */
 export async function putObject(
   calls: Calls,
-  target: Target,
+  target: UploadTarget,
   bytes: Uint8Array,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const command = new PutObjectCommand({
     ...toAddress(target),
     ...toConditions(target),
-    ...toType(target),
+    ContentType: target.contentType,
     Body: bytes,
     ChecksumAlgorithm: "SHA256",
   });
-  const call = { who: target.who, signal, timeoutMs: longMs };
+  const call = { operation: target.operation, signal, timeoutMs: longMs };
   return (await conditional(target, () => calls.send(command, call))).ETag;
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
-export function createUpload(calls: Calls, target: Target, signal: AbortSignal): Upload {
-  const { who } = target;
+export function createUpload(
+  calls: Calls,
+  target: UploadTarget,
+  signal: AbortSignal,
+): MultipartUpload {
+  const { operation } = target;
   const address = toAddress(target);
   const completed: CompletedPart[] = [];
   let cutOff = false;
-  // never ended half way: who loses the id of an upload cannot abort it
+  // an abort does not end it: without the id of the upload its parts would stay
   const starting = calls
-    .send(new CreateMultipartUploadCommand({ ...address, ...toType(target) }), { who })
+    .send(new CreateMultipartUploadCommand({ ...address, ContentType: target.contentType }), {
+      operation,
+    })
     .then(({ UploadId }) => {
-      if (UploadId === undefined) throw new SluiceError("protocol", `${who}: the upload has no id`);
+      if (UploadId === undefined)
+        throw new SluiceError("protocol", `${operation}: the upload has no id`);
       return UploadId;
     });
   const started = (): Promise<string> =>
     within(starting, {
-      clock: systemClock,
       timeoutMs: longMs,
-      expired: () => new SluiceError("timeout", `${who}: the upload did not start`),
+      expired: () => new SluiceError("timeout", `${operation}: the upload did not start`),
       signal,
     });
 
@@ -82,7 +89,7 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
         Body: part,
       });
       try {
-        const { ETag } = await calls.send(command, { who, signal, timeoutMs: longMs });
+        const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
         completed.push({ PartNumber: number, ETag });
       } catch (error) {
         cutOff = true;
@@ -96,7 +103,7 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
         UploadId: await started(),
         MultipartUpload: { Parts: completed },
       });
-      const call = { who, signal, timeoutMs: longMs };
+      const call = { operation, signal, timeoutMs: longMs };
       return (await conditional(target, () => calls.send(command, call))).ETag;
     },
     async abort() {
@@ -105,10 +112,10 @@ export function createUpload(calls: Calls, target: Target, signal: AbortSignal):
       // a part that was cut off may still arrive after the abort, and would stay
       for (let tries = 0; tries < mostAborts; tries++) {
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
-        const gone = await calls.send(command, { who }).then(() => true, isGone);
+        const gone = await calls.send(command, { operation }).then(() => true, isGone);
         if (gone && !cutOff) return;
         const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
-        if (await calls.send(parts, { who }).then(() => false, isGone)) return;
+        if (await calls.send(parts, { operation }).then(() => false, isGone)) return;
       }
     },
   };
@@ -118,30 +125,34 @@ function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
-function toAddress({ bucket, name }: Target): { readonly Bucket: string; readonly Key: string } {
+function toAddress({ bucket, name }: UploadTarget): {
+  readonly Bucket: string;
+  readonly Key: string;
+} {
   return { Bucket: bucket, Key: name };
 }
 
-function toType({ contentType }: Target): { readonly ContentType?: string } {
-  return contentType === undefined ? {} : { ContentType: contentType };
-}
-
-function toConditions({ ifMatch, ifAbsent }: Target): {
-  readonly IfMatch?: string;
-  readonly IfNoneMatch?: string;
+function toConditions({ ifMatch, ifAbsent }: UploadTarget): {
+  readonly IfMatch: string | undefined;
+  readonly IfNoneMatch: string | undefined;
 } {
   return {
-    ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
-    ...(ifAbsent && { IfNoneMatch: "*" }),
+    IfMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
+    IfNoneMatch: ifAbsent ? "*" : undefined,
   };
 }
 
 /** What is not there cannot be the version that was asked for: S3 says 404. */
-async function conditional<T>({ ifMatch, who }: Target, send: () => Promise<T>): Promise<T> {
+async function conditional<T>(
+  { ifMatch, operation }: UploadTarget,
+  send: () => Promise<T>,
+): Promise<T> {
   try {
     return await send();
   } catch (error) {
     if (ifMatch === undefined || !SluiceError.is(error) || error.code !== "not_found") throw error;
-    throw new SluiceError("precondition_failed", `${who}: the object is gone`, { cause: error });
+    throw new SluiceError("precondition_failed", `${operation}: the object is gone`, {
+      cause: error,
+    });
   }
 }

@@ -2,7 +2,7 @@ import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
 
-type Connect = (options: object, callback?: unknown) => Socket;
+type CreateConnection = (options: object, callback?: unknown) => Socket;
 
 /**
  * Agents whose sockets read up to `readBytes` at once into one buffer of their own, instead of 64 KiB
@@ -13,7 +13,7 @@ export function createWideAgents(
   readBytes: number,
 ): { readonly http: HttpAgent; readonly https: HttpsAgent } {
   const widen = <A extends HttpAgent>(agent: A): A => {
-    const own = agent as unknown as { createConnection: Connect };
+    const own = agent as unknown as { createConnection: CreateConnection };
     const connect = own.createConnection.bind(agent);
     own.createConnection = (to, callback) => {
       const buffer = Buffer.allocUnsafeSlow(readBytes);

@@ -1,17 +1,18 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
-  type ObjectInfo,
-  type ObjectWriter,
+  createWriter,
+  ensureCondition,
   quoteKey,
-  type WriteOptions,
-  wrongSize,
-} from "@sluice/storage";
+  unlessMissing,
+  type WriteDriver,
+} from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";
-import type { Root } from "./root.ts";
+import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { createUpload, putObject, type Target, type Upload } from "./upload.ts";
+import { createUpload, putObject, type UploadTarget, type MultipartUpload } from "./upload.ts";
 
 const mebibyte = 1024 * 1024;
 const defaultPartBytes = 8 * mebibyte;
@@ -25,125 +26,76 @@ const maxParts = 10_000;
  */
 export async function createS3Writer(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   options: WriteOptions,
 ): Promise<ObjectWriter> {
-  const { size, signal } = options;
-  const who = `s3: write ${quoteKey(key)}`;
+  const { size, contentType, signal } = options;
+  const operation = `s3: write ${quoteKey(key)}`;
   signal?.throwIfAborted();
-  const target: Target = {
+  const target: UploadTarget = {
     ...options,
-    who,
+    operation,
     bucket: root.bucket,
     name: root.toName(key, "write"),
   };
-  // also now, so that nobody sends gigabytes for nothing
-  await ensurePrecondition(calls, root, key, options, who);
+  // also now: a stale condition costs no transfer
+  await ensurePrecondition(calls, root, key, options);
 
   const partBytes = partBytesFor(size);
-  const stop = new AbortController();
-  let parts = createParts(Math.min(partBytes, size ?? partBytes));
-  let upload: Upload | undefined;
-  let sending: Promise<void> = Promise.resolve();
-  let sent = 0;
-  let written = 0;
-  let finished: Promise<unknown> | undefined;
-  let released: Promise<void> | undefined;
+  const openDriver = (ended: AbortSignal): WriteDriver => {
+    let parts = createParts(Math.min(partBytes, size ?? partBytes));
+    let upload: MultipartUpload | undefined;
+    let sending: Promise<void> = Promise.resolve();
+    let sent = 0;
 
-  const ensureOpen = (operation: string): void => {
-    signal?.throwIfAborted();
-    if (finished) throw new TypeError(`${who}: ${operation} after the writer was finished`);
-  };
-  const sendPart = async (): Promise<void> => {
-    await sending;
-    if (++sent > maxParts)
-      throw new SluiceError(
-        "too_large",
-        `${who}: it has more than ${maxParts} parts of ${partBytes} bytes; declare the size`,
-      );
-    upload ??= createUpload(calls, target, stop.signal);
-    sending = upload.send(sent, parts.take());
-    // it is thrown where the writer waits for it next
-    sending.catch(() => {});
-  };
-  const letGo = async (reason?: unknown): Promise<void> => {
-    signal?.removeEventListener("abort", onAbort);
-    stop.abort(reason ?? new Error("the writer was aborted"));
-    await sending.catch(() => {});
-    await upload?.abort();
-    parts = createParts(0);
-  };
-  const release = (reason?: unknown): Promise<void> => (released ??= letGo(reason));
-  const abort = async (reason?: unknown): Promise<void> => {
-    finished ??= release(reason);
-    await finished.catch(() => {});
-    await released;
-  };
-  const onAbort = (): void => {
-    // a commit that is under way ends, too
-    stop.abort(signal?.reason);
-    void abort(signal?.reason);
-  };
+    const sendPart = async (): Promise<void> => {
+      await sending;
+      if (++sent > maxParts)
+        throw new SluiceError(
+          "too_large",
+          `${operation}: it has more than ${maxParts} parts of ${partBytes} bytes; declare the size`,
+        );
+      upload ??= createUpload(calls, target, ended);
+      sending = upload.send(sent, parts.take());
+      // the next step that waits for it throws the error
+      sending.catch(() => {});
+    };
+    const complete = async (started: MultipartUpload): Promise<string | undefined> => {
+      await sendPart();
+      await sending;
+      const etag = await started.complete();
+      // a complete upload has nothing to abort
+      upload = undefined;
+      return etag;
+    };
 
-  const publish = async (): Promise<string | undefined> => {
-    if (upload === undefined) return putObject(calls, target, parts.take(), stop.signal);
-    await sendPart();
-    await sending;
-    return upload.complete();
-  };
-  const finish = async (): Promise<ObjectInfo> => {
-    try {
-      if (size !== undefined && size !== written) throw wrongSize(who, written, size);
-      const etag = toEtag(await publish());
-      signal?.removeEventListener("abort", onAbort);
-      const { contentType } = options;
-      return {
-        key,
-        size: written,
-        ...(etag !== undefined && { etag }),
-        ...(contentType !== undefined && { contentType }),
-      };
-    } catch (error) {
-      const releasing = release(error);
-      // an abort is told at once, whatever the service takes to answer
-      signal?.throwIfAborted();
-      await releasing;
-      throw toSluiceError(error, who);
-    }
-  };
-  signal?.addEventListener("abort", onAbort, { once: true });
-
-  return {
-    async write(chunk) {
-      ensureOpen("write");
-      written += chunk.byteLength;
-      try {
-        if (size !== undefined && written > size) throw wrongSize(who, written, size);
+    return {
+      async append(chunk) {
         let rest = chunk;
         while (rest.byteLength > 0) {
           // a full part waits until there is more: it may be the only one
           if (parts.isFull()) await sendPart();
           rest = parts.add(rest);
         }
-      } catch (error) {
-        signal?.throwIfAborted();
-        await abort(error);
-        throw toSluiceError(error, who);
-      }
-    },
-    async commit() {
-      ensureOpen("commit");
-      const finishing = finish();
-      finished = finishing;
-      return finishing;
-    },
-    abort,
-    [Symbol.asyncDispose]: () => abort(),
+      },
+      async publish(written) {
+        const etag = upload
+          ? await complete(upload)
+          : await putObject(calls, target, parts.take(), ended);
+        return definedMembers({ key, size: written, etag: toEtag(etag), contentType });
+      },
+      async release() {
+        await sending.catch(() => {});
+        await upload?.abort();
+        parts = createParts(0);
+      },
+    };
   };
+  return createWriter(openDriver, { operation, size, signal, toError: toSluiceError });
 }
 
-/** Two buffers that take turns: one is filled while the other is sent. */
+/** Two buffers: one is filled while the other is sent. */
 function createParts(bytes: number): {
   isFull(): boolean;
   /** Takes in what fits and gives back the rest. */
@@ -179,21 +131,15 @@ function partBytesFor(size = 0): number {
 
 async function ensurePrecondition(
   calls: Calls,
-  root: Root,
+  root: S3Root,
   key: string,
   { ifMatch, ifAbsent, signal }: WriteOptions,
-  who: string,
 ): Promise<void> {
   if (!ifAbsent && ifMatch === undefined) return;
-  const etag = await describeObject(calls, root, key, { operation: "write", signal }).then(
-    (info) => info.etag ?? "",
-    (error: unknown) => {
-      if (SluiceError.is(error) && error.code === "not_found") return undefined;
-      throw error;
-    },
+  const describing = describeObject(calls, root, key, { method: "write", signal });
+  ensureCondition(
+    await unlessMissing(describing),
+    { ifMatch, ifAbsent },
+    `s3: write ${quoteKey(key)}`,
   );
-  if (ifAbsent && etag !== undefined)
-    throw new SluiceError("precondition_failed", `${who}: it exists already`);
-  if (ifMatch !== undefined && etag !== ifMatch)
-    throw new SluiceError("precondition_failed", `${who}: the object has changed`);
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
+import { within } from "@sluice/core/async";
 import type { Fixture } from "./fixture.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
 import { rules } from "./rules/rules.ts";
@@ -20,7 +21,7 @@ export type Finding = { readonly rule: Rule } & (
 export interface CheckOptions {
   /** Only rules with these ids, or whose id begins with one of these and a dash: `list` is all of listing. */
   readonly only?: readonly string[];
-  /** Longest time one rule may take. 10 s unless told. */
+  /** Longest time one rule may take. Default: 10 s. */
   readonly deadlineMs?: number;
   /** Ends the check between two rules with `signal.reason`. */
   readonly signal?: AbortSignal;
@@ -45,7 +46,7 @@ export async function checkBackend(
 }
 
 /**
- * Checks one rule with a fixture of its own. A rule is also broken by a rejection that nobody
+ * Checks one rule with a fixture of its own. A rule is also broken by a rejection that is not
  * handled, by handles that are still open afterwards, and by its deadline.
  */
 export async function checkRule(
@@ -81,20 +82,12 @@ function isNamed(id: string, name: string): boolean {
   return id === name || id.startsWith(`${name}-`);
 }
 
-async function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(new assert.AssertionError({ message: `it was not done within ${deadlineMs} ms` })),
-      deadlineMs,
-    );
+function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
+  const message = `it was not done within ${deadlineMs} ms`;
+  return within(work, {
+    timeoutMs: deadlineMs,
+    expired: () => new assert.AssertionError({ message }),
   });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promise<void> {
@@ -102,7 +95,7 @@ async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promi
   await check();
   if (before === undefined || fixture.countHandles === undefined) return;
   let now = await fixture.countHandles();
-  // streams and descriptors close a moment after the promise that let go of them
+  // streams and descriptors close a moment after the promise that ends them
   for (let tries = 0; now > before && tries < 50; tries++) {
     await wait(10);
     now = await fixture.countHandles();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { setTimeout as wait } from "node:timers/promises";
+import { within } from "@sluice/core/async";
 import type { SluiceErrorCode } from "@sluice/core";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
 
@@ -53,7 +53,7 @@ export async function readKey(
   return readBody((await backend.open(key, options)).body);
 }
 
-/** Fails with a short message: a difference of megabytes helps nobody. */
+/** Fails with a short message: a difference of megabytes helps no reader. */
 export function assertBytes(actual: Uint8Array, expected: Uint8Array, what = "the bytes"): void {
   if (Buffer.compare(actual, expected) === 0) return;
   const at = actual.findIndex((byte, index) => byte !== expected[index]);
@@ -92,18 +92,13 @@ export async function expectReason(work: () => Promise<unknown>, reason: unknown
     assert.fail(`it rejected with ${String(error)}, not with the signal's reason`);
 }
 
-/** The value, unless it does not come at once. */
-export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
-  const timer = new AbortController();
-  const late = wait(promptMs, undefined, { signal: timer.signal }).then(
-    () => assert.fail(`${what}: nothing came within ${promptMs} ms`),
-    () => new Promise<never>(() => {}),
-  );
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    timer.abort();
-  }
+/** The value, which must come at once. */
+export function promptly<T>(work: Promise<T>, what: string): Promise<T> {
+  const message = `${what}: nothing came within ${promptMs} ms`;
+  return within(work, {
+    timeoutMs: promptMs,
+    expired: () => new assert.AssertionError({ message }),
+  });
 }
 
 /** Every object of a walk through all pages. */

@@ -51,9 +51,9 @@ export interface Fixture {
   readonly countLeftovers?: () => number | Promise<number>;
   /** Strings that no message may contain: credentials, tokens, hosts. */
   readonly secrets?: readonly string[];
-  /** Fetches a presigned URL; the global `fetch` unless told. */
+  /** Fetches a presigned URL. Default: the global `fetch`. */
   readonly fetch?: (url: string, init?: RequestInit) => Promise<Response>;
-  /** Lets time pass for presigned URLs; really waits unless told. */
+  /** Lets time pass for presigned URLs. Default: waits. */
   readonly passTime?: (ms: number) => Promise<void>;
   /** Removes the store. Called once, after the rule. */
   readonly dispose?: () => Promise<void>;
@@ -75,7 +75,7 @@ export interface Traits {
   readonly refuses?: (key: string) => boolean;
   /** Longest key of this store in UTF-8 bytes, when that is less than 1024. */
   readonly maxKeyBytes?: number;
-  /** Bytes of one part of a multi-part write; 1 MiB unless told. */
+  /** Bytes of one part of a multi-part write. Default: 1 MiB. */
   readonly partBytes?: number;
   /** When the credentials that sign URLs expire. */
   readonly credentialsExpireAt?: Date;

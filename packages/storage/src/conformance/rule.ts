@@ -2,15 +2,15 @@ import type { StorageBackend } from "../contract/backend.ts";
 import type { Faults, Fixture } from "./fixture.ts";
 
 type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T] & string;
-type Operation = OptionalOf<StorageBackend>;
+type OptionalOperation = OptionalOf<StorageBackend>;
 type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits" | "why">;
-type Fault = keyof Faults;
+type FaultName = keyof Faults;
 
 /** What must be there for a rule to mean anything. */
 export type Need =
-  | `backend.${Operation}`
+  | `backend.${OptionalOperation}`
   | `fixture.${Hook}`
-  | `fault.${Fault}`
+  | `fault.${FaultName}`
   | "etag"
   | "size"
   | "coding";
@@ -60,7 +60,7 @@ export function missing(need: Need, fixture: Fixture): string | undefined {
   if (need === "etag") return traits?.withoutEtag && "the backend has no validators";
   if (need === "size") return traits?.withoutSize && "the backend does not know sizes";
   if (need === "coding") return traits?.withoutCoding && "the backend cannot see codings";
-  const [kind, name] = need.split(".") as ["backend" | "fixture" | "fault", Hook | Fault];
+  const [kind, name] = need.split(".") as ["backend" | "fixture" | "fault", Hook | FaultName];
   const place = { backend, fixture, fault: faults }[kind] as Readonly<Record<string, unknown>>;
   if (place[name] !== undefined) return undefined;
   const reason = why[name] ?? (kind === "fault" ? why.faults : undefined);

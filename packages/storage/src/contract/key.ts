@@ -30,12 +30,12 @@ export function checkKey(key: string): string | undefined {
 
 /**
  * Throws `invalid_argument` unless the key is legal (see {@link checkKey}). Every backend calls
- * it first, before anything else sees the key. `who` starts the message: `fs: open`.
+ * it first, before anything else sees the key. `operation` starts the message: `fs: open`.
  */
-export function ensureKey(key: string, who: string): void {
+export function ensureKey(key: string, operation: string): void {
   const finding = checkKey(key);
   if (finding !== undefined)
-    throw new SluiceError("invalid_argument", `${who} ${quoteKey(key)}: the key ${finding}`);
+    throw new SluiceError("invalid_argument", `${operation} ${quoteKey(key)}: the key ${finding}`);
 }
 
 /** A key as it may stand in a message: quoted, escaped, at most about 120 characters. */

@@ -1,7 +1,8 @@
+import { definedMembers } from "@sluice/core";
 import type { OpenedObject } from "./backend.ts";
 
 /**
- * The same open object with another body, made when somebody asks for it: who takes another face
+ * The same open object with another body, made when it is read: a reader of another face
  * pays nothing for the portable one.
  */
 export function withBody(
@@ -11,16 +12,14 @@ export function withBody(
   let body: ReadableStream<Uint8Array> | undefined;
   return {
     info,
-    ...(range !== undefined && { range }),
-    ...(file !== undefined && { file }),
-    ...(bytes !== undefined && { bytes }),
+    ...definedMembers({ range, file, bytes }),
     get body() {
       return (body ??= makeBody());
     },
   };
 }
 
-/** Lets go of an open object that nobody will read; that this may fail too helps nobody. */
+/** Frees an open object that will not be read. An error of that is ignored. */
 export async function discard(opened: OpenedObject, reason?: unknown): Promise<void> {
   if (opened.bytes !== undefined) return;
   await (opened.file?.close() ?? opened.body.cancel(reason)).catch(() => {});

@@ -1,4 +1,4 @@
-import { createSha256, SluiceError } from "@sluice/core";
+import { createSha256, definedMembers, SluiceError } from "@sluice/core";
 import type {
   ListOptions,
   ListPage,
@@ -9,12 +9,14 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
+import { ensureCondition } from "../plugin/condition.ts";
 import { createChangeFeed } from "../plugin/change-feed.ts";
 import { formatCursor, parseCursor } from "../plugin/cursor.ts";
 import { ensureKey, quoteKey } from "../contract/key.ts";
-import { resolveRange } from "../contract/range.ts";
-import { wrongSize } from "../contract/wrong-size.ts";
+import { resolveLimit } from "../plugin/limit.ts";
+import { resolveRange } from "../plugin/range.ts";
+import { createWriter, type WriteDriver } from "../plugin/writer.ts";
 
 const chunkBytes = 256 * 1024;
 const pageLimit = 1000;
@@ -68,7 +70,9 @@ export function createMemoryBackend(
     ensureKey(key, "memory: put");
     const known = toKnown(content);
     const info = {
-      ...(known.sha256 !== undefined && { digests: { sha256: known.sha256 } }),
+      ...definedMembers({
+        digests: known.sha256 === undefined ? undefined : { sha256: known.sha256 },
+      }),
       ...meta,
       key,
       size: known.content.size,
@@ -80,12 +84,12 @@ export function createMemoryBackend(
     feed.publish(key, "changed");
     return info;
   };
-  const find = (operation: string, key: string, signal?: AbortSignal): Stored => {
+  const find = (method: string, key: string, signal?: AbortSignal): Stored => {
     signal?.throwIfAborted();
-    ensureKey(key, `memory: ${operation}`);
+    ensureKey(key, `memory: ${method}`);
     const stored = store.get(key);
     if (stored === undefined)
-      throw new SluiceError("not_found", `memory: ${operation} ${quoteKey(key)}: no such object`);
+      throw new SluiceError("not_found", `memory: ${method} ${quoteKey(key)}: no such object`);
     return stored;
   };
 
@@ -114,12 +118,12 @@ export function createMemoryBackend(
     async write(key, options = {}) {
       options.signal?.throwIfAborted();
       ensureKey(key, "memory: write");
-      const ensureCurrent = (): void => ensurePrecondition(key, store.get(key)?.info, options);
+      const operation = `memory: write ${quoteKey(key)}`;
+      const ensureCurrent = (): void => ensureCondition(store.get(key)?.info, options, operation);
       ensureCurrent();
-      return createMemoryWriter(key, options, (bytes) => {
+      return createMemoryWriter(operation, options, (bytes) => {
         ensureCurrent();
-        const { contentType } = options;
-        return put(key, bytes, contentType === undefined ? {} : { contentType });
+        return put(key, bytes, definedMembers({ contentType: options.contentType }));
       });
     },
 
@@ -178,16 +182,15 @@ function openContent(
 function pageOf(
   sortedKeys: readonly string[],
   infoOf: (key: string) => ObjectInfo | undefined,
-  { prefix = "", cursor, limit = pageLimit }: ListOptions,
+  { prefix = "", cursor, limit }: ListOptions,
 ): ListPage {
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new SluiceError("invalid_argument", `memory: list: limit ${limit} is not at least 1`);
+  const most = resolveLimit(limit, pageLimit, "memory: list");
   const after = cursor === undefined ? undefined : parseCursor(cursor, "memory: list");
   const objects: ObjectInfo[] = [];
   for (const key of sortedKeys) {
     if (!key.startsWith(prefix) || (after !== undefined && key <= after)) continue;
     const last = objects.at(-1);
-    if (last !== undefined && objects.length >= Math.min(limit, pageLimit))
+    if (last !== undefined && objects.length >= most)
       return { objects, cursor: formatCursor(last.key) };
     const info = infoOf(key);
     if (info !== undefined) objects.push(info);
@@ -195,61 +198,22 @@ function pageOf(
   return { objects };
 }
 
-function ensurePrecondition(
-  key: string,
-  current: ObjectInfo | undefined,
-  { ifMatch, ifAbsent }: WriteOptions,
-): void {
-  const finding =
-    ifAbsent && current !== undefined
-      ? "there is an object already"
-      : ifMatch !== undefined && ifMatch !== current?.etag
-        ? "the object has changed"
-        : undefined;
-  if (finding !== undefined)
-    throw new SluiceError("precondition_failed", `memory: write ${quoteKey(key)}: ${finding}`);
-}
-
 function createMemoryWriter(
-  key: string,
+  operation: string,
   { size, signal }: WriteOptions,
   publish: (bytes: Uint8Array) => ObjectInfo,
 ): ObjectWriter {
   let chunks: Uint8Array[] = [];
-  let written = 0;
-  let open = true;
-
-  const ensureOpen = (operation: string): void => {
-    if (!open) throw new TypeError(`memory: ${operation} ${quoteKey(key)}: the writer is finished`);
-  };
-  const discard = (): void => {
-    open = false;
-    chunks = [];
-  };
-
-  return {
-    async write(chunk) {
-      ensureOpen("write");
-      signal?.throwIfAborted();
+  const driver: WriteDriver = {
+    async append(chunk) {
       chunks.push(chunk);
-      written += chunk.byteLength;
     },
-    async commit() {
-      ensureOpen("commit");
-      const bytes = concat(chunks, written);
-      discard();
-      signal?.throwIfAborted();
-      if (size !== undefined && size !== written)
-        throw wrongSize(`memory: commit ${quoteKey(key)}`, written, size);
-      return publish(bytes);
-    },
-    async abort() {
-      discard();
-    },
-    async [Symbol.asyncDispose]() {
-      discard();
+    publish: async (written) => publish(concat(chunks, written)),
+    async release() {
+      chunks = [];
     },
   };
+  return createWriter(() => driver, { operation, size, signal });
 }
 
 function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {

@@ -1,24 +1,25 @@
 import { SluiceError } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
-/** So many keys wait for a watcher that is slow; then it is told to list again. */
+/** Most keys that wait for a slow reader; it then gets `reset`. */
 const mostPending = 10_000;
 
 type Change = "changed" | "removed";
 
-/** Hands changes that one source tells of to any number of watchers. */
+/** Hands the changes of one source to any number of watches. */
 export interface ChangeFeed {
-  /** Reports a change of one key to everyone who watches it. */
+  /** Reports a change of one key to every watch of its prefix. */
   publish(key: string, change: Change): void;
-  /** Says that changes may have gone unnoticed: every watcher is told `reset`. */
+  /** Reports that changes may be lost: every watch gets `reset`. */
   reset(): void;
   /** See `StorageBackend.watch`. Changes that wait to be taken are coalesced by key; of more than 10,000 keys, to `reset`. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** Ends every watcher, with an error when there is one. */
+  /** Ends every watch, with the error when there is one. */
   close(error?: Error): void;
 }
 
-interface Watcher {
+interface OpenWatch {
   readonly prefix: string;
   readonly pending: Map<string, Change>;
   missed: boolean;
@@ -28,8 +29,8 @@ interface Watcher {
 }
 
 /** Creates a feed. Its cursors count changes: a resumed watch that missed any begins with `reset`. */
-export function createChangeFeed(who: string): ChangeFeed {
-  const watchers = new Set<Watcher>();
+export function createChangeFeed(name: string): ChangeFeed {
+  const watches = new Set<OpenWatch>();
   const instance = crypto.randomUUID();
   let changes = 0;
   const position = (): string => `${instance}.${changes}`;
@@ -39,28 +40,27 @@ export function createChangeFeed(who: string): ChangeFeed {
     if (cursor !== undefined && !/^[0-9a-f-]{36}\.\d+$/.test(cursor))
       throw new SluiceError(
         "invalid_argument",
-        `${who}: watch: the cursor is not one of this store`,
+        `${name}: watch: the cursor is not one of this store`,
       );
     const missed = cursor !== undefined && cursor !== position();
-    const watcher: Watcher = { prefix, pending: new Map(), missed, ended: signal.aborted };
-    const onAbort = (): void => {
-      // who aborts may never ask for another batch
-      watchers.delete(watcher);
-      end(watcher);
-    };
-    watchers.add(watcher);
-    signal.addEventListener("abort", onAbort, { once: true });
+    const reader: OpenWatch = { prefix, pending: new Map(), missed, ended: false };
+    watches.add(reader);
+    const removeListener = onAbort(signal, () => {
+      // after an abort the reader may never ask for another batch
+      watches.delete(reader);
+      end(reader);
+    });
     try {
-      if (!watcher.ended) yield { cursor: position() };
-      while (!watcher.ended) {
-        const batch = takeBatch(watcher);
+      if (!reader.ended) yield { cursor: position() };
+      while (!reader.ended) {
+        const batch = takeBatch(reader);
         if (batch !== undefined) yield { ...batch, cursor: position() };
-        else await new Promise<void>((resolve) => (watcher.wake = resolve));
+        else await new Promise<void>((resolve) => (reader.wake = resolve));
       }
-      if (watcher.error !== undefined) throw watcher.error;
+      if (reader.error !== undefined) throw reader.error;
     } finally {
-      watchers.delete(watcher);
-      signal.removeEventListener("abort", onAbort);
+      watches.delete(reader);
+      removeListener();
     }
   }
 
@@ -68,44 +68,44 @@ export function createChangeFeed(who: string): ChangeFeed {
     watch,
     publish(key, change) {
       changes++;
-      for (const watcher of watchers) {
-        if (!key.startsWith(watcher.prefix)) continue;
-        watcher.pending.set(key, change);
-        if (watcher.pending.size > mostPending) watcher.missed = true;
-        if (watcher.missed) watcher.pending.clear();
-        watcher.wake?.();
+      for (const reader of watches) {
+        if (!key.startsWith(reader.prefix)) continue;
+        reader.pending.set(key, change);
+        if (reader.pending.size > mostPending) reader.missed = true;
+        if (reader.missed) reader.pending.clear();
+        reader.wake?.();
       }
     },
     reset() {
       changes++;
-      for (const watcher of watchers) {
-        watcher.missed = true;
-        watcher.pending.clear();
-        watcher.wake?.();
+      for (const reader of watches) {
+        reader.missed = true;
+        reader.pending.clear();
+        reader.wake?.();
       }
     },
     close(error) {
-      for (const watcher of watchers) end(watcher, error);
+      for (const reader of watches) end(reader, error);
     },
   };
 }
 
-function end(watcher: Watcher, error?: Error): void {
-  watcher.ended = true;
-  watcher.error = error;
-  watcher.wake?.();
+function end(reader: OpenWatch, error?: Error): void {
+  reader.ended = true;
+  reader.error = error;
+  reader.wake?.();
 }
 
-/** What a watcher has to be told, or `undefined` when that is nothing. */
-function takeBatch(watcher: Watcher): ChangeBatch | undefined {
-  const { pending, missed } = watcher;
+/** The changes that wait for a watch, or `undefined` when there are none. */
+function takeBatch(reader: OpenWatch): ChangeBatch | undefined {
+  const { pending, missed } = reader;
   if (!missed && pending.size === 0) return undefined;
   const keysOf = (wanted: Change): string[] =>
     [...pending].filter(([, change]) => change === wanted).map(([key]) => key);
   const batch: ChangeBatch = missed
     ? { reset: true }
     : { changed: keysOf("changed"), removed: keysOf("removed") };
-  watcher.missed = false;
+  reader.missed = false;
   pending.clear();
   return batch;
 }

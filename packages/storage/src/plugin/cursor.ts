@@ -9,7 +9,7 @@ export function formatCursor(text: string, scope = ""): string {
 }
 
 /** The text inside a cursor that {@link formatCursor} made for this scope; anything else throws `invalid_argument`. */
-export function parseCursor(cursor: string, who: string, scope = ""): string {
+export function parseCursor(cursor: string, operation: string, scope = ""): string {
   const [, check, encoded] = /^([0-9a-f]{8})\.(.+)$/.exec(cursor) ?? [];
   try {
     const text = decodeURIComponent(encoded ?? "");
@@ -17,7 +17,7 @@ export function parseCursor(cursor: string, who: string, scope = ""): string {
   } catch {
     // not percent-encoding: not one of ours either
   }
-  throw new SluiceError("invalid_argument", `${who}: the cursor is not one of this store`);
+  throw new SluiceError("invalid_argument", `${operation}: the cursor is not one of this store`);
 }
 
 /** 32-bit FNV-1a: it catches accidents; a cursor opens nothing that a listing would not. */

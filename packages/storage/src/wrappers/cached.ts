@@ -1,4 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core/async";
 import { LRUCache } from "lru-cache";
 import type {
   CallOptions,
@@ -7,14 +8,13 @@ import type {
   OpenOptions,
   StorageBackend,
 } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
-import { type Clock, systemClock } from "@sluice/core/async";
+import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { ensureRange, resolveRange } from "../contract/range.ts";
+import { ensureRange, resolveRange } from "../plugin/range.ts";
 import { createSharedLoads } from "./shared-loads.ts";
 import { wrap } from "./wrap.ts";
-import { verified } from "./verified.ts";
+import { verifyDigest } from "./verify-digest.ts";
 
 /** Settings of {@link cached}. */
 export interface CachedOptions {
@@ -27,12 +27,12 @@ export interface CachedOptions {
    * one that is as old. Default: 0, `describe` is asked each time.
    */
   readonly maxAgeMs?: number;
-  /** Where ages take their time from; the platform's clock unless told. */
+  /** Where ages take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 
 /** A whole object in memory. */
-interface Kept {
+interface KeptObject {
   readonly info: ObjectInfo;
   readonly bytes: Uint8Array;
   /** When storage last said that this is the version. */
@@ -40,24 +40,24 @@ interface Kept {
 }
 
 /**
- * Keeps small objects in memory, those that were read longest ago give way. What is kept is given only as the very version
- * that storage names; what has no etag, no size or too many bytes is read as without it. An object is read once
- * for all callers that ask at the same time, and compared with its digest where storage knows one. Ranges come out of
- * what is kept. Give it to `createSluice` as `storage`: access is decided before storage is asked, so what
- * is kept is as private as storage. Throws a `RangeError` for settings that cannot work.
+ * Keeps small objects in memory; the least recently read ones leave first. An object is served from memory only while
+ * storage names the same version. One without etag or size, or with too many bytes, is read from storage each time.
+ * Callers that ask for one object at the same time share one read, which is compared with a known digest. Ranges are
+ * cut out of the object in memory. Give it to `createSluice` as `storage`: the server decides access before it asks
+ * storage, so the memory is as private as storage. Throws `RangeError` for settings that cannot work.
  */
 export function cached(backend: StorageBackend, options: CachedOptions = {}): StorageBackend {
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
-  const kept = new LRUCache<string, Kept>({
+  const kept = new LRUCache<string, KeptObject>({
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
   });
-  const loads = createSharedLoads(verified(backend), clock);
+  const loads = createSharedLoads(verifyDigest(backend), clock);
 
   /** What is kept and need not be asked for. */
-  function fresh(key: string): Kept | undefined {
+  function fresh(key: string): KeptObject | undefined {
     const found = kept.get(key);
     return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
   }
@@ -87,8 +87,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
       async (key, openOptions = {}) => {
         const { signal, ifMatch, range } = openOptions;
         signal?.throwIfAborted();
-        const who = `${backend.name}: open ${quoteKey(key)}`;
-        if (range) ensureRange(range, who);
+        const operation = `${backend.name}: open ${quoteKey(key)}`;
+        if (range) ensureRange(range, operation);
         let found = fresh(key);
         if (!found) {
           const { info, checkedAt } = await ask(
@@ -96,7 +96,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             key,
             signal && { signal },
           );
-          ensureVersion(info, ifMatch, who);
+          ensureVersion(info, ifMatch, operation);
           const { etag, size } = info;
           if (etag === undefined || size === undefined || size > maxObjectBytes)
             return open(key, openOptions);
@@ -109,8 +109,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             kept.set(key, found);
           }
         }
-        ensureVersion(found.info, ifMatch, who);
-        return openKept(found, openOptions, who);
+        ensureVersion(found.info, ifMatch, operation);
+        return openKept(found, openOptions, operation);
       },
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);
@@ -153,22 +153,22 @@ function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: numb
   if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");
 }
 
-function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, who: string): void {
+function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, operation: string): void {
   if (ifMatch === undefined || ifMatch === etag) return;
-  throw new SluiceError("precondition_failed", `${who}: the object has changed`);
+  throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
 }
 
 /** A copy, so that no reader can change what others get. */
 function openKept(
-  { info: known, bytes: all }: Kept,
+  { info: known, bytes: all }: KeptObject,
   { range, signal }: OpenOptions,
-  who: string,
+  operation: string,
 ): OpenedObject {
-  const resolved = range && resolveRange(range, all.byteLength, who);
+  const resolved = range && resolveRange(range, all.byteLength, operation);
   const bytes = all.slice(resolved?.start, resolved?.end);
   const info = structuredClone(known);
   let left: Uint8Array | undefined = bytes;
-  return withBody({ info, bytes, ...(resolved && { range: resolved }) }, () =>
+  return withBody({ info, bytes, ...definedMembers({ range: resolved }) }, () =>
     createBody({
       async next() {
         const chunk = left;

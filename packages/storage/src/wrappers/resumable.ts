@@ -1,16 +1,16 @@
 import { SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
-import { createBody } from "../contract/body.ts";
+import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";
 
-/** So much must have come before another round of resumes may begin. */
+/** Bytes that must come before another round of resumes may begin. */
 const progressBytes = 1024 * 1024;
 
 /** Settings of {@link resumable}. */
 export interface ResumableOptions {
-  /** Resumes in a row that brought less than 1 MiB together before the body fails. 3 unless told. */
+  /** Resumes in a row that brought less than 1 MiB together before the body fails. Default: 3. */
   readonly resumes?: number;
 }
 
@@ -29,8 +29,8 @@ export function resumable(backend: StorageBackend, options: ResumableOptions = {
         const opened = await open(key, openOptions);
         const { etag } = opened.info;
         if (etag === undefined) return opened;
-        const who = `${backend.name}: open ${quoteKey(key)}`;
-        const terms = { who, etag, resumes, signal: openOptions.signal };
+        const operation = `${backend.name}: open ${quoteKey(key)}`;
+        const terms = { operation, etag, resumes, signal: openOptions.signal };
         return withBody(opened, () => resumedBody(opened, terms, (again) => open(key, again)));
       },
   });
@@ -38,7 +38,7 @@ export function resumable(backend: StorageBackend, options: ResumableOptions = {
 
 interface Terms {
   /** How messages start. */
-  readonly who: string;
+  readonly operation: string;
   readonly etag: string;
   readonly resumes: number;
   readonly signal: AbortSignal | undefined;
@@ -46,7 +46,7 @@ interface Terms {
 
 function resumedBody(
   opened: OpenedObject,
-  { who, etag, resumes, signal }: Terms,
+  { operation, etag, resumes, signal }: Terms,
   open: (options: OpenOptions) => Promise<OpenedObject>,
 ): ReadableStream<Uint8Array> {
   const cancelled = new AbortController();
@@ -67,7 +67,7 @@ function resumedBody(
       info.etag === etag && range?.start === position && (end ?? range.end) === range.end;
     if (!fits || cancelled.signal.aborted) {
       await discard(again);
-      throw new SluiceError("precondition_failed", `${who}: another version came`, { cause });
+      throw new SluiceError("precondition_failed", `${operation}: another version came`, { cause });
     }
     return again.body.getReader();
   };

@@ -1,32 +1,32 @@
 import { SluiceError } from "@sluice/core";
-import type { StorageBackend } from "../contract/backend.ts";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
+import type { StorageBackend } from "../contract/backend.ts";
 import { wrap } from "./wrap.ts";
 
 const firstDelayMs = 100;
 const longestDelayMs = 5000;
-/** What a success gives back to the budget: a service that works allows one retry in ten calls. */
+/** Each success adds this to the budget: a working service allows one retry in ten calls. */
 const refund = 0.1;
 
 /** Settings of {@link retry}. */
 export interface RetryOptions {
-  /** Tries of one call in all. 4 unless told. */
+  /** Tries of one call in all. Default: 4. */
   readonly attempts?: number;
-  /** Retries that all calls together may make before successes earn new ones. 20 unless told. */
+  /** Retries that all calls together may make before successes earn new ones. Default: 20. */
   readonly retryBudget?: number;
-  /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. 20 s unless told. */
+  /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. Default: 20 s. */
   readonly maxWaitMs?: number;
-  /** A number in [0, 1), for the jitter; `Math.random` unless told. */
+  /** A number in [0, 1), for the jitter. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Where waits take their time from; the platform's clock unless told. */
+  /** Where waits take their time from. Default: the platform's clock. */
   readonly clock?: Clock;
 }
 
 /**
- * Repeats `describe`, `open`, `list` and `remove` when they fail with a `retryable` error: nothing
- * was delivered yet, so nothing can be delivered twice, and what is removed already is no error. Delays double from 100 ms to 5 s with full
- * jitter, on top of the service's `retryAfterMs`. A budget that all calls share keeps a broken
- * service from being asked several times as often as a working one.
+ * Repeats `describe`, `open`, `list` and `remove` when they fail with a `retryable` error. At that point no byte was
+ * delivered, and a second removal is no error. Delays double from 100 ms to 5 s with full jitter, on top of the
+ * service's `retryAfterMs`. All calls share a budget, so that a broken service does not get several times the requests
+ * of a working one.
  */
 export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
   const { attempts = 4, retryBudget = 20, maxWaitMs = 20_000 } = options;

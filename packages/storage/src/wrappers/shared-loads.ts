@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
+import { within } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
 import type { Clock } from "@sluice/core/async";
-import { within } from "@sluice/core/async";
 import { quoteKey } from "../contract/key.ts";
 
 /** Reads of whole small objects, each of which several callers may wait for. */

@@ -1,20 +1,20 @@
 import type { StorageBackend } from "../contract/backend.ts";
 
 /** The operations of a backend: everything but its name. */
-type Operation = Exclude<keyof StorageBackend, "name">;
+type BackendOperation = Exclude<keyof StorageBackend, "name">;
 
 /**
  * What to put in place of some operations. Each entry gets the operation of the inner backend,
  * bound to it, and gives the new one; it is not asked when the inner backend lacks the operation.
  */
 export type Overrides = {
-  readonly [O in Operation]?: (
+  readonly [O in BackendOperation]?: (
     inner: NonNullable<StorageBackend[O]>,
   ) => NonNullable<StorageBackend[O]>;
 };
 
 /** Every operation once; the type makes a forgotten one a compile error. */
-const operations: Record<Operation, true> = {
+const operations: Record<BackendOperation, true> = {
   describe: true,
   open: true,
   list: true,
@@ -32,7 +32,7 @@ const operations: Record<Operation, true> = {
  */
 export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
-  for (const operation of Object.keys(operations) as Operation[]) {
+  for (const operation of Object.keys(operations) as BackendOperation[]) {
     const inner = backend[operation]?.bind(backend) as never;
     if (inner !== undefined) wrapped[operation] = overrides[operation]?.(inner) ?? inner;
   }

@@ -2,14 +2,12 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
 import {
-  createBody,
   createMemoryBackend,
   createUriMapper,
-  ensureKey,
   protect,
-  sealed,
   type StorageBackend,
 } from "@sluice/storage";
+import { createBody, ensureKey, holdLastChunk } from "@sluice/storage/plugin";
 import { expect, inject, test } from "vitest";
 import { createLogged } from "./logged.ts";
 
@@ -96,7 +94,7 @@ test("a backend of one's own: describe, open, list", async () => {
       let n = 0;
       const body = createBody({ next: () => table.part(key, n++), signal });
       // the parts are read one by one: look again before the last one is handed on
-      const sealedBody = sealed(body, async () => {
+      const sealedBody = holdLastChunk(body, async () => {
         if ((await table.version(key)) === info.etag) return;
         throw new SluiceError("precondition_failed", `table: open "${key}": the row has changed`);
       });

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { createBody, type OpenedObject } from "@sluice/storage";
+import type { OpenedObject } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { type Mutants, opens } from "./mutant.ts";
 
 const oneMiB = 1024 * 1024;

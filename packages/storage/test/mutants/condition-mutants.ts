@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { createBody, type OpenOptions, type Overrides } from "@sluice/storage";
+import type { OpenOptions, Overrides } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { mapChunks, type Mutants, opens } from "./mutant.ts";
 
 const oneMiB = 1024 * 1024;

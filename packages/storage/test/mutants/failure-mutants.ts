@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { fails, misreports, type Mutants, opens } from "./mutant.ts";
 
 export const failureMutants: Mutants = {

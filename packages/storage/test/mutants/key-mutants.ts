@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { createBody, type ListPage, type Overrides } from "@sluice/storage";
+import type { ListPage, Overrides } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { fails, type Mutants, renames } from "./mutant.ts";
 import type { Service } from "../reference-service.ts";
 

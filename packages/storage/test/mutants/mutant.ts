@@ -1,11 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import {
-  createBody,
-  type ObjectInfo,
-  type ObjectWriter,
-  type OpenedObject,
-  type Overrides,
-} from "@sluice/storage";
+import type { ObjectInfo, ObjectWriter, OpenedObject, Overrides } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import type { Service } from "../reference-service.ts";
 
 /** A backend that is broken on purpose, to prove that its rule can fail. */

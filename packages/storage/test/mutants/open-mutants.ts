@@ -1,5 +1,6 @@
 import { gunzipSync } from "node:zlib";
-import { createBody, type OpenedObject } from "@sluice/storage";
+import type { OpenedObject } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import { mapBytes, type Mutants, opens, shortens } from "./mutant.ts";
 
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);

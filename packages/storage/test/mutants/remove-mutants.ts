@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createBody } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
 import type { Mutants } from "./mutant.ts";
 
 export const removeMutants: Mutants = {

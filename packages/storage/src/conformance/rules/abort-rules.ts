@@ -34,7 +34,7 @@ export const abortRules: readonly Rule[] = [
   }),
   rule({
     id: "abort-mid-body",
-    sentence: "an abort ends the body with the signal's reason at once, also while nobody reads",
+    sentence: "an abort ends the body with the signal's reason at once, also while it is not read",
     async check({ backend, put }) {
       await put("middle.bin", pattern(3 * oneMiB));
       const caller = new AbortController();
@@ -48,7 +48,7 @@ export const abortRules: readonly Rule[] = [
   }),
   rule({
     id: "abort-unread",
-    sentence: "cancelling a body that nobody read lets go of everything",
+    sentence: "cancelling an unread body frees everything",
     needs: ["fixture.countHandles"],
     async check({ backend, put, countHandles }) {
       await put("unread.bin", pattern(oneMiB));
@@ -60,7 +60,7 @@ export const abortRules: readonly Rule[] = [
   }),
   rule({
     id: "abort-break",
-    sentence: "leaving a loop over a body lets go of everything",
+    sentence: "leaving a loop over a body frees everything",
     needs: ["fixture.countHandles"],
     async check({ backend, put, countHandles }) {
       await put("break.bin", pattern(3 * oneMiB));
@@ -143,7 +143,7 @@ export const abortRules: readonly Rule[] = [
   }),
 ];
 
-/** Handles may be let go of a moment after the promise, not much later. */
+/** Handles may close a moment after the promise, not much later. */
 async function expectHandles(count: () => number | Promise<number>, before: number): Promise<void> {
   let now = await count();
   for (let tries = 0; now > before && tries < 50; tries++) {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { SluiceError } from "@sluice/core";
 import type { StorageBackend } from "../../contract/backend.ts";
-import { guard } from "../../wrappers/guard.ts";
-import { verified } from "../../wrappers/verified.ts";
+import { validate } from "../../wrappers/validate.ts";
+import { verifyDigest } from "../../wrappers/verify-digest.ts";
 import {
   assertBytes,
   expectCode,
@@ -53,24 +53,23 @@ export const failureRules: readonly Rule[] = [
   }),
   rule({
     id: "failure-truncated",
-    sentence:
-      "a body that ends too early is interrupted behind the guard, so its size must be told",
+    sentence: "a body that ends too early is interrupted behind validate, so its size must be told",
     needs: ["fault.truncate", "size"],
     async check({ backend, put, faults }) {
       await put("truncated.bin", content);
       faults.truncate(300_000);
-      const { error } = await readToFault(guard(backend), "truncated.bin");
+      const { error } = await readToFault(validate(backend), "truncated.bin");
       assert.equal(codeOf(error), "interrupted");
     },
   }),
   rule({
     id: "failure-overrun",
-    sentence: "a body that goes on too long is corrupt behind the guard, never cut and passed on",
+    sentence: "a body that goes on too long is corrupt behind validate, never cut and passed on",
     needs: ["fault.overrun", "size"],
     async check({ backend, put, faults }) {
       await put("overrun.bin", content);
       faults.overrun(10);
-      const { error } = await readToFault(guard(backend), "overrun.bin");
+      const { error } = await readToFault(validate(backend), "overrun.bin");
       assert.equal(codeOf(error), "corrupt");
     },
   }),
@@ -184,7 +183,10 @@ export const failureRules: readonly Rule[] = [
         failures.push((await readToFault(backend, "message.bin")).error);
       }
       for (const { message } of failures as Error[]) {
-        assert.ok(message.startsWith(`${backend.name}: `), `"${message}" does not say who`);
+        assert.ok(
+          message.startsWith(`${backend.name}: `),
+          `"${message}" does not name the backend`,
+        );
         assert.doesNotMatch(message, /[a-z]:\/\//i, "there is a URL in the message");
         for (const secret of secrets)
           assert.ok(!message.includes(secret), "a secret is in the message");
@@ -233,7 +235,7 @@ export const failureRules: readonly Rule[] = [
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;
       faults.corrupt(size - 1);
-      await expectCode(() => readKey(verified(backend), "digest.bin"), "corrupt");
+      await expectCode(() => readKey(verifyDigest(backend), "digest.bin"), "corrupt");
     },
   }),
   rule({

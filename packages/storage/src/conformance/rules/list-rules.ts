@@ -150,7 +150,7 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-cursor-foreign",
-    sentence: "a cursor of somebody else is invalid_argument",
+    sentence: "a foreign cursor is invalid_argument",
     async check(fixture) {
       await putAll(fixture, numbered(6));
       const { cursor } = await fixture.backend.list({ limit: 2 });

@@ -145,7 +145,7 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-back-pressure",
-    sentence: "a body that nobody reads on buffers a few chunks, whatever the size of the object",
+    sentence: "a body that is not read on buffers a few chunks, whatever the size of the object",
     needs: ["fixture.putLarge"],
     async check({ backend, putLarge, countBytes }) {
       await putLarge("pressure.bin", 1024 * oneMiB, text("tail"));

@@ -3,7 +3,7 @@ import type { ChangeBatch, WatchOptions } from "../../contract/backend.ts";
 import { pattern, promptly, text } from "../expect.ts";
 import { Absent, type Equipped, type Rule, rule } from "../rule.ts";
 
-type Watching = Equipped<"backend.watch">;
+type WatchFixture = Equipped<"backend.watch">;
 
 /** A running watch, armed, with everything it has said so far. */
 interface Watch {
@@ -21,7 +21,7 @@ interface Watch {
 }
 
 async function startWatch(
-  { backend }: Watching,
+  { backend }: WatchFixture,
   options: Omit<WatchOptions, "signal"> = {},
 ): Promise<Watch> {
   const caller = new AbortController();
@@ -61,7 +61,7 @@ async function startWatch(
 
 /** Runs the steps with a watch that is stopped on every path. */
 async function watching(
-  fixture: Watching,
+  fixture: WatchFixture,
   options: Omit<WatchOptions, "signal">,
   steps: (watch: Watch) => Promise<void>,
 ): Promise<void> {

@@ -12,11 +12,11 @@ import {
 } from "../expect.ts";
 import { type Equipped, type Rule, rule } from "../rule.ts";
 
-type Writing = Equipped<"backend.write">;
+type WriteFixture = Equipped<"backend.write">;
 
 /** Writes the chunks and commits. */
 async function writeAll(
-  { backend }: Writing,
+  { backend }: WriteFixture,
   key: string,
   chunks: readonly Uint8Array[],
   options?: WriteOptions,
@@ -26,13 +26,13 @@ async function writeAll(
   return writer.commit();
 }
 
-async function expectInvisible({ backend }: Writing, key: string): Promise<void> {
+async function expectInvisible({ backend }: WriteFixture, key: string): Promise<void> {
   await expectCode(() => backend.describe(key), "not_found");
   await expectCode(() => backend.open(key), "not_found");
   assert.deepEqual(await listKeys(backend), [], "it is listed");
 }
 
-async function expectNothingLeft({ countLeftovers }: Writing): Promise<void> {
+async function expectNothingLeft({ countLeftovers }: WriteFixture): Promise<void> {
   assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }
 

@@ -1,0 +1,12 @@
+export { checkKey, ensureKey, quoteKey } from "./contract/key.ts";
+export { encodeBlob } from "./plugin/blob-text.ts";
+export { type BodySteps, createBody } from "./plugin/body.ts";
+export { callService, type ServiceCall, type ServiceCallOptions } from "./plugin/call.ts";
+export { type ChangeFeed, createChangeFeed } from "./plugin/change-feed.ts";
+export { formatCursor, parseCursor } from "./plugin/cursor.ts";
+export { ensureCondition, unlessMissing } from "./plugin/condition.ts";
+export { createEventOrder, createEventWatch, type EventWatch } from "./plugin/event-watch.ts";
+export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
+export { resolveLimit } from "./plugin/limit.ts";
+export { ensureRange, resolveRange } from "./plugin/range.ts";
+export { createWriter, type WriteDriver, type WriterOptions } from "./plugin/writer.ts";

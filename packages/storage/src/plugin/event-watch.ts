@@ -1,0 +1,91 @@
+import { onAbort } from "@sluice/core/async";
+import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
+import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
+
+/** Most keys whose newest event is remembered. */
+const mostRemembered = 10_000;
+
+/** Watches over one queue of events. */
+export interface EventWatch {
+  /** See `StorageBackend.watch`. */
+  watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
+  /** Ends every watch. */
+  close(): void;
+}
+
+/**
+ * Creates watches that share one reader. `read` takes events from a queue and publishes them to the feed until its
+ * signal aborts; it runs while at least one watch is open. An error of `read` ends every watch.
+ */
+export function createEventWatch(
+  name: string,
+  read: (feed: ChangeFeed, signal: AbortSignal) => Promise<void>,
+): EventWatch {
+  const feed = createChangeFeed(name);
+  const open = new Set<object>();
+  let reading: AbortController | undefined;
+
+  const startReading = (): void => {
+    if (reading !== undefined) return;
+    const { signal } = (reading = new AbortController());
+    read(feed, signal).catch((error: Error) => {
+      if (signal.aborted) return;
+      stopReading();
+      feed.close(error);
+    });
+  };
+  const stopReading = (): void => {
+    reading?.abort();
+    reading = undefined;
+  };
+
+  async function* watch(options: WatchOptions): AsyncGenerator<ChangeBatch> {
+    const { signal } = options;
+    const me = {};
+    const leave = (): void => {
+      if (open.delete(me) && open.size === 0) stopReading();
+    };
+    const removeListener = onAbort(signal, leave);
+    try {
+      for await (const batch of feed.watch(options)) {
+        // the feed holds changes for this watch from its first batch on
+        if (!signal.aborted) {
+          open.add(me);
+          startReading();
+        }
+        yield batch;
+      }
+    } finally {
+      removeListener();
+      leave();
+    }
+  }
+
+  return {
+    watch,
+    close() {
+      stopReading();
+      feed.close();
+    },
+  };
+}
+
+/**
+ * Tells new events from repeated and late ones: queues deliver at least once and in any order. The result is true for
+ * an event without a sequencer, and for one whose sequencer is newer than the newest of its key.
+ */
+export function createEventOrder(
+  isNewer: (sequencer: string, than: string) => boolean,
+): (key: string, sequencer: string | undefined) => boolean {
+  const newest = new Map<string, string>();
+  return (key, sequencer) => {
+    if (sequencer === undefined) return true;
+    const last = newest.get(key);
+    if (last !== undefined && !isNewer(sequencer, last)) return false;
+    newest.delete(key);
+    newest.set(key, sequencer);
+    const [oldest] = newest.keys();
+    if (newest.size > mostRemembered && oldest !== undefined) newest.delete(oldest);
+    return true;
+  };
+}

@@ -1,0 +1,62 @@
+import { SluiceError } from "@sluice/core";
+import { type Clock, sleep, systemClock } from "@sluice/core/async";
+import type { StorageBackend } from "../contract/backend.ts";
+import { wrap } from "./wrap.ts";
+
+const defaultPauseMs = 1000;
+
+/** Settings of {@link throttle}. */
+export interface ThrottleOptions {
+  /** Longest time a call waits for a throttling service; then `throttled`. Default: 20 s. */
+  readonly maxWaitMs?: number;
+  /** Where waits take their time from. Default: the platform's clock. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Pauses the whole backend after a `throttled` error: services count refused calls, too. Every call waits until
+ * `retryAfterMs` (or one second) has passed, not the refused one alone. A call that would wait too long rejects with
+ * `throttled` and the time that is left. An abort ends the wait.
+ */
+export function throttle(backend: StorageBackend, options: ThrottleOptions = {}): StorageBackend {
+  const { maxWaitMs = 20_000, clock = systemClock } = options;
+  let opensAt = -Infinity;
+
+  const pass = async <T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
+    const latest = clock.now() + maxWaitMs;
+    for (let now = clock.now(); now < opensAt; now = clock.now()) {
+      if (opensAt > latest)
+        throw new SluiceError("throttled", `${backend.name}: the service asked for a pause`, {
+          retryAfterMs: opensAt - now,
+        });
+      await sleep(opensAt - now, signal, clock);
+    }
+    return heed(call);
+  };
+  const heed = async <T>(call: () => Promise<T>): Promise<T> => {
+    try {
+      return await call();
+    } catch (error) {
+      if (SluiceError.is(error) && error.code === "throttled")
+        opensAt = Math.max(opensAt, clock.now() + (error.retryAfterMs ?? defaultPauseMs));
+      throw error;
+    }
+  };
+
+  return wrap(backend, {
+    describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
+    open: (open) => (key, call) => pass(() => open(key, call), call?.signal),
+    list: (list) => (call) => pass(() => list(call), call?.signal),
+    presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
+    remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),
+    write: (write) => async (key, call) => {
+      const writer = await pass(() => write(key, call), call?.signal);
+      return {
+        write: (chunk) => heed(() => writer.write(chunk)),
+        commit: () => heed(() => writer.commit()),
+        abort: (reason) => writer.abort(reason),
+        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+      };
+    },
+  });
+}

@@ -1,0 +1,234 @@
+import { definedMembers, SluiceError } from "@sluice/core";
+import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
+import type {
+  ChangeBatch,
+  ListOptions,
+  OpenedObject,
+  OpenOptions,
+  StorageBackend,
+  WriteOptions,
+} from "../contract/backend.ts";
+import { createBody } from "../plugin/body.ts";
+import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
+import { discard, withBody } from "../contract/opened.ts";
+import { ensureRange } from "../plugin/range.ts";
+import { wrap } from "./wrap.ts";
+
+const maxCursorLength = 8192;
+
+/** Settings of {@link validate}. */
+export interface ValidateOptions {
+  /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. Default: 30 s. */
+  readonly stallTimeoutMs?: number;
+  /** Where waits take their time from. Default: the platform's clock. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Checks what goes into a backend and what comes out. Illegal keys, ranges, limits and cursors
+ * are `invalid_argument` before the backend sees them. An answer that does not fit the question
+ * is `corrupt`, or `precondition_failed` when it is another version. A body is counted: too
+ * short is `interrupted`, too long is `corrupt`, and its last chunk waits until that is known.
+ * An answer or a chunk that does not come in time is `timeout`; an abort ends every wait at once.
+ *
+ * A `file` or `bytes` face is checked for its length and passed on.
+ */
+export function validate(backend: StorageBackend, options: ValidateOptions = {}): StorageBackend {
+  const { name } = backend;
+  const { stallTimeoutMs = 30_000, clock = systemClock } = options;
+  const deadline = (operation: string, signal?: AbortSignal): Deadline => ({
+    clock,
+    timeoutMs: stallTimeoutMs,
+    expired: () =>
+      new SluiceError("timeout", `${operation}: nothing came for ${stallTimeoutMs} ms`),
+    signal,
+  });
+
+  return wrap(backend, {
+    describe: (describe) => async (key, callOptions) => {
+      const operation = begin(name, "describe", key, callOptions?.signal);
+      return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
+    },
+
+    open:
+      (open) =>
+      async (key, openOptions = {}) => {
+        const { signal, range } = openOptions;
+        const operation = begin(name, "open", key, signal);
+        if (range !== undefined) ensureRange(range, operation);
+        const wait = deadline(operation, signal);
+        const opened = await within(open(key, openOptions), wait, (late) => void discard(late));
+        try {
+          ensureAnswer(opened, openOptions, operation);
+        } catch (error) {
+          await discard(opened, error);
+          throw error;
+        }
+        return withBody(opened, () => countedBody(opened, wait, operation));
+      },
+
+    list:
+      (list) =>
+      async (listOptions = {}) => {
+        listOptions.signal?.throwIfAborted();
+        const operation = `${name}: list`;
+        ensureListOptions(listOptions, operation);
+        const page = await within(list(listOptions), deadline(operation, listOptions.signal));
+        if (page.objects.length > (listOptions.limit ?? Infinity))
+          throw new SluiceError("corrupt", `${operation}: more objects came than were asked for`);
+        if (page.cursor !== undefined && page.cursor === listOptions.cursor)
+          throw new SluiceError("corrupt", `${operation}: the walk does not move on`);
+        // an object without a legal key cannot be read
+        return { ...page, objects: page.objects.filter(({ key }) => checkKey(key) === undefined) };
+      },
+
+    presign: (presign) => async (key, presignOptions) => {
+      const operation = begin(name, "presign", key, presignOptions.signal);
+      ensureCount(presignOptions.expiresInMs, 1, `${operation}: expiresInMs`);
+      return within(presign(key, presignOptions), deadline(operation, presignOptions.signal));
+    },
+
+    watch: (watch) => (watchOptions) => {
+      ensureListOptions(watchOptions, `${name}: watch`);
+      return nameable(watch(watchOptions));
+    },
+
+    write:
+      (write) =>
+      async (key, writeOptions = {}) => {
+        const operation = begin(name, "write", key, writeOptions.signal);
+        ensureWriteOptions(writeOptions, operation);
+        return within(
+          write(key, writeOptions),
+          deadline(operation, writeOptions.signal),
+          (late) => {
+            late.abort().catch(() => {});
+          },
+        );
+      },
+
+    remove: (remove) => async (key, callOptions) => {
+      const operation = begin(name, "remove", key, callOptions?.signal);
+      return within(remove(key, callOptions), deadline(operation, callOptions?.signal));
+    },
+  });
+}
+
+/** Changes without illegal keys: one of them must not hold back the others. */
+async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<ChangeBatch> {
+  for await (const batch of batches) {
+    const { changed, removed } = batch;
+    yield {
+      ...batch,
+      ...definedMembers({ changed: changed?.filter(isLegal), removed: removed?.filter(isLegal) }),
+    };
+  }
+}
+
+function isLegal(key: string): boolean {
+  return checkKey(key) === undefined;
+}
+
+/** First checks of every call about one key; gives the start of its messages. */
+function begin(name: string, method: string, key: string, signal?: AbortSignal): string {
+  signal?.throwIfAborted();
+  ensureKey(key, `${name}: ${method}`);
+  return `${name}: ${method} ${quoteKey(key)}`;
+}
+
+/** Throws unless what was opened is what was asked for. */
+function ensureAnswer(
+  opened: OpenedObject,
+  { range, ifMatch }: OpenOptions,
+  operation: string,
+): void {
+  const { info, file, bytes } = opened;
+  if (ifMatch !== undefined && info.etag !== undefined && info.etag !== ifMatch)
+    throw new SluiceError("precondition_failed", `${operation}: another version came`);
+  if (range === undefined ? opened.range !== undefined : !isWithin(opened, range))
+    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
+  const size = expectedBytes(opened);
+  if (file !== undefined && size !== undefined && file.end - file.start !== size)
+    throw new SluiceError("corrupt", `${operation}: the file is not as long as was promised`);
+  if (bytes !== undefined && size !== undefined && bytes.byteLength !== size)
+    throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
+}
+
+/** True when the delivered range is the asked one, shortened at most to the end of the object. */
+function isWithin(
+  { info, range: got }: OpenedObject,
+  asked: NonNullable<OpenOptions["range"]>,
+): boolean {
+  if (got === undefined || got.start !== asked.start || got.end < got.start) return false;
+  const end = Math.min(asked.end ?? Infinity, info.size ?? got.end);
+  return got.end === end;
+}
+
+/** How many bytes the body must have, when that is known. */
+function expectedBytes({ info, range }: OpenedObject): number | undefined {
+  return range === undefined ? info.size : range.end - range.start;
+}
+
+function countedBody(
+  opened: OpenedObject,
+  wait: Deadline,
+  operation: string,
+): ReadableStream<Uint8Array> {
+  const expected = expectedBytes(opened);
+  const reader = opened.body.getReader();
+  let received = 0;
+  let last: Uint8Array | undefined;
+  let ended = false;
+  return createBody({
+    async next() {
+      while (!ended) {
+        const { done, value } = await within(reader.read(), wait);
+        if (done) {
+          if (expected !== undefined && received < expected)
+            throw new SluiceError(
+              "interrupted",
+              `${operation}: it ended at ${received} of ${expected} bytes`,
+            );
+          ended = true;
+          return last;
+        }
+        received += value.byteLength;
+        if (expected === undefined || received < expected) return value;
+        if (received > expected)
+          throw new SluiceError(
+            "corrupt",
+            `${operation}: more than the promised ${expected} bytes came`,
+          );
+        // the promised length is there; hand it on once the source says that it is all
+        if (value.byteLength > 0) last = value;
+      }
+      return undefined;
+    },
+    release: (reason) => reader.cancel(reason),
+  });
+}
+
+function ensureListOptions({ prefix, cursor, limit }: ListOptions, operation: string): void {
+  if (prefix !== undefined && typeof prefix !== "string")
+    throw new SluiceError("invalid_argument", `${operation}: the prefix is not a string`);
+  if (
+    cursor !== undefined &&
+    (typeof cursor !== "string" || cursor === "" || cursor.length > maxCursorLength)
+  )
+    throw new SluiceError("invalid_argument", `${operation}: the cursor is not one of this store`);
+  if (limit !== undefined) ensureCount(limit, 1, `${operation}: limit`);
+}
+
+function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, operation: string): void {
+  if (size !== undefined) ensureCount(size, 0, `${operation}: size`);
+  if (ifAbsent && ifMatch !== undefined)
+    throw new SluiceError(
+      "invalid_argument",
+      `${operation}: ifMatch and ifAbsent exclude each other`,
+    );
+}
+
+function ensureCount(value: number, least: number, what: string): void {
+  if (!Number.isSafeInteger(value) || value < least)
+    throw new SluiceError("invalid_argument", `${what} must be a whole number from ${least}`);
+}

@@ -1,0 +1,66 @@
+import { createSha256, type Sha256, SluiceError } from "@sluice/core";
+import type { StorageBackend } from "../contract/backend.ts";
+import { createBody } from "../plugin/body.ts";
+import { quoteKey } from "../contract/key.ts";
+import { withBody } from "../contract/opened.ts";
+import { holdLastChunk } from "../plugin/hold-last-chunk.ts";
+import { wrap } from "./wrap.ts";
+
+/** Settings of {@link verifyDigest}. */
+export interface VerifyDigestOptions {
+  /** Compare whole reads with the digest that storage knows. Default: true. */
+  readonly verifyDigest?: boolean;
+}
+
+/**
+ * Hashes whole objects whose SHA-256 is known while they are read, also across resumes. The last
+ * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face
+ * of such an object is dropped, because its bytes would not be hashed.
+ */
+export function verifyDigest(
+  backend: StorageBackend,
+  options: VerifyDigestOptions = {},
+): StorageBackend {
+  if (options.verifyDigest === false) return backend;
+  return wrap(backend, {
+    open: (open) => async (key, openOptions) => {
+      const opened = await open(key, openOptions);
+      const { sha256 } = opened.info.digests ?? {};
+      if (sha256 === undefined || opened.range !== undefined) return opened;
+      const operation = `${backend.name}: open ${quoteKey(key)}`;
+      const { bytes } = opened;
+      if (bytes !== undefined) {
+        const hash = createSha256();
+        hash.update(bytes);
+        ensureDigest(hash, sha256, operation);
+        return opened;
+      }
+      return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, operation));
+    },
+  });
+}
+
+function hashedBody(
+  body: ReadableStream<Uint8Array>,
+  sha256: string,
+  operation: string,
+): ReadableStream<Uint8Array> {
+  const hash = createSha256();
+  const reader = body.getReader();
+  const hashed = createBody({
+    async next() {
+      const { value } = await reader.read();
+      if (value !== undefined) hash.update(value);
+      return value;
+    },
+    release: (reason) => reader.cancel(reason),
+  });
+  return holdLastChunk(hashed, async () => {
+    ensureDigest(hash, sha256, operation);
+  });
+}
+
+function ensureDigest(hash: Sha256, sha256: string, operation: string): void {
+  if (hash.digest() !== sha256)
+    throw new SluiceError("corrupt", `${operation}: the bytes do not have the promised digest`);
+}
