@@ -62,6 +62,7 @@ const portableEntries = [
   "storage/src/plugin.ts",
   "server/src/index.ts",
   "server/src/telemetry.ts",
+  "server/src/transport.ts",
   "transport-http/src/index.ts",
   "transport-http/src/handlers.ts",
   "client/src/index.ts",

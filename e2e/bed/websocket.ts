@@ -7,12 +7,8 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import { streamingCapabilities } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import {
-  createSluice,
-  type OriginGateOptions,
-  type PrincipalResolver,
-  type SluiceOptions,
-} from "@sluice/server";
+import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
+import type { OriginGateOptions } from "@sluice/server/transport";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createSidecar } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";

@@ -18,7 +18,7 @@ import {
   parseRetryAfter,
   sanitizeFileName,
 } from "@sluice/core";
-import { createOriginGate } from "@sluice/server";
+import { createOriginGate } from "@sluice/server/transport";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
 import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";

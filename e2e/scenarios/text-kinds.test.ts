@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import { discardReply } from "@sluice/server";
+import { discardReply } from "@sluice/server/transport";
 import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createS3Backend } from "@sluice/storage-s3";

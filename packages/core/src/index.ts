@@ -57,7 +57,7 @@ export {
   type LooseRequest,
   type LooseResponse,
 } from "./json-rpc/message.ts";
-export { parseJson } from "./json-rpc/parse-json.ts";
+export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
 
 export {
   createKeyRing,

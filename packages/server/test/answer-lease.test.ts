@@ -1,17 +1,20 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
-import { noteRequest } from "@sluice/server";
+import { noteRequest } from "@sluice/server/transport";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerAccount, withAnswerLease } from "../src/grants/answer-lease.ts";
+import { createAnswerAccount, withAnswerLease } from "../src/limits/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
-import { createStreamSlots } from "../src/limits/stream-limits.ts";
+import { createConcurrencyLimiter } from "../src/limits/concurrency-limiter.ts";
 
 const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 
 /** A server's counters, and a transport that says when an answer is sent. */
 function meet(limits = {}) {
   let places = 0;
-  const slots = createStreamSlots({ perPrincipal: 100 }, (change) => void (places += change));
+  const limiter = createConcurrencyLimiter(
+    { perPrincipal: 100 },
+    (change) => void (places += change),
+  );
   const answers = createAnswerAccount(limits);
   const kept: (() => void)[] = [];
   let isClosed = false;
@@ -29,7 +32,7 @@ function meet(limits = {}) {
     isClosed = true;
     for (const release of kept.splice(0)) release();
   };
-  return { parts: { slots, answers }, call, kept, close, places: () => places };
+  return { parts: { limiter, answers }, call, kept, close, places: () => places };
 }
 
 const who = { principal: principal("one"), address: undefined };

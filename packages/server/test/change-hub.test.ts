@@ -1,7 +1,11 @@
 import { SluiceError } from "@sluice/core";
 import { createMemoryBackend, type ChangeBatch, type StorageBackend, wrap } from "@sluice/storage";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createChangeHub, type ChangeListener, type Changes } from "../src/changes/change-hub.ts";
+import {
+  createChangeHub,
+  type ChangeListener,
+  type ObjectChanges,
+} from "../src/changes/change-hub.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -10,11 +14,11 @@ afterEach(() => void vi.useRealTimers());
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 interface Heard extends ChangeListener {
-  readonly heard: Changes[];
+  readonly heard: ObjectChanges[];
 }
 
 function listener(options: Partial<ChangeListener> = {}): Heard {
-  const heard: Changes[] = [];
+  const heard: ObjectChanges[] = [];
   return { hearsList: false, ...options, heard, onChanges: (changes) => void heard.push(changes) };
 }
 

@@ -6,7 +6,8 @@ import {
   type Principal,
 } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
-import type { Reply, Revocation, SluiceOptions } from "@sluice/server";
+import type { Revocation, SluiceOptions } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { alice, as, bodyOf, createHouse, endpoint, headerOf, type House } from "./redeeming.ts";
@@ -44,8 +45,8 @@ async function mintForAnybody({ sluice }: House): Promise<string> {
 /** As `resources/stream` finds it; an object that is missing or denied has none. */
 async function etagOf({ host }: House["sluice"], key: string): Promise<string | undefined> {
   try {
-    const reach = await host.reach({ principal: undefined, key, action: "stream" });
-    return (await reach.describe(key)).etag;
+    const storage = await host.authorize({ principal: undefined, key, action: "stream" });
+    return (await storage.describe(key)).etag;
   } catch {
     return undefined;
   }

@@ -5,14 +5,8 @@ import {
   type Principal,
   type Sealer,
 } from "@sluice/core";
-import {
-  createSluice,
-  type AuditRecord,
-  type RedeemRequest,
-  type Reply,
-  type Sluice,
-  type SluiceOptions,
-} from "@sluice/server";
+import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
+import type { RedeemRequest, Reply } from "@sluice/server/transport";
 import { createMemoryBackend, type MemoryBackend } from "@sluice/storage";
 
 export const endpoint = "https://mcp.example.com/mcp";

@@ -5,7 +5,8 @@ import {
   type GrantUse,
   type TokenClaims,
 } from "@sluice/core";
-import type { Reply, SluiceOptions } from "@sluice/server";
+import type { SluiceOptions } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 import { describe, expect, test } from "vitest";
 import { createFailingStore } from "./failing-store.ts";
 import { alice, as, bodyOf, createHouse, endpoint, headerOf, type House } from "./redeeming.ts";

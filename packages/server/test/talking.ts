@@ -1,6 +1,7 @@
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
 import { EXTENSION_ID, type Era } from "@sluice/core/wire";
-import { openStreamSlot, type Sluice, type StreamSlot } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { openReplySlot, type ReplySlot } from "@sluice/server/transport";
 
 /** Both eras, for `test.each`. */
 export const eras: readonly Era[] = ["legacy", "modern"];
@@ -10,7 +11,7 @@ export interface Exchange {
   readonly status: number;
   /** The JSON-RPC message. */
   readonly message: { result?: any; error?: { code: number; message: string; data?: any } };
-  readonly slot: StreamSlot;
+  readonly slot: ReplySlot;
 }
 
 /** What an exchange may set. */
@@ -70,7 +71,7 @@ export function talkTo(
       },
       body: JSON.stringify(body),
     });
-    const slot = hasSlot ? openStreamSlot(request) : {};
+    const slot = hasSlot ? openReplySlot(request) : {};
     const response = await handler.fetch(request, {
       parsedBody: body,
       ...(authInfo && { authInfo }),

@@ -6,4 +6,4 @@ export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.t
 export type { CorsTerms, Door, Route, Routes } from "./endpoint/door.ts";
 export { createFrontHandler } from "./sessions/front-handler.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";
-export type { OriginGateOptions } from "@sluice/server";
+export type { OriginGateOptions } from "@sluice/server/transport";

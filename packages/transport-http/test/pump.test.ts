@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
-import { createByteAccount, type Reply, type TransferResult } from "@sluice/server";
+import { createByteAccount, type Reply, type TransferResult } from "@sluice/server/transport";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createBufferPool } from "../src/download/buffer-pool.ts";
 import type { OutflowOptions } from "../src/download/outflow.ts";

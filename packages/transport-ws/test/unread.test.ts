@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createByteAccount } from "@sluice/server";
+import { createByteAccount } from "@sluice/server/transport";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { SentAnswers } from "../src/messages/sent-answers.ts";

@@ -8,7 +8,7 @@ import {
   type NamedBlob,
   type PickedPath,
 } from "@sluice/client/uploads";
-import { eraOf } from "@sluice/server";
+import { revisionOf } from "@sluice/server/transport";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { createFileSender as createPortable } from "../../client/src/uploads.ts";
@@ -65,7 +65,7 @@ const loose = z.looseObject({});
 
 /** Asks in the way of the era; gives the bare answer once there is one. */
 async function ask(mcp: McpServer, ctx: ServerContext, params: object) {
-  if (eraOf(mcp) === "legacy")
+  if (revisionOf(mcp) === "legacy")
     return ctx.mcpReq.send({ method: "elicitation/create", params } as never, loose);
   const answer = ctx.mcpReq.inputResponses?.["k"];
   if (answer) return answer;

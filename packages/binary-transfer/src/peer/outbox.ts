@@ -1,6 +1,6 @@
 import { discardSource, SluiceError, type Source } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import type { TransferResult } from "@sluice/server";
+import type { TransferResult } from "@sluice/server/transport";
 
 /** Bytes that a message is going to refer to. */
 export interface OutgoingBytes {

@@ -13,7 +13,7 @@ import {
   type RpcId,
   type LooseMessage,
 } from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";
 import type { InterruptedCall } from "../stream/rerun.ts";
 import type { RunningCall } from "../stream/running-call.ts";

@@ -1,5 +1,5 @@
 import type { StreamPage } from "@sluice/state";
-import { problem, problemOf, tagOf } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";
 import { parseEventId } from "../stream/event-id.ts";

@@ -1,7 +1,7 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
 import { definedMembers, parseJson, SluiceError } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
-import { problem, problemOf, tagOf } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
 import { parseEventId, type StreamPosition } from "../stream/event-id.ts";

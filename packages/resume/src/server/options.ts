@@ -1,5 +1,5 @@
 import type { EventStore } from "@sluice/state";
-import type { OriginGateOptions } from "@sluice/server";
+import type { OriginGateOptions } from "@sluice/server/transport";
 import type { SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";
 

@@ -1,6 +1,7 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { principalTag } from "@sluice/core";
-import { notesOf, type Caller, type Sluice } from "@sluice/server";
+import type { Caller, Sluice } from "@sluice/server";
+import { notesOf } from "@sluice/server/transport";
 
 /** A request to the endpoint or to a link of it. */
 export interface SessionRequest {

@@ -1,5 +1,5 @@
 import type { LooseRequest } from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import { hasEvents } from "../protocol/event-reader.ts";
 import { takesPriming } from "../protocol/revision.ts";
 import { newStreamId } from "../stream/event-id.ts";

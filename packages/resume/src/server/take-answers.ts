@@ -1,5 +1,5 @@
 import { SluiceError, type LooseResponse } from "@sluice/core";
-import { problem, problemOf, tagOf } from "@sluice/server";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { toResponse } from "@sluice/transport-http/handlers";
 import { answerText, isAnswer, questionName, streamOfQuestion } from "../stream/question.ts";
 import type { ResumeParts } from "./parts.ts";

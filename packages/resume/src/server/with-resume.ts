@@ -1,4 +1,5 @@
-import { createOriginGate, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { createOriginGate } from "@sluice/server/transport";
 import type { CorsTerms, Door, McpFetchHandler } from "@sluice/transport-http";
 import {
   createRoutedHandler,

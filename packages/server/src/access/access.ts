@@ -1,7 +1,7 @@
 import { SluiceError, type Principal } from "@sluice/core";
 
 /**
- * What somebody wants to do with a resource. `subscribe` is asked for the call and before each
+ * What a principal wants to do with a resource. `subscribe` is asked for the call and before each
  * notification, `stream` for the call and for each redemption.
  */
 export type AccessAction = "list" | "read" | "subscribe" | "stream";
@@ -15,8 +15,8 @@ export type AccessDecision = "allow" | "hide" | "deny";
 
 /**
  * Decides whether a principal may do something with a resource. The principal is `undefined` for
- * the anonymous. Without a principal resolver it stands for whatever bearer token came, which
- * nobody may have verified: rules need a resolver. An error counts as a fault, never as permission.
+ * the anonymous. Without a principal resolver it stands for any bearer token that came, verified or
+ * not: rules need a resolver. An error counts as a fault, never as permission.
  */
 export type AccessRule = (
   principal: Principal | undefined,
@@ -36,7 +36,7 @@ export type AccessPageRule = (
 
 /** Asks the rules of one Sluice. */
 export interface Access {
-  /** False when everybody may do everything. */
+  /** False when every caller may do everything. */
   readonly hasRules: boolean;
   decide(
     principal: Principal | undefined,
@@ -95,7 +95,7 @@ async function decideEach(
 }
 
 /**
- * What is thrown for a resource that is hidden, in place of what storage throws for a missing one.
+ * Thrown for a hidden resource, where storage throws for a missing one.
  * One object for all: making an error costs time that could be measured.
  */
 export const hiddenFault: SluiceError = new SluiceError(
@@ -111,8 +111,12 @@ export function ensureAllowed(decision: AccessDecision): void {
   throw hiddenFault;
 }
 
-/** Why something was refused or failed, for records: an error code, or `hidden`. */
-export function reasonOf(error: unknown): string {
-  if (error === hiddenFault) return "hidden";
-  return SluiceError.is(error) ? error.code : "internal";
+/** Those of some URIs with which a principal may do something, in their order. */
+export async function allowedUris(
+  access: Access,
+  principal: Principal | undefined,
+  { uris, action }: { uris: readonly string[]; action: AccessAction },
+): Promise<string[]> {
+  const decisions = await access.decideAll(principal, uris, action);
+  return uris.filter((_, at) => decisions[at] === "allow");
 }

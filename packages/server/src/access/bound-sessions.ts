@@ -37,7 +37,7 @@ export async function endSession(state: StateStore, sessionId: string): Promise<
   await state.endSession(sessionTag(sessionId), Date.now());
 }
 
-/** Whether a session was ended, by whichever process. */
+/** Whether a process ended a session. */
 export async function isSessionOver(state: StateStore, sessionId: string): Promise<boolean> {
   return isTaggedSessionOver(state, sessionTag(sessionId));
 }

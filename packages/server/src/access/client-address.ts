@@ -6,8 +6,8 @@ import proxyAddr from "proxy-addr";
  * Makes the function that gives the address of the client of a `node:http` request: IPv4 in dotted form (also where the
  * socket has it as IPv6), or IPv6 in its canonical form without a zone; `undefined` where the socket has none.
  * `proxyHops` is the number of trusted proxies in front, each of which appends to `X-Forwarded-For`; the field is believed
- * for that many entries from its end, and not read at all for 0. An entry that is no address, and what is left of it, is not
- * believed. Throws a `RangeError` for what is no whole number from 0.
+ * for that many entries from its end, and not read at all for 0. An entry that is no address, and all left of it, is not
+ * believed. Throws a `RangeError` for a number that is not whole or below 0.
  */
 export function createClientAddress(
   proxyHops: number,

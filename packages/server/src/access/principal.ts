@@ -7,7 +7,7 @@ import {
   type Principal,
 } from "@sluice/core";
 
-/** Who asks, as the transport saw it. Nothing in it is verified but `authInfo`. */
+/** A caller, as the transport saw it. Nothing in it is verified but `authInfo`. */
 export interface Caller {
   /** Access token that the host's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
@@ -16,21 +16,21 @@ export interface Caller {
    * proxies it is theirs unless the transport was told how many they are. Absent where there is none to know.
    */
   readonly address?: string | undefined;
-  /** `Mcp-Session-Id`, in the legacy era only. */
+  /** `Mcp-Session-Id`, in session revisions only. */
   readonly sessionId?: string | undefined;
   /** A request header by its lower-case name; `undefined` where there is no HTTP request. */
   readonly header: (name: string) => string | undefined;
 }
 
 /**
- * Says who a caller is. `undefined` means that nobody vouches for it: such a caller is refused
- * unless `anonymous` is set. A client id alone names nobody.
+ * Gives the principal of a caller. A caller for which it gives `undefined` is refused unless `anonymous` is set. A client id
+ * alone names no principal.
  */
 export type PrincipalResolver = (
   caller: Caller,
 ) => Principal | undefined | Promise<Principal | undefined>;
 
-/** Who a caller is and what follows for download URLs. */
+/** The principal of a caller and what follows for download URLs. */
 export interface Identity {
   /** Absent for the anonymous. */
   readonly principal?: Principal;
@@ -39,26 +39,27 @@ export interface Identity {
   /** Longest life of a download URL in milliseconds. */
   readonly maxTtlMs: number;
   /**
-   * Opaque tag of the principal, in whose share of the state store count what is kept for it; without its session.
+   * Opaque tag of the principal, without its session. Records in the state store count in its share.
    * Absent for the anonymous, and for a bearer token or session that nothing has verified: every caller can invent those.
    */
   readonly owner?: string;
 }
 
-interface IdentifyOptions {
+/** Options of {@link createIdentify}. */
+export interface IdentifyOptions {
   readonly principal: PrincipalResolver | undefined;
   readonly anonymous: boolean | undefined;
   readonly isLoopback: boolean;
   readonly onWarning: (message: string) => void;
 }
 
-/** Makes the function that identifies callers, closed to whoever cannot be identified. */
+/** Makes the function that identifies callers. It rejects those that it cannot identify. */
 export function createIdentify(
   options: IdentifyOptions,
 ): (caller: Caller) => Identity | Promise<Identity> {
   const { principal: resolve, isLoopback, onWarning } = options;
   const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
-  const nobody: Identity = {
+  const unidentified: Identity = {
     mayMint: anonymous,
     maxTtlMs: tokenLifetimes.download.self.maxTtlMs,
   };
@@ -67,7 +68,7 @@ export function createIdentify(
   function resolved(principal: Principal | undefined, caller: Caller): Identity {
     if (principal)
       return vouched(known(principal, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
-    if (anonymous) return nobody;
+    if (anonymous) return unidentified;
     throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
   }
 
@@ -95,7 +96,7 @@ export function createIdentify(
     // a session id is a routing fact, no authentication: good enough on one's own machine only
     if (caller.sessionId !== undefined && isLoopback)
       return known({ issuer: "", subject: "", clientId: "" }, caller, 300_000);
-    return nobody;
+    return unidentified;
   };
 }
 
@@ -112,6 +113,16 @@ function known(principal: Principal, caller: Caller, maxTtlMs: number): Identity
 function vouched(identity: Identity, principal: Principal): Identity {
   const { sessionId: _session, ...user } = principal;
   return user.subject === "" ? identity : { ...identity, owner: principalTag(user) };
+}
+
+/**
+ * Tag of a principal for records, counters and revocation; absent for the anonymous. The sessions
+ * of one subject have one tag.
+ */
+export function tagOf(principal: Principal | undefined): string | undefined {
+  if (!principal) return undefined;
+  const { sessionId: _session, ...user } = principal;
+  return principalTag(user.subject === "" ? principal : user);
 }
 
 function digestOf(text: string): string {

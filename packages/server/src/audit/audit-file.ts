@@ -1,7 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { AuditOptions, AuditRecord, AuditSink } from "./audit.ts";
+import type { AuditRecord } from "./audit-record.ts";
+import type { AuditOptions, AuditSink } from "./audit.ts";
 import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
 import { auditPathOf } from "./audit-place.ts";
@@ -53,7 +54,7 @@ export interface AuditFile extends AuditOptions {
    * While the disk is full, a refusal resolves without being kept: a later line says how many there were.
    */
   readonly sink: AuditSink;
-  /** Waits for what is under way and closes the file. Idempotent. */
+  /** Waits for pending writes and closes the file. Idempotent. */
   readonly close: () => Promise<void>;
 }
 
@@ -83,12 +84,12 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       throw error;
     },
   );
-  let queue: Waiting[] = [];
+  let queue: QueuedRecord[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
   let woken: (() => void) | undefined;
 
-  async function write(batch: readonly Waiting[]): Promise<void> {
+  async function write(batch: readonly QueuedRecord[]): Promise<void> {
     chain = await followRotation(path, chain);
     let { head } = chain;
     let text = "";
@@ -114,8 +115,8 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     room.noted();
   }
 
-  /** Writes what is left of a batch when the disk is full, with the room that is held for that. */
-  async function writeWithin(batch: readonly Waiting[]): Promise<void> {
+  /** Writes the rest of a batch to a full disk, with the reserved room. */
+  async function writeWithin(batch: readonly QueuedRecord[]): Promise<void> {
     const needed = room.needed(batch, ({ record }) => record);
     if (needed.length === 0) return;
     try {
@@ -189,7 +190,7 @@ async function makePlace(name: string): Promise<string> {
   return path;
 }
 
-interface Waiting {
+interface QueuedRecord {
   readonly record: AuditRecord;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;

@@ -12,7 +12,7 @@ export interface NotedHead {
   readonly announced?: ChainHead;
 }
 
-/** The note, or what is wrong with it. */
+/** The note, or the reason that it is unusable. */
 export type FoundHead =
   | { readonly noted: NotedHead; readonly trouble?: never }
   | { readonly noted?: never; readonly trouble: HeadTrouble };
@@ -35,7 +35,7 @@ export async function readHead(path: string): Promise<FoundHead> {
   return { noted: { kept, ...(announced && { announced }) } };
 }
 
-/** Two heads of 80 characters; what is longer is none. */
+/** Two heads of 80 characters; a longer text is no note. */
 const maxNoteBytes = 1_024;
 
 async function readNote(path: string): Promise<string> {

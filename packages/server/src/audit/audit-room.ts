@@ -1,4 +1,4 @@
-import type { AuditRecord } from "./audit.ts";
+import type { AuditRecord } from "./audit-record.ts";
 import { openReserve } from "./disk-reserve.ts";
 
 /** What an audit file does about a disk that is full. */

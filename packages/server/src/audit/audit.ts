@@ -1,93 +1,8 @@
 import { SluiceError } from "@sluice/core";
-import type { DeliveryMode, Era } from "@sluice/core/wire";
 import { systemClock, within } from "@sluice/core/async";
+import type { AuditFacts, AuditOutcome, AuditRecord } from "./audit-record.ts";
 import { createRefusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
-
-/**
- * What somebody did: `download` is a request to a download URL, `upload` a step of an upload,
- * `completion` the call that suggests names, and the others are calls of the method of that name.
- */
-export type AuditAction =
-  | "list"
-  | "templates"
-  | "read"
-  | "subscribe"
-  | "stream"
-  | "completion"
-  | "download"
-  | "upload";
-
-/**
- * - `begun`: bytes are about to be sent; only where records are required, before the one of the end
- * - `complete`: every byte asked for was handed over, or there was none to send (HEAD, 304, a list)
- * - `offloaded`: the bytes were left to a proxy in front to send; whether they arrived is not known here
- * - `issued`: a download URL or a redirect was handed out
- * - `denied`: refused; `reason` says why
- * - `aborted`: the receiver went away in the middle
- * - `failed`: a fault of ours or of storage
- */
-export type AuditOutcome =
-  | "begun"
-  | "complete"
-  | "offloaded"
-  | "issued"
-  | "denied"
-  | "aborted"
-  | "failed";
-
-/** One line of the audit trail: who got, or did not get, which resource, and how it went. */
-export interface AuditRecord {
-  /** Names the operation, the same in all its records. */
-  readonly id: string;
-  /** When it began, unix milliseconds. */
-  readonly time: number;
-  readonly action: AuditAction;
-  readonly outcome: AuditOutcome;
-  /**
-   * Cause of anything but success: a `SluiceError` code, `hidden` where access rules said so, or one
-   * of `spent`, `revoked`, `changed`.
-   */
-  readonly reason?: string;
-  /**
-   * Opaque tag of the principal: `principalTag` of @sluice/core, without its session where there is
-   * a subject. Absent for the anonymous.
-   */
-  readonly principal?: string;
-  /**
-   * Absent when the request did not get as far as naming one. As it was sent, whoever sent it, but
-   * with control characters percent-encoded and no longer than 4,096 characters.
-   */
-  readonly uri?: string;
-  /**
-   * Id of the grant, the same in the record of its issue and of each redemption. Not the token. With
-   * `upload`, the id of the upload.
-   */
-  readonly grant?: string;
-  /** Bytes of the resource handed over, or left to a proxy to send; with `upload`, bytes that were received or confirmed. */
-  readonly bytes: number;
-  readonly durationMs: number;
-  /** With `upload`: which step it was. `inspect`, a look at how far it is, is recorded only where it was refused. */
-  readonly step?: "reserve" | "receive" | "inspect" | "confirm" | "discard";
-  /** Absent for `download` and `upload`, which do not know. */
-  readonly era?: Era;
-  /** How the bytes travel. */
-  readonly mode?: DeliveryMode;
-  /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */
-  readonly shown?: number;
-  /** With `list`: resources of the page that access rules kept back. */
-  readonly withheld?: number;
-  /**
-   * The record stands for so many refusals of callers that were not identified, all alike in what else it says: the first
-   * was at `time`, the last `durationMs` later. Absent for one by itself.
-   */
-  readonly count?: number;
-  /**
-   * Address of the client, where `addresses` of {@link AuditOptions} asks for it and it is known. With `count` also `many`:
-   * there were too many to count each.
-   */
-  readonly address?: string;
-}
 
 /**
  * Takes the records, one at a time, and may take its time. What it throws or rejects with goes to
@@ -116,12 +31,7 @@ export interface AuditOptions {
   readonly addresses?: boolean;
 }
 
-/** What is known of an operation while it goes on. */
-export type AuditFacts = { -readonly [K in keyof AuditRecord]?: AuditRecord[K] | undefined } & {
-  action: AuditAction;
-};
-
-/** What is known at the end of an operation. */
+/** Facts that the end of an operation adds. */
 export interface AuditEnding {
   readonly reason?: string;
   readonly bytes?: number;
@@ -129,7 +39,7 @@ export interface AuditEnding {
 
 /** An operation that has begun. Its last record is made at the first `end` or `conclude`. */
 export interface AuditEntry {
-  /** What is known so far; fill it in as it becomes known. */
+  /** Fill them in as they become known. */
   readonly facts: AuditFacts;
   /** Runs the work of the operation within its trace. */
   run<Result>(work: () => Result): Result;
@@ -182,7 +92,7 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     try {
       const kept: unknown = sink(record);
       if (!isThenable(kept)) return undefined;
-      // queries of many libraries are no promises, and begin when somebody waits for them
+      // queries of many libraries are no promises, and begin when they are awaited
       return within(Promise.resolve(kept), {
         clock: systemClock,
         timeoutMs: sinkMs,

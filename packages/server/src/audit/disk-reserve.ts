@@ -12,7 +12,7 @@ export interface DiskReserve {
   close(): Promise<void>;
 }
 
-/** Other programs that write to a full disk take what is given back: as little as records need for a while. */
+/** Bytes given back at a time: other programs that write to a full disk take them, too. */
 const stepBytes = 64 * 1024;
 
 /** Opens the file that holds the room; it stays when it is closed. Rejects with `corrupt` for a link at its place. */

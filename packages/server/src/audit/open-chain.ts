@@ -23,7 +23,7 @@ export interface OpenChain {
   readonly notes: readonly object[];
 }
 
-/** Opens the file of that name and finds where its chain stands; rejects with `corrupt` for what is no such file. */
+/** Opens the file of that name and finds where its chain stands; rejects with `corrupt` for a file that has no chain. */
 export async function openChain(path: string): Promise<OpenChain> {
   const file = await openPlain(path, appending);
   try {
@@ -62,7 +62,7 @@ export async function openChain(path: string): Promise<OpenChain> {
       await file.truncate(end);
       notes.push({ event: "recovered", droppedBytes: size - end });
     }
-    // the chain goes on from what is known to have been written: what was cut off is then seen to be missing
+    // the chain continues from the last certain record, so that a missing one shows
     const isShort = known !== undefined && known.seq > line.seq;
     return { file, size: end, head: isShort ? known : line, notes };
   } catch (error) {

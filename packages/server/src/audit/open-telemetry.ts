@@ -11,7 +11,8 @@ import {
   type Meter,
   type Tracer,
 } from "@opentelemetry/api";
-import type { AuditAction, AuditRecord } from "./audit.ts";
+import { definedMembers } from "@sluice/core";
+import type { AuditAction, AuditRecord } from "./audit-record.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
 /** Options of {@link createTelemetry}. */
@@ -73,11 +74,11 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
       const { action, uri, era } = facts;
       const isCall = action !== "download" && action !== "upload";
       const { parent, links } = parentOf(carrier, isCall);
-      const attributes: Attributes = {
-        ...(isCall && { "mcp.method.name": names[action] }),
-        ...(era !== undefined && { "sluice.era": era }),
-        ...(uri !== undefined && { "mcp.resource.uri": uri }),
-      };
+      const attributes: Attributes = definedMembers({
+        "mcp.method.name": isCall ? names[action] : undefined,
+        "sluice.era": era,
+        "mcp.resource.uri": uri,
+      });
       const span = tracer.startSpan(
         names[action],
         { kind: SpanKind.SERVER, attributes, links },
@@ -111,26 +112,26 @@ const scope = "@sluice/server";
 /** What metrics are told apart by: few values, none of them of a client's choice. */
 function labelsOf({ outcome, reason, mode }: AuditRecord): Attributes {
   const isError = outcome === "denied" || outcome === "failed" || outcome === "aborted";
-  return {
+  return definedMembers({
     "sluice.outcome": outcome,
-    ...(isError && { "error.type": reason ?? outcome }),
-    ...(mode !== undefined && { "sluice.delivery.mode": mode }),
-  };
+    "error.type": isError ? (reason ?? outcome) : undefined,
+    "sluice.delivery.mode": mode,
+  });
 }
 
 function detailsOf(record: AuditRecord): Attributes {
   const { id, bytes, uri, principal, grant, shown, withheld, count, address } = record;
-  return {
+  return definedMembers({
     "sluice.audit.id": id,
     "sluice.bytes": bytes,
-    ...(uri !== undefined && { "mcp.resource.uri": uri }),
-    ...(principal !== undefined && { "enduser.pseudo.id": principal }),
-    ...(grant !== undefined && { "sluice.grant": grant }),
-    ...(shown !== undefined && { "sluice.list.shown": shown }),
-    ...(withheld !== undefined && { "sluice.list.withheld": withheld }),
-    ...(count !== undefined && { "sluice.refusals": count }),
-    ...(address !== undefined && { "client.address": address }),
-  };
+    "mcp.resource.uri": uri,
+    "enduser.pseudo.id": principal,
+    "sluice.grant": grant,
+    "sluice.list.shown": shown,
+    "sluice.list.withheld": withheld,
+    "sluice.refusals": count,
+    "client.address": address,
+  });
 }
 
 /** The trace that a request names, and the span that is active beside it, if that is of another one. */

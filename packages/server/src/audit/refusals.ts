@@ -1,4 +1,5 @@
-import type { AuditRecord } from "./audit.ts";
+import { backgroundClock } from "@sluice/core/async";
+import type { AuditRecord } from "./audit-record.ts";
 
 /** Refusals of callers that were not identified: a few are kept as they are, the others are counted. */
 export interface Refusals {
@@ -15,9 +16,9 @@ interface RefusalsOptions {
 }
 
 const windowMs = 60_000;
-/** So many of a kind are kept as they are in a window … */
+/** Records of a kind that are kept as they are in a window … */
 const keptOfAKind = 5;
-/** … unless what is kept, counted in characters, is more than this. */
+/** … while all kept records together have at most so many characters. */
 const mostCharacters = 32 * 1_024;
 /** What a record takes beside its URI, with room to spare. */
 const recordCharacters = 512;
@@ -32,10 +33,10 @@ interface Kind {
   last: number;
 }
 
-interface Window {
+interface RefusalWindow {
   readonly endsAt: number;
   readonly kinds: Map<string, Kind>;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly cancelFlush: () => void;
   charactersLeft: number;
 }
 
@@ -44,20 +45,19 @@ interface Window {
  * hundred records, and 64 KiB at most.
  */
 export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
-  let current: Window | undefined;
+  let current: RefusalWindow | undefined;
 
-  function open(now: number): Window {
-    const timer = setTimeout(flush, windowMs);
-    // not every runtime has one, and none is held open by it
-    (timer as { unref?: () => void }).unref?.();
-    return { endsAt: now + windowMs, kinds: new Map(), timer, charactersLeft: mostCharacters };
+  function open(now: number): RefusalWindow {
+    const cancelFlush = backgroundClock.schedule(flush, windowMs);
+    const endsAt = now + windowMs;
+    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };
   }
 
   function flush(): void {
     if (!current) return;
-    const { kinds, timer } = current;
+    const { kinds, cancelFlush } = current;
     current = undefined;
-    clearTimeout(timer);
+    cancelFlush();
     for (const { like, count, first, last } of kinds.values())
       if (count > 0)
         keep({

@@ -1,7 +1,15 @@
-import type { AuditFacts, AuditRecord } from "./audit.ts";
+import type { AuditFacts, AuditRecord } from "./audit-record.ts";
 
 /** Reads a field that may carry a trace context: `traceparent`, `tracestate` or `baggage`. */
 export type CarrierReader = (name: string) => string | undefined;
+
+/** Reads what may carry a trace context out of the `_meta` of a request (SEP-414), which nothing has checked. */
+export function carrierIn(meta: unknown): CarrierReader {
+  return (name) => {
+    const value = (meta as Record<string, unknown> | null | undefined)?.[name];
+    return typeof value === "string" ? value : undefined;
+  };
+}
 
 /**
  * Follows operations, for traces and metrics. `createTelemetry` of `@sluice/server/telemetry` makes
@@ -18,7 +26,7 @@ export interface Telemetry {
 
 /** An operation that is followed. */
 export interface TelemetrySpan {
-  /** Runs work within the operation, so that what is called there belongs to its trace. */
+  /** Runs work within the operation: its calls belong to the trace. */
   run<Result>(work: () => Result): Result;
   /** The operation is over. A record with `count` stands for many that were counted before. */
   end(record: AuditRecord): void;

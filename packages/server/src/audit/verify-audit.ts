@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { createReadStream } from "node:fs";
 import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
 import { headPathOf, readHead } from "./audit-head.ts";
@@ -147,7 +148,7 @@ async function* linesOf(
 ): AsyncGenerator<string | undefined> {
   let rest: Buffer[] = [];
   let restBytes = 0;
-  for await (const chunk of createReadStream(path, { ...(signal && { signal }) })) {
+  for await (const chunk of createReadStream(path, definedMembers({ signal }))) {
     let bytes = chunk as Buffer;
     for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a)) {
       const isTooLong = restBytes + end > maxLineBytes;

@@ -5,130 +5,140 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { answerCall } from "../sdk/call.ts";
-import { eraOf } from "../delivery/client-streaming.ts";
-import { notesOf } from "../delivery/request-notes.ts";
-import {
-  askHandler,
-  ensureReadScopes,
-  findHandler,
-  guarded,
-  handlerOf,
-  methodNotFound,
-} from "../sdk/sdk-handlers.ts";
-import { callerOf, type SluiceParts } from "../options/sluice-parts.ts";
-import { createSubscriber, subscribable, type Subscriber } from "./subscriber.ts";
+import type { Callers } from "../access/callers.ts";
+import { notesOf } from "../http/request-notes.ts";
+import { methodNotFound, type ProtocolErrors } from "../sdk/protocol-errors.ts";
+import { callerOf, revisionOf } from "../sdk/request-caller.ts";
+import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import type { Subscriber, Subscribers } from "./subscriber.ts";
 
-/** What {@link attachSubscriptions} is told, and what the other handlers tell it. */
-export interface Subscriptions {
+/** What the other handlers tell subscriptions. */
+interface AttachedSubscriptions {
   /** A client was given a list, a template or a content: on a lasting connection it hears of changes. */
-  onSeen(ctx: ServerContext): void;
+  readonly onSeen: (ctx: ServerContext) => void;
 }
 
+interface SubscriptionsOptions {
+  readonly calls: ResourceCalls;
+  readonly errors: ProtocolErrors;
+  readonly callers: Callers;
+  readonly subscribers: Subscribers;
+  /** Base of the resource URIs. */
+  readonly baseUri: string;
+  /** Runs work that outlives the call it begins in, outside of the call's trace. */
+  readonly runApart: <Result>(work: () => Result) => Result;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Serves subscriptions on a server. */
+export type AttachSubscriptions = (
+  mcp: McpServer,
+  isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>,
+) => AttachedSubscriptions;
+
 /**
- * Serves `resources/subscribe` and `unsubscribe` (legacy era) and tells long-lived connections what
- * changed. In the modern era over HTTP the SDK answers `subscriptions/listen` before any server
+ * Serves `resources/subscribe` and `unsubscribe` (session revisions) and tells long-lived connections what
+ * changed. In stateless revisions over HTTP the SDK answers `subscriptions/listen` before any server
  * is asked, so there the transport does it, with `listen` of the Sluice; over any other channel the
  * SDK sends on what its client listens to out of all that the server tells.
  */
-export function attachSubscriptions(
-  parts: SluiceParts,
-  mcp: McpServer,
-  isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>,
-): Subscriptions {
-  const { server } = mcp;
-  let channel: Subscriber | undefined;
+export function createAttachSubscriptions(options: SubscriptionsOptions): AttachSubscriptions {
+  const { calls, errors, callers, subscribers, baseUri, runApart, onError } = options;
+  return (mcp, isOurs) => {
+    const { server } = mcp;
+    let channel: Subscriber | undefined;
 
-  function open(principal: Principal | undefined): Subscriber {
-    if (channel?.hub === parts.hubOf(parts.storageOf(principal))) {
-      channel.actFor(principal);
-      return channel;
-    }
-    const { transport } = server;
-    // it can have closed while storage was asked: nobody would ever end what is begun now
-    if (!transport)
-      throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
-    channel?.close();
-    const subscriber = createSubscriber(parts, principal);
-    channel = subscriber;
-    const before = transport.onclose;
-    Object.assign(transport, {
-      onclose() {
-        subscriber.close();
-        // the server may be connected again
-        if (channel === subscriber) channel = undefined;
-        before?.();
-      },
-    });
-    parts.runApart(() => pass(subscriber, mcp)).catch(parts.onError);
-    return subscriber;
-  }
-
-  /** True when the author of the server answers for a URI. */
-  async function isForeign(uri: string, ctx: ServerContext): Promise<boolean> {
-    return !uri.startsWith(parts.mapper.baseUri) || !(await isOurs(uri, ctx));
-  }
-
-  const subscribe = findHandler(server, "resources/subscribe");
-  const unsubscribe = findHandler(server, "resources/unsubscribe");
-
-  server.registerCapabilities({ resources: { subscribe: true } });
-  server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
-    guarded(parts, { mcp, ctx, uri: params.uri }, async () => {
-      const { uri } = params;
-      if (await isForeign(uri, ctx))
-        return subscribe ? askHandler(subscribe, "resources/subscribe", params, ctx) : {};
-      if (!isLasting(mcp, ctx))
-        throw methodNotFound("resources/subscribe needs a session: this server keeps none");
-      return answerCall(
-        parts,
-        { mcp, ctx, action: "subscribe", uri, kind: "request" },
-        async ({ principal, entry }) => {
-          const { signal } = ctx.mcpReq;
-          const info = await subscribable(parts, { uri, principal, signal });
-          await ensureReadScopes(mcp, ctx, uri);
-          await entry.admit();
-          open(principal).follow(uri, info);
-          return { result: {} };
+    function open(principal: Principal | undefined): Subscriber {
+      if (channel?.hub === subscribers.hubOf(principal)) {
+        channel.actFor(principal);
+        return channel;
+      }
+      const { transport } = server;
+      // it can have closed while storage was asked: nothing would ever end what begins now
+      if (!transport)
+        throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
+      channel?.close();
+      const subscriber = subscribers.create(principal);
+      channel = subscriber;
+      const before = transport.onclose;
+      Object.assign(transport, {
+        onclose() {
+          subscriber.close();
+          // the server may be connected again
+          if (channel === subscriber) channel = undefined;
+          before?.();
         },
-      );
-    }),
-  );
-  server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
-    guarded(parts, { mcp, ctx, uri: params.uri }, async () => {
-      channel?.unfollow(params.uri);
-      if (unsubscribe && (await isForeign(params.uri, ctx)))
-        return askHandler(unsubscribe, "resources/unsubscribe", params, ctx);
-      return {};
-    }),
-  );
+      });
+      runApart(() => pass(subscriber, mcp)).catch(onError);
+      return subscriber;
+    }
 
-  // who has no way back to its client must not promise one
-  const initialize = handlerOf(server, "initialize");
-  server.setRequestHandler("initialize", async ({ params }, ctx) => {
-    const answer = await askHandler(initialize, "initialize", params, ctx);
-    const result = answer as InitializeResult;
-    if (subscribe || isLasting(mcp, ctx)) return result;
-    const { subscribe: _none, ...resources } = result.capabilities.resources ?? {};
-    return { ...result, capabilities: { ...result.capabilities, resources } };
-  });
+    /** True when the author of the server answers for a URI. */
+    async function isForeign(uri: string, ctx: ServerContext): Promise<boolean> {
+      return !uri.startsWith(baseUri) || !(await isOurs(uri, ctx));
+    }
 
-  return {
-    onSeen(ctx) {
-      if (!isLasting(mcp, ctx)) return;
-      const join = async (): Promise<void> => {
-        const { principal } = await parts.identify(callerOf(ctx, mcp));
-        open(principal).hearLists(eraOf(mcp) === "modern");
-      };
-      // whoever is nobody hears nothing; the request itself is answered with the reason
-      join().catch(() => {});
-    },
+    const subscribe = findHandler(server, "resources/subscribe");
+    const unsubscribe = findHandler(server, "resources/unsubscribe");
+
+    server.registerCapabilities({ resources: { subscribe: true } });
+    server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
+      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+        const { uri } = params;
+        if (await isForeign(uri, ctx))
+          return subscribe ? askHandler(subscribe, "resources/subscribe", params, ctx) : {};
+        if (!isLasting(mcp, ctx))
+          throw methodNotFound("resources/subscribe needs a session: this server keeps none");
+        return calls.answer(
+          { mcp, ctx, action: "subscribe", uri, kind: "request" },
+          async ({ principal, entry }) => {
+            const { signal } = ctx.mcpReq;
+            const info = await subscribers.find({ uri, principal, signal });
+            await ensureReadScopes(mcp, ctx, uri);
+            await entry.admit();
+            open(principal).follow(uri, info);
+            return { result: {} };
+          },
+        );
+      }),
+    );
+    server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
+      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+        channel?.unfollow(params.uri);
+        if (unsubscribe && (await isForeign(params.uri, ctx)))
+          return askHandler(unsubscribe, "resources/unsubscribe", params, ctx);
+        return {};
+      }),
+    );
+
+    // a server without a way back to its client must not promise one
+    const initialize = handlerOf(server, "initialize");
+    server.setRequestHandler("initialize", async ({ params }, ctx) => {
+      const answer = await askHandler(initialize, "initialize", params, ctx);
+      const result = answer as InitializeResult;
+      if (subscribe || isLasting(mcp, ctx)) return result;
+      const { subscribe: _none, ...resources } = result.capabilities.resources ?? {};
+      return { ...result, capabilities: { ...result.capabilities, resources } };
+    });
+
+    return {
+      onSeen(ctx) {
+        if (!isLasting(mcp, ctx)) return;
+        const join = async (): Promise<void> => {
+          const { principal } = await callers.identify(callerOf(ctx, mcp));
+          open(principal).hearLists(revisionOf(mcp) === "modern");
+        };
+        // an unknown caller hears nothing; the request itself is answered with the reason
+        join().catch(() => {});
+      },
+    };
   };
 }
 
 /** True when there is a way to the client after this request was answered. */
 function isLasting(mcp: McpServer, ctx: ServerContext): boolean {
-  if (eraOf(mcp) === "modern")
+  if (revisionOf(mcp) === "modern")
     return !(mcp.server.transport instanceof PerRequestHTTPServerTransport);
   const isHttp = ctx.http !== undefined && notesOf(ctx.http.req).isLasting !== true;
   return !isHttp || ctx.sessionId !== undefined;

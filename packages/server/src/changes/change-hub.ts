@@ -1,21 +1,22 @@
 import { SluiceError } from "@sluice/core";
+import { backgroundClock, sleep } from "@sluice/core/async";
 import type { ChangeBatch, ObjectInfo, StorageBackend } from "@sluice/storage";
 
-/** What a listener is told: keys that changed, and whether the set of objects may be another one. */
-export interface Changes {
+/** Changes for one listener: keys that changed, and keys that came or went. */
+export interface ObjectChanges {
   /** Of the keys it listens to, those that changed or went. */
   readonly updated: readonly string[];
   /** Keys that came or went; `"unknown"` when changes were missed. Empty when the list is as it was. */
   readonly listed: readonly string[] | "unknown";
 }
 
-/** Somebody who wants to hear of changes. Called synchronously; it must not throw. */
+/** Hears of changes. Called synchronously; it must not throw. */
 export interface ChangeListener {
   /** Hears of every key, not only of those it follows. */
   readonly hearsAll?: boolean;
   /** Hears when objects come or go. */
   readonly hearsList: boolean;
-  onChanges(changes: Changes): void;
+  onChanges(changes: ObjectChanges): void;
 }
 
 /** Changes of one backend for any number of listeners, out of one watch. */
@@ -35,9 +36,9 @@ export interface ChangeHub {
 /** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;
-  /** Runs the watch, which begins with the call of whoever listens first and is not that call's. */
+  /** Runs the watch, which begins with the call of the first listener and outlives it. */
   readonly runApart?: (work: () => Promise<void>) => Promise<void>;
-  /** Changes gather for so long before anybody hears of them. Default 200. */
+  /** Changes gather for so long before listeners hear of them. Default 200. */
   readonly gatherMs?: number;
   /** Between two looks at every followed object, where storage cannot be watched. Default 30 s. */
   readonly rescanMs?: number;
@@ -53,7 +54,7 @@ const mostFollowed = 100_000;
 const mostKnown = 10_000;
 
 /**
- * Makes the hub of a backend. It watches while somebody listens, once for all of them. A watch that
+ * Makes the hub of a backend. It watches while it has listeners, once for all of them. A watch that
  * resets or breaks is followed by a rescan: each followed object is described and compared. So is
  * every object, again and again, where storage has no watch or refuses one; lists are then silent.
  */
@@ -64,7 +65,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   const followed = new Map<ChangeListener, Set<string>>();
   const known = new Set<string>();
   let pending: Pending = { keys: new Map(), isReset: false };
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancelFlush: (() => void) | undefined;
   let watching: AbortController | undefined;
 
   function begin(): void {
@@ -77,13 +78,13 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   function end(): void {
     watching?.abort();
     watching = undefined;
-    clearTimeout(timer);
-    timer = undefined;
+    cancelFlush?.();
+    cancelFlush = undefined;
     pending = { keys: new Map(), isReset: false };
     known.clear();
   }
 
-  /** Watches until nobody listens; where that cannot be, rescans. */
+  /** Watches while it has listeners; where storage cannot be watched, rescans. */
   async function run(signal: AbortSignal): Promise<void> {
     let canWatch = backend.watch !== undefined;
     let waitMs = rescanMs;
@@ -101,7 +102,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
         }
       }
       // not at once: a watch that breaks as soon as it begins must not become a loop
-      await pause(waitMs, signal);
+      await sleep(waitMs, signal, backgroundClock).catch(() => {});
       waitMs = Math.min(2 * waitMs, rescanMs);
       if (!signal.aborted) await rescan(signal);
     }
@@ -126,11 +127,12 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     for (const key of changed) pending.keys.set(key, "changed");
     for (const key of removed) pending.keys.set(key, "removed");
     if (reset) pending.isReset = true;
-    if (pending.keys.size > 0 || pending.isReset) timer ??= later(flush, gatherMs);
+    if (pending.keys.size > 0 || pending.isReset)
+      cancelFlush ??= backgroundClock.schedule(flush, gatherMs);
   }
 
   function flush(): void {
-    timer = undefined;
+    cancelFlush = undefined;
     const { keys, isReset } = pending;
     pending = { keys: new Map(), isReset: false };
     const listed = isReset ? ("unknown" as const) : [...keys].filter(isListed).map(([key]) => key);
@@ -157,7 +159,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     if (known.size > mostKnown) known.delete(known.values().next().value!);
   }
 
-  function tell(keys: readonly string[], listed: Changes["listed"]): void {
+  function tell(keys: readonly string[], listed: ObjectChanges["listed"]): void {
     const updates = new Map<ChangeListener, string[]>();
     const note = (listener: ChangeListener, key: string): void => {
       const noted = updates.get(listener);
@@ -254,7 +256,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
 
 interface Followed {
   readonly listeners: Set<ChangeListener>;
-  /** As it was last; `undefined` after a change that nobody looked at. */
+  /** As it was last; `undefined` after a change that was not looked at. */
   version: string | undefined;
 }
 
@@ -265,24 +267,4 @@ interface Pending {
 
 function versionOf({ etag, size, lastModified }: ObjectInfo): string {
   return etag ?? `${size ?? ""} ${lastModified?.getTime() ?? ""}`;
-}
-
-/** A timer that keeps no process alive. */
-function later(run: () => void, ms: number): ReturnType<typeof setTimeout> {
-  const timer = setTimeout(run, ms);
-  (timer as { unref?: () => void }).unref?.();
-  return timer;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = later(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-  });
 }

@@ -1,12 +1,16 @@
-import { SUBSCRIPTION_ID_META_KEY } from "@modelcontextprotocol/server";
-import { SluiceError, type Principal } from "@sluice/core";
-import { reasonOf } from "../access/access.ts";
-import type { AuditEntry } from "../audit/audit.ts";
-import type { Caller } from "../access/principal.ts";
+import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
+import type { Callers } from "../access/callers.ts";
+import { tagOf, type Caller } from "../access/principal.ts";
 import { signInFault } from "../access/sign-in-fault.ts";
+import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
+import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { carrierIn } from "../audit/telemetry.ts";
+import type { ConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
 import { faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
-import { carrierIn, outcomeOf, tagOf, type SluiceParts } from "../options/sluice-parts.ts";
-import { createSubscriber, mostUris, subscribable, type Subscriber } from "./subscriber.ts";
+import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
 export interface ListenRequest {
@@ -22,49 +26,65 @@ export interface Listening {
   readonly params: Readonly<Record<string, unknown>> | undefined;
   /** The next JSON-RPC notification for the stream, behind the SDK's acknowledgement; `undefined` at the end. */
   next(): Promise<object | undefined>;
-  /** Call it when the stream ends, however it does. Idempotent. */
+  /** Ends the subscription. Call it at every end of the stream. Idempotent. */
   close(): void;
 }
 
-/**
- * Takes the part of a `subscriptions/listen` request that concerns resources of this Sluice. What is
- * hidden, denied or missing is left out of the filter alike, and so is what is above 1,000 resources.
- * Never rejects.
- */
-export async function listen(
-  parts: SluiceParts,
-  request: ListenRequest,
-): Promise<Listening | { readonly fault: RpcFault }> {
-  try {
-    return await beginListening(parts, request);
-  } catch (error) {
-    const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
-    if (isAnonymous) return { fault: signInFault(parts, "modern") };
-    const fault = faultOf(error, "modern");
-    if (fault.data.reason === "internal" && !request.signal?.aborted) parts.onError(error);
-    return { fault };
-  }
+interface ListenOptions {
+  readonly callers: Callers;
+  readonly usage: UsageMeter;
+  readonly limiter: ConcurrencyLimiter;
+  readonly audit: AuditTrail;
+  readonly subscribers: Subscribers;
+  /** Base of the resource URIs. */
+  readonly baseUri: string;
+  readonly scopeChallenge: ScopeChallengeHandler | undefined;
+  readonly resourceMetadataUrl: string | undefined;
+  readonly onError: (error: unknown) => void;
 }
 
-async function beginListening(parts: SluiceParts, request: ListenRequest): Promise<Listening> {
+/** Takes part in a `subscriptions/listen` request over HTTP. Never rejects. */
+export type Listen = (request: ListenRequest) => Promise<Listening | { readonly fault: RpcFault }>;
+
+/**
+ * Makes the handler of `subscriptions/listen` requests, for resources of this Sluice. It leaves hidden, denied and
+ * missing resources out of the filter alike, and all above 1,000.
+ */
+export function createListen(options: ListenOptions): Listen {
+  const { resourceMetadataUrl, onError } = options;
+  return async (request) => {
+    try {
+      return await beginListening(options, request);
+    } catch (error) {
+      const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
+      if (isAnonymous) return { fault: signInFault(resourceMetadataUrl, "modern") };
+      const fault = faultOf(error, "modern");
+      if (fault.data.reason === "internal" && !request.signal?.aborted) onError(error);
+      return { fault };
+    }
+  };
+}
+
+async function beginListening(options: ListenOptions, request: ListenRequest): Promise<Listening> {
+  const { callers, usage, limiter, subscribers, baseUri } = options;
   const { id, params } = request;
   const filter = params?.["notifications"];
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
-  const isOurs = (uri: string): boolean => uri.startsWith(parts.mapper.baseUri);
-  // what is above is not even looked at: one request must not cost more
+  const isOurs = (uri: string): boolean => uri.startsWith(baseUri);
+  // a longer list is cut, so that one request costs no more
   const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
   if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
 
-  // the modern era has no sessions, whatever the header says
+  // stateless revisions have no sessions, even where a client sends the header
   const caller = { ...request.caller, sessionId: undefined };
-  const { principal } = await parts.identify(caller);
+  const { principal } = await callers.identify(caller);
   const tag = tagOf(principal);
-  await parts.usage.admit(tag, "request");
-  const release = parts.listeners.take(tag, caller.address);
-  const subscriber = createSubscriber(parts, principal);
+  await usage.admit(tag, "request");
+  const release = limiter.take(tag, caller.address);
+  const subscriber = subscribers.create(principal);
   const follow = (uri: string): Promise<boolean> =>
-    followOne(parts, { ...request, caller, uri, principal, subscriber });
+    followOne(options, { ...request, caller, uri, principal, subscriber });
   const followed = new Set<string>();
   try {
     for (let at = 0; at < ours.length; at += together) {
@@ -78,13 +98,14 @@ async function beginListening(parts: SluiceParts, request: ListenRequest): Promi
     throw error;
   }
   const { signal } = request;
+  let stopWatching: (() => void) | undefined;
   const close = (): void => {
-    signal?.removeEventListener("abort", close);
+    stopWatching?.();
     subscriber.close();
     release();
   };
-  // also when nobody reads the stream that was about to begin
-  signal?.addEventListener("abort", close, { once: true });
+  // also when the stream that was about to begin is never read
+  stopWatching = onAbort(signal, close);
   if (resourcesListChanged === true) subscriber.hearLists();
   if (signal?.aborted || (resourcesListChanged !== true && followed.size === 0)) close();
   const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
@@ -102,28 +123,29 @@ interface FollowRequest extends ListenRequest {
 }
 
 /** Subscribes to one resource, with one record; false when it may not be. */
-async function followOne(parts: SluiceParts, request: FollowRequest): Promise<boolean> {
+async function followOne(options: ListenOptions, request: FollowRequest): Promise<boolean> {
+  const { callers, audit } = options;
   const { uri, caller } = request;
   const principal = tagOf(request.principal);
-  const address = parts.addressOf(caller);
+  const address = callers.addressOf(caller);
   const facts = { action: "subscribe", era: "modern", uri, principal, address } as const;
-  const entry = parts.beginAudit(facts, carrierIn(request.params?.["_meta"]));
-  return entry.run(() => tryToFollow(parts, request, entry));
+  const entry = audit.begin(facts, carrierIn(request.params?.["_meta"]));
+  return entry.run(() => tryToFollow(options, request, entry));
 }
 
 async function tryToFollow(
-  parts: SluiceParts,
+  options: ListenOptions,
   request: FollowRequest,
   entry: AuditEntry,
 ): Promise<boolean> {
   const { uri, principal, subscriber, signal } = request;
   try {
     // a signal of its own: many that wait for one look like a leak to Node
-    const own = signal && { signal: AbortSignal.any([signal]) };
-    const info = await subscribable(parts, { uri, principal, ...own });
-    await ensureScopes(parts, request);
+    const own = signal && AbortSignal.any([signal]);
+    const info = await options.subscribers.find({ uri, principal, signal: own });
+    await ensureScopes(options.scopeChallenge, request);
     subscriber.follow(uri, info);
-    // nothing is told before the whole of the request is answered
+    // no change is sent before the whole request is answered
     await entry.conclude("complete");
     return true;
   } catch (error) {
@@ -138,12 +160,12 @@ const together = 16;
 
 /** The SDK asks for the scopes of a resource when it is read; to hear of it takes the same. */
 async function ensureScopes(
-  { options }: SluiceParts,
+  scopeChallenge: ScopeChallengeHandler | undefined,
   { uri, id, caller: { authInfo } }: FollowRequest,
 ): Promise<void> {
-  const challenge = await options.scopeChallenge?.({
+  const challenge = await scopeChallenge?.({
     request: { jsonrpc: "2.0", id, method: "resources/read", params: { uri } },
-    ...(authInfo && { authInfo }),
+    ...definedMembers({ authInfo }),
   });
   if (challenge)
     throw new SluiceError("permission_denied", "sluice: listen: the access token lacks scopes");

@@ -1,9 +1,10 @@
-import { SluiceError, type Principal } from "@sluice/core";
-import type { ObjectInfo } from "@sluice/storage";
-import { allowedUris } from "../access/allowed-uris.ts";
-import type { ChangeHub, ChangeListener, Changes } from "./change-hub.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
-import { storageFault } from "../resources/storage-fault.ts";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo, UriMapper } from "@sluice/storage";
+import { allowedUris, type Access } from "../access/access.ts";
+import type { StorageAccess } from "../access/authorized-storage.ts";
+import type { ChangeHub, ChangeListener, ObjectChanges } from "./change-hub.ts";
+import type { ChangeHubs } from "./change-hubs.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** A change as the protocol tells it. */
 type ChangeNotification =
@@ -35,12 +36,55 @@ const askedTogether = 100;
 /** Keys that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
 
-/**
- * Makes a subscriber that is not told anything yet. What happens while nobody takes its
- * notifications is coalesced: each resource once, the list once.
- */
-export function createSubscriber(parts: SluiceParts, principal: Principal | undefined): Subscriber {
-  const hub = parts.hubOf(parts.storageOf(principal));
+/** Makes subscribers, and finds what they may follow. */
+export interface Subscribers {
+  /** Where changes of the storage of a principal are heard. */
+  hubOf(principal: Principal | undefined): ChangeHub;
+  /**
+   * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
+   * resource once, the list once.
+   */
+  create(principal: Principal | undefined): Subscriber;
+  /** The object behind a URI that may be subscribed to; a hidden one rejects like a missing one. */
+  find(request: SubscriptionRequest): Promise<ObjectInfo>;
+}
+
+/** What a client wants to subscribe to. */
+interface SubscriptionRequest {
+  readonly uri: string;
+  readonly principal: Principal | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface SubscribersOptions {
+  readonly hubs: ChangeHubs;
+  readonly storages: StorageAccess;
+  readonly access: Access;
+  readonly mapper: UriMapper;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Makes the subscribers of one Sluice. */
+export function createSubscribers(options: SubscribersOptions): Subscribers {
+  const { hubs, storages, mapper } = options;
+  const hubOf: Subscribers["hubOf"] = (principal) => hubs.of(storages.of(principal));
+  return {
+    hubOf,
+    create: (principal) => createSubscriber(options, hubOf(principal), principal),
+    async find({ uri, principal, signal }) {
+      const key = mapper.toKey(uri);
+      const storage = await storages.authorize({ principal, key, action: "subscribe" });
+      return storage.describe(key, definedMembers({ signal })).catch(rethrowStorageFault);
+    },
+  };
+}
+
+function createSubscriber(
+  { access, mapper, onError }: SubscribersOptions,
+  hub: ChangeHub,
+  principal: Principal | undefined,
+): Subscriber {
+  const canonical = (key: string): string => mapper.toUri(key);
   const keyOf = new Map<string, string>();
   const queue: ChangeNotification[] = [];
   let updated = new Set<string>();
@@ -51,7 +95,7 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
   const listener = {
     hearsAll: false as boolean,
     hearsList: false as boolean,
-    onChanges(changes: Changes) {
+    onChanges(changes: ObjectChanges) {
       for (const key of changes.updated) updated.add(key);
       if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
       else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);
@@ -65,28 +109,27 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
 
   /** URIs that changed, by the names that the client gave them. */
   async function allowedUpdates(keys: ReadonlySet<string>): Promise<string[]> {
-    const canonical = (key: string): string => parts.mapper.toUri(key);
     const uris = [...keys].map(canonical);
-    const allowed = new Set(await allowedUris(parts, principal, { uris, action: "subscribe" }));
+    const allowed = new Set(await allowedUris(access, principal, { uris, action: "subscribe" }));
     if (listener.hearsAll) return [...allowed];
     return [...keyOf]
       .filter(([, key]) => keys.has(key) && allowed.has(canonical(key)))
       .map(([uri]) => uri);
   }
 
-  /** Says that the list changed only to those who may see some of what changed in it. */
+  /** Tells of a changed list only when the principal may see some of what changed in it. */
   async function isListNews(keys: ReadonlySet<string> | "unknown"): Promise<boolean> {
     if (keys === "unknown") return true;
-    const all = [...keys].map((key) => parts.mapper.toUri(key));
+    const all = [...keys].map(canonical);
     for (let at = 0; at < all.length; at += askedTogether) {
       const uris = all.slice(at, at + askedTogether);
-      if ((await allowedUris(parts, principal, { uris, action: "list" })).length > 0) return true;
+      if ((await allowedUris(access, principal, { uris, action: "list" })).length > 0) return true;
     }
     return false;
   }
 
   async function fill(): Promise<void> {
-    // no more at a time: what waits for a slow client would be decided long before it is told
+    // few at a time: access is asked just before a slow client takes them
     const keys = new Set([...updated].slice(0, askedTogether));
     for (const key of keys) updated.delete(key);
     const list = listed;
@@ -127,7 +170,7 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
         if (isClosed) return undefined;
         if (queue.length > 0) return queue.shift();
         if (isQuiet()) await new Promise<void>((resolve) => (wake = resolve));
-        else await fill().catch(parts.onError);
+        else await fill().catch(onError);
       }
     },
     close() {
@@ -137,23 +180,4 @@ export function createSubscriber(parts: SluiceParts, principal: Principal | unde
       wake?.();
     },
   };
-}
-
-/** What a client wants to subscribe to. */
-interface SubscriptionRequest {
-  readonly uri: string;
-  readonly principal: Principal | undefined;
-  readonly signal?: AbortSignal;
-}
-
-/** The object behind a URI that may be subscribed to; what is hidden is answered as what is missing. */
-export async function subscribable(
-  parts: SluiceParts,
-  { uri, principal, signal }: SubscriptionRequest,
-): Promise<ObjectInfo> {
-  const key = parts.mapper.toKey(uri);
-  const reach = await parts.reach({ principal, key, action: "subscribe" });
-  return reach
-    .describe(key, signal ? { signal } : {})
-    .catch((error: unknown) => Promise.reject(storageFault(error)));
 }

@@ -3,38 +3,39 @@ import {
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, type ClientStreaming, type DeliveryMode, type Era } from "@sluice/core/wire";
-import type { StreamSlot } from "./stream-slot.ts";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
+import { revisionOf } from "../sdk/request-caller.ts";
+import type { ReplySlot } from "../http/reply-slot.ts";
 
-/** First revision without sessions; revisions are dates, so text order is their order. */
-const firstModern = "2026";
-
-/** The era of the exchange that a handler is in. */
-export function eraOf(mcp: McpServer): Era {
-  const version = mcp.server.getNegotiatedProtocolVersion();
-  return version !== undefined && version >= firstModern ? "modern" : "legacy";
+/**
+ * Whether resources can be streamed to the client that sent a request: the server offers it, and the request came over HTTP,
+ * or over a WebSocket beside it. SEP-2532 §4 has no streaming over stdio.
+ */
+export function isStreaming(mcp: McpServer, ctx: ServerContext): boolean {
+  const { extensions } = mcp.server.getCapabilities();
+  return ctx.http !== undefined && extensions?.[EXTENSION_ID] !== undefined;
 }
 
 /**
- * What the client declared about streams on this request, or, in the legacy era, on this session;
+ * What the client declared about streams on this request, or, in a session revision, on this session;
  * `undefined` when it declared nothing. The slot has the capabilities of the session's
  * `initialize` as they were sent, from transports that can see it: the SDK drops the literal field.
  *
- * `"untold"` where the server cannot know: the legacy era declares in `initialize`, which a server without sessions
+ * `"untold"` where the server cannot know: a session revision declares in `initialize`, which a server without sessions
  * forgets with its answer. Such a client takes a download URL, which is JSON and needs no declaration.
  */
 export function clientStreaming(
   mcp: McpServer,
   ctx: ServerContext,
-  slot?: Pick<StreamSlot, "capabilities">,
+  slot?: Pick<ReplySlot, "capabilities">,
 ): ClientStreaming | "untold" | undefined {
   const { envelope, _meta } = ctx.mcpReq as {
     [K in "envelope" | "_meta"]?: Record<string, unknown>;
   };
   const ofRequest =
     envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? _meta?.[CLIENT_CAPABILITIES_META_KEY];
-  if (ofRequest !== undefined || eraOf(mcp) === "modern") return declaredIn(ofRequest);
+  if (ofRequest !== undefined || revisionOf(mcp) === "modern") return declaredIn(ofRequest);
   const ofSession = mcp.server.getClientCapabilities();
   const declared = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
   if (declared) return declared;
@@ -54,10 +55,10 @@ function declaredIn(capabilities: unknown): ClientStreaming | undefined {
   const { maxStreamSize, prefer } = declared;
   if (maxStreamSize !== undefined && !(typeof maxStreamSize === "number" && maxStreamSize >= 0))
     throw new SluiceError("invalid_argument", "sluice: maxStreamSize is no number of bytes");
-  return {
-    ...(maxStreamSize !== undefined && { maxStreamSize }),
-    ...(Array.isArray(prefer) && { prefer: prefer.filter(isDeliveryMode) }),
-  };
+  return definedMembers({
+    maxStreamSize,
+    prefer: Array.isArray(prefer) ? prefer.filter(isDeliveryMode) : undefined,
+  });
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

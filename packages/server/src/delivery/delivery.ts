@@ -1,6 +1,10 @@
-import type { Principal } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
+import type { ClientStreaming, DeliveryMode, DownloadUrlResult } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import type { Identity } from "../access/principal.ts";
+import type { AuditEntry } from "../audit/audit.ts";
+import type { Reply } from "../http/reply.ts";
 
 /**
  * How bytes should travel. `auto` takes what the client prefers, then a redirect where storage can
@@ -22,7 +26,7 @@ export interface DeliverySubject {
   readonly client: ClientStreaming;
 }
 
-/** What is possible on this request. */
+/** The modes that are possible on this request. */
 export interface DeliveryMeans {
   readonly direct: boolean;
   readonly redirect: boolean;
@@ -40,4 +44,33 @@ export function deliveryOrder(
       ? [...prefer, "redirect", "direct", "downloadUrl"]
       : [delivery, "downloadUrl"];
   return [...new Set(wanted)].filter((mode) => means[mode]);
+}
+
+/** A resource on its way to one client. */
+export interface ResourceDelivery {
+  /** As the client asked for it. */
+  readonly uri: string;
+  readonly key: string;
+  readonly info: ObjectInfo;
+  readonly mimeType: string;
+  readonly storage: AuthorizedStorage;
+  readonly identity: Identity;
+  readonly address: string | undefined;
+  readonly client: ClientStreaming;
+  readonly entry: AuditEntry;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Bytes or a redirect, which leave in place of the SDK's response, or the JSON-RPC result. */
+export type StreamAnswer =
+  | { readonly reply: Reply; readonly result?: never }
+  | { readonly result: DownloadUrlResult & Record<string, unknown>; readonly reply?: never };
+
+/** Delivers a resource in one mode; `undefined` where that mode is impossible after all. */
+export type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
+
+/** Throws `too_large` for an object that is larger than the client takes. */
+export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStreaming): void {
+  if (size !== undefined && maxStreamSize !== undefined && size > maxStreamSize)
+    throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
 }

@@ -11,13 +11,13 @@ export interface FailedRedemptions {
    */
   count(address: string | undefined, signal?: AbortSignal): Promise<SluiceError | undefined>;
   /**
-   * What to tell a client for an error: `throttled` in place of what is answered 404 when there was too much of that from its
-   * address, else the error itself. Never rejects.
+   * Gives the error to answer with: `throttled` in place of an error that is answered 404, when its address had too many of
+   * those; else the error itself. Never rejects.
    */
   judge(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
 }
 
-/** Makes the count of one server: with false, none. What is no limiter is a `TypeError`. */
+/** Makes the count of one server: with false, none. Throws a `TypeError` for a limiter without `consume`. */
 export function createFailedRedemptions(
   limiter: RateLimiter | false = createMemoryLimiter(),
   onError: (error: unknown) => void,
@@ -34,11 +34,11 @@ export function createFailedRedemptions(
       isAway = false;
     } catch (limit) {
       if (SluiceError.is(limit) && limit.code === "throttled") {
-        // not all at once: what comes together would come together again
+        // spread over time: requests that come together would come together again
         await sleep(refusedMs * (1 + Math.random()), signal).catch(() => {});
         return limit;
       }
-      // said once: a request each would be what the limit is against
+      // reported once: an attacker could fill the log
       if (!isAway) onError(limit);
       isAway = true;
     }
@@ -52,7 +52,7 @@ export function createFailedRedemptions(
   };
 }
 
-/** All that download URLs answer 404 to: none of it must be told from the rest by what comes beyond the limit. */
+/** Errors that download URLs answer with 404. Beyond the limit, too, all of them must look alike. */
 const notFound: ReadonlySet<string> = new Set([
   "not_found",
   "permission_denied",
@@ -64,7 +64,7 @@ function isNotFound(error: unknown): boolean {
   return SluiceError.is(error) && notFound.has(error.code);
 }
 
-/** What a connection waits at least for an answer beyond the limit: meanwhile others are served, and it asks for nothing else. */
+/** Shortest wait for an answer beyond the limit. Meanwhile the connection asks for nothing else. */
 const refusedMs = 100;
 const windowMs = 60_000;
 const mostFailures = 20;

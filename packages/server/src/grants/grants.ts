@@ -1,26 +1,73 @@
-import { createSealer, tokenLifetimes, type IssuedToken, type KeyRing } from "@sluice/core";
+import {
+  definedMembers,
+  createSealer,
+  SluiceError,
+  tokenLifetimes,
+  type ClaimedBody,
+  type GrantUse,
+  type KeyRing,
+  type IssuedToken,
+} from "@sluice/core";
 import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
-import type { BindSession } from "../access/bound-sessions.ts";
+import { isTaggedSessionOver, type BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
-import type { GrantOptions } from "../options/sluice-options.ts";
+
+/** Settings of download URLs. */
+export interface GrantOptions {
+  readonly use?: GrantUse;
+  /**
+   * Life in milliseconds. Default 5 minutes when bound and 1 minute otherwise; at most 60 and 15
+   * minutes, and never longer than the access token.
+   */
+  readonly ttlMs?: number;
+  /**
+   * - `sealed`, the default: the URL itself carries what it permits, sealed under `keys`. No state is kept of it.
+   * - `stored`: the URL is a random id, and what it permits is kept in `state` until it ends, sealed too. Nothing is
+   *   encoded in the URL; making and opening one takes the store.
+   */
+  readonly tokens?: "sealed" | "stored";
+  /**
+   * Whether download URLs can be withdrawn, and end with their session. Default true: each redemption asks the state store. With
+   * false, bound `window` URLs work without it, and end by their time, their key and the access rules only. Not with
+   * `stored`, `once` or `lease`, which need the store.
+   */
+  readonly revocable?: boolean;
+}
 
 /** Makes the download URLs of one Sluice, and opens them. */
 export interface Grants {
   /** Opens a token; throws, or rejects with, `not_found`, `expired`, and what the store says where the token is stored. */
   open(token: string, now: number): OpenGrant | Promise<OpenGrant>;
-  /** Whether the store has a say in it: how often it is used, and whether it or its session was withdrawn. */
-  asksStore(grant: OpenGrant): boolean;
+  /** Rejects with `not_found` when the session that a grant is bound to is over. */
+  ensureSession(grant: OpenGrant): Promise<void> | undefined;
+  /** Claims a grant for an answer, where the state store has a say. Rejects with `not_found` or `expired`. */
+  claim(grant: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined;
+  /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
+  refund(grant: OpenGrant, bytes: number): Promise<void>;
   /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the store says. */
-  mint(identity: Identity, key: string, etag: string | undefined): Promise<MintedGrant | undefined>;
+  readonly mint: (
+    identity: Identity,
+    key: string,
+    etag: string | undefined,
+  ) => Promise<MintedGrant | undefined>;
+}
+
+/** The answer that a grant is claimed for. */
+interface ClaimedAnswer {
+  /** Tag of the principal. */
+  readonly principal: string | undefined;
+  readonly body: ClaimedBody;
+  /** False for an answer without bytes: it needs a live grant and uses none up. */
+  readonly hasBytes: boolean;
 }
 
 /** A download URL and its token's facts. */
-interface MintedGrant extends IssuedToken {
+export interface MintedGrant extends IssuedToken {
   readonly url: string;
 }
 
-interface GrantParts {
+interface GrantsOptions {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly bindSession: BindSession;
@@ -29,22 +76,32 @@ interface GrantParts {
   readonly grant: GrantOptions;
 }
 
-/** Puts sealed or stored tokens behind one face; a `TypeError` or `RangeError` for options that cannot work. */
-export function createGrants({ keys, state, bindSession, endpoint, grant }: GrantParts): Grants {
+/** Makes sealed or stored tokens, as `grant` says; a `TypeError` or `RangeError` for options that cannot work. */
+export function createGrants({ keys, state, bindSession, endpoint, grant }: GrantsOptions): Grants {
   ensureGrant(grant);
   const { tokens = "sealed", revocable = true, use } = grant;
   const sealer = createSealer({ keys, audience: endpoint });
   const stored = createTokenStore({ keys, audience: endpoint, state });
   const unseal = createGrantOpener(sealer, keys);
-  // elsewhere what looks like one costs the store nothing
+  // without stored tokens a text that looks like one costs the store nothing
   const opensStored = tokens === "stored";
+
+  /** Whether the store has a say in it: how often it is used, and whether it or its session was withdrawn. */
+  const asksStore = ({ auth, use: made }: OpenGrant): boolean =>
+    // nothing but the store ends a URL that works for every client that has it
+    revocable || auth === "self" || made !== "window";
+
   return {
     open: (token, now) =>
       opensStored && isStoredToken(token)
         ? stored.open("download", token, { now }).then(toOpenGrant)
         : unseal(token, now),
-    // nothing but the store ends a URL that works for whoever has it
-    asksStore: ({ auth, use: made }) => revocable || auth === "self" || made !== "window",
+    ensureSession: (opened) =>
+      opened.sessionTag !== undefined && asksStore(opened)
+        ? ensureLiveSession(state, opened.sessionTag)
+        : undefined,
+    claim: (opened, answer) => (asksStore(opened) ? claim(state, opened, answer) : undefined),
+    refund: ({ id }, bytes) => state.refund(id, bytes, Date.now()),
     async mint(identity, key, etag) {
       const { principal, mayMint, maxTtlMs, owner = "" } = identity;
       const auth = principal ? "bound" : "self";
@@ -55,7 +112,7 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
         key,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
-        ...(principal && { principal }),
+        ...definedMembers({ principal }),
         etag: etag ?? unversioned,
       } as const;
       if (revocable) await bindSession(identity);
@@ -65,6 +122,24 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
       return { ...minted, url: `${endpoint}/streams/${minted.token}` };
     },
   };
+}
+
+async function ensureLiveSession(state: StateStore, sessionTag: string): Promise<void> {
+  if (await isTaggedSessionOver(state, sessionTag))
+    throw new SluiceError("not_found", "sluice: redeem: the session is over");
+}
+
+async function claim(
+  state: StateStore,
+  { id, use, issuedAt, expiresAt, resource }: OpenGrant,
+  { principal = "", body, hasBytes }: ClaimedAnswer,
+): Promise<void> {
+  const counted = hasBytes ? use : "window";
+  const claimed = { id, use: counted, issuedAt, expiresAt, principal, resource };
+  const { outcome } = await state.claim(claimed, Date.now(), body);
+  if (outcome === "granted") return;
+  if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant is over");
+  throw new SluiceError("not_found", `sluice: redeem: the grant is ${outcome}`);
 }
 
 function ensureGrant({ ttlMs, use = "window", tokens = "sealed", revocable = true }: GrantOptions) {

@@ -9,7 +9,7 @@ export interface KeyFileOptions {
   readonly path: string;
   /** Pause between two looks at the file, in milliseconds. Default 250. */
   readonly pollMs?: number;
-  /** Gets what is wrong with a file that was changed; the keys stay as they were. Default: `console.error`. */
+  /** Gets the error of a changed file that cannot be used; the keys stay as they were. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -71,7 +71,7 @@ export function parseKeyFile(text: string): SealingKey[] {
     .map(parseKey);
 }
 
-/** What is in the file, unless it is the version that is known. */
+/** The content of the file, unless it is the known version. */
 async function look(
   path: string,
   known?: string,
@@ -102,7 +102,7 @@ async function read(path: string): Promise<{ keys: SealingKey[]; version: string
   }
 }
 
-/** Changes whenever the file does. Throws for a file that others may read, and for what is none. */
+/** Changes whenever the file does. Throws for a file that others may read, and for a path that is no file. */
 function versionOf(path: string, stats: BigIntStats): string {
   if (!stats.isFile())
     throw new SluiceError(

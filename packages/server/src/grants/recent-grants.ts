@@ -10,7 +10,7 @@ import {
 const keptMs = 1_000;
 const maxKept = 256;
 
-/** A grant as its token says, with what is asked of it again and again worked out once. */
+/** An open grant. Its matches are computed once, for clients that send many range requests. */
 export interface OpenGrant extends OpenedToken {
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
@@ -25,7 +25,7 @@ export function createGrantOpener(
   sealer: Sealer,
   keys: KeyRing,
 ): (token: string, now: number) => OpenGrant {
-  const kept = new Map<string, Kept>();
+  const kept = new Map<string, KeptGrant>();
   // another array once the ring was replaced, even by one with a key of that name
   const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
@@ -40,14 +40,14 @@ export function createGrantOpener(
   };
 }
 
-interface Kept {
+interface KeptGrant {
   readonly grant: OpenGrant;
   /** What it was opened with. */
   readonly key: unknown;
   readonly until: number;
 }
 
-function isGood({ grant, until }: Kept, now: number): boolean {
+function isGood({ grant, until }: KeptGrant, now: number): boolean {
   return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
@@ -59,7 +59,7 @@ export function isUnversioned(grant: OpenGrant): boolean {
   return grant.etagBound && grant.matchesEtag(unversioned);
 }
 
-/** A grant that works out once what is asked of it again and again. */
+/** Wraps a grant so that each match is computed once. */
 export function toOpenGrant(grant: OpenedToken): OpenGrant {
   let matched: string | undefined;
   return {

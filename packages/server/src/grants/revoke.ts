@@ -5,8 +5,10 @@ import {
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
-import type { GrantSelector } from "@sluice/state";
-import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
+import type { GrantSelector, StateStore } from "@sluice/state";
+import type { UriMapper } from "@sluice/storage";
+import { tagOf } from "../access/principal.ts";
+import type { Grants } from "./grants.ts";
 
 /** Which download URLs to withdraw. */
 export type Revocation =
@@ -14,32 +16,41 @@ export type Revocation =
   | { readonly token: string }
   /** The one with this id, as audit records name it. */
   | { readonly grant: string }
-  /** Every one that is bound to this principal, in whichever session. */
+  /** Every one that is bound to this principal, in all its sessions. */
   | { readonly principal: Principal }
-  /** Every one for this resource, whoever has it. */
+  /** Every one for this resource, of all principals. */
   | { readonly resource: string };
 
+interface RevokeOptions {
+  readonly grants: Grants;
+  readonly mapper: UriMapper;
+  readonly state: StateStore;
+  /** False: no redemption asks the store. */
+  readonly revocable: boolean | undefined;
+}
+
 /** Withdraws grants in every process that shares the store. */
-export async function revoke(parts: SluiceParts, revocation: Revocation): Promise<void> {
-  if (parts.options.grant?.revocable === false)
+export async function revoke(options: RevokeOptions, revocation: Revocation): Promise<void> {
+  const { state, revocable } = options;
+  if (revocable === false)
     throw new SluiceError(
       "unsupported",
       "sluice: revoke: grant.revocable is false, and nothing would notice; take a key out of the ring instead",
     );
   const now = Date.now();
-  const selector = await selectorOf(parts, revocation, now);
+  const selector = await selectorOf(options, revocation, now);
   if (!selector) return;
   // a store that does not say counts as shared
-  const shared: unknown = parts.state.shared;
-  await parts.state.revoke(selector, {
-    // what was made up to now is meant, also by another process whose clock is ahead
+  const shared: unknown = state.shared;
+  await state.revoke(selector, {
+    // covers URLs of another process whose clock is ahead
     now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
     ttlMs: tokenLifetimes.download.bound.maxTtlMs,
   });
 }
 
 async function selectorOf(
-  { grants, mapper }: SluiceParts,
+  { grants, mapper }: RevokeOptions,
   revocation: Revocation,
   now: number,
 ): Promise<GrantSelector | undefined> {
@@ -51,7 +62,7 @@ async function selectorOf(
   try {
     return { id: (await grants.open(revocation.token, now)).id };
   } catch (error) {
-    // what is over needs no revocation
+    // an expired token needs no revocation
     if (SluiceError.is(error) && error.code === "expired") return undefined;
     throw error;
   }

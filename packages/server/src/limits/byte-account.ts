@@ -1,12 +1,12 @@
 import { SluiceError } from "@sluice/core";
-import type { Share } from "./share.ts";
+import type { ClientShare } from "./share.ts";
 
 /** Counts bytes that are held in memory until a client has taken them. */
 export interface ByteAccount {
   /** Bytes that are held. */
   readonly bytes: number;
   /** Opens a lease of nothing, on a share or on the whole account only. */
-  open(share?: Share): ByteLease;
+  open(share?: ClientShare): ByteLease;
 }
 
 /** Bytes that one answer, or one connection, holds of an account. */

@@ -21,7 +21,7 @@ export interface RateLimits {
   readonly global?: RateLimiter;
 }
 
-/** What is counted beside open streams. */
+/** Limits of requests and bytes in a window of time. */
 export interface WindowLimits {
   /**
    * Calls of list, read, subscribe and stream, redemptions of a genuine URL, and over HTTP openings and ends of
@@ -48,14 +48,14 @@ export interface WindowLimits {
 export interface UsageMeter {
   /**
    * Counts a request and, where it will deliver bytes, asks whether any are left. Throws
-   * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer, for then nobody knows.
+   * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer.
    */
   admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined;
   /** Counts delivered bytes. */
   charge(principal: string | undefined, bytes: number): void;
 }
 
-/** Makes the meter of one server. What is no limiter is a `TypeError`. */
+/** Makes the meter of one server. Throws a `TypeError` for a limiter without `consume`. */
 export function createUsageMeter(
   { requests, bytes }: WindowLimits,
   onError: (error: unknown) => void,
@@ -76,7 +76,7 @@ export function createUsageMeter(
     },
     charge(principal, count) {
       if (!bytes || count === 0) return;
-      // they are delivered: what is over the principal's own share counts for all, too
+      // they are delivered: bytes over the principal's own share count for all, too
       const { perPrincipal, global } = bytes;
       for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
         consume(limits, principal, count).catch((error: unknown) => {
@@ -86,7 +86,7 @@ export function createUsageMeter(
   };
 }
 
-/** The principal's own share first: who is over it uses up nothing of the others'. */
+/** Counts in the principal's own share first: a principal over it takes nothing from the others. */
 async function consume(
   limits: RateLimits | undefined,
   principal: string | undefined,

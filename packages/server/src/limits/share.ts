@@ -8,7 +8,7 @@ export interface ShareLimits {
 }
 
 /** From what a caller takes. */
-export interface Share {
+export interface ClientShare {
   readonly name: string;
   readonly limit: number;
 }
@@ -18,13 +18,13 @@ export function shareOf(
   { perPrincipal, perAddress }: ShareLimits,
   principal: string | undefined,
   address: string | undefined,
-): Share | undefined {
+): ClientShare | undefined {
   if (principal !== undefined) return { name: `principal ${principal}`, limit: perPrincipal };
   if (perAddress === undefined || address === undefined) return undefined;
   return { name: `address ${addressShare(address)}`, limit: perAddress };
 }
 
-/** Checks a limit; what is no whole number from 1 is a `RangeError`. */
+/** Throws a `RangeError` for a limit that is no whole number from 1. */
 export function ensureLimit(limit: number | undefined, maker: string): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
     throw new RangeError(`${maker}: ${limit} is no limit; pass a whole number from 1`);

@@ -1,5 +1,5 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
-import type { GrantUse, KeyRing, KeyRingInput, Principal } from "@sluice/core";
+import type { KeyRing, KeyRingInput, Principal } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { AccessPageRule, AccessRule } from "../access/access.ts";
@@ -7,8 +7,9 @@ import type { AuditOptions, AuditSink } from "../audit/audit.ts";
 import type { DeliveryPolicy } from "../delivery/delivery.ts";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
+import type { GrantOptions } from "../grants/grants.ts";
 import type { DescribeResource } from "../resources/resource-entry.ts";
-import type { StreamLimits } from "../limits/stream-limits.ts";
+import type { StreamLimits } from "../limits/concurrency-limiter.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
 
 /** Options of `createSluice`. */
@@ -36,17 +37,17 @@ export interface SluiceOptions {
   /** What must be shared between processes. Default: this process's memory. */
   readonly state?: StateStore;
   /**
-   * Who a caller is. Without it, download URLs are bound to the bearer token itself; on a
+   * Gives the principal of a caller. Without it, download URLs are bound to the bearer token itself; on a
    * loopback endpoint to the session. A public endpoint without it and without `anonymous: true` serves every caller
    * that what stands in front lets through, and `onWarning` hears of that at the start.
    */
   readonly principal?: PrincipalResolver;
   /**
-   * Whether callers that nobody vouches for get download URLs too: self-authenticating ones, which
-   * work for whoever has them. Default: only on a loopback endpoint without a principal resolver.
+   * Whether callers without a principal get download URLs too: self-authenticating ones, which
+   * work for every client that has them. Default: only on a loopback endpoint without a principal resolver.
    */
   readonly anonymous?: boolean;
-  /** Who may do what. Asked at list, read, subscribe and stream, and again at each redemption. Default: everybody everything. */
+  /** Decides what a principal may do. Asked at list, read, subscribe and stream, and again at each redemption. Default: all. */
   readonly access?: AccessRule;
   /** The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. */
   readonly accessPage?: AccessPageRule;
@@ -70,7 +71,7 @@ export interface SluiceOptions {
   /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */
   readonly pageSize?: number;
   /**
-   * How long clients of the modern era may keep what list, read and templates gave, and those of both
+   * How long clients of stateless revisions may keep what list, read and templates gave, and those of both
    * what a download URL says of its resource. Default 0: not at all.
    */
   readonly cacheTtlMs?: number;
@@ -98,64 +99,4 @@ export interface SluiceOptions {
    * `console.warn`.
    */
   readonly onWarning?: (message: string) => void;
-}
-
-/** Settings of download URLs. */
-export interface GrantOptions {
-  readonly use?: GrantUse;
-  /**
-   * Life in milliseconds. Default 5 minutes when bound and 1 minute otherwise; at most 60 and 15
-   * minutes, and never longer than the access token.
-   */
-  readonly ttlMs?: number;
-  /**
-   * - `sealed`, the default: the URL itself carries what it permits, sealed under `keys`. No state is kept of it.
-   * - `stored`: the URL is a random id, and what it permits is kept in `state` until it ends, sealed too. Nothing is
-   *   encoded in the URL; making and opening one takes the store.
-   */
-  readonly tokens?: "sealed" | "stored";
-  /**
-   * Whether download URLs can be withdrawn, and end with their session. Default true: each redemption asks the state store. With
-   * false, bound `window` URLs work without it, and end by their time, their key and the access rules only. Not with
-   * `stored`, `once` or `lease`, which need the store.
-   */
-  readonly revocable?: boolean;
-}
-
-/** The endpoint, checked. */
-export interface Endpoint {
-  /** Without a slash at its end. */
-  readonly url: string;
-  readonly isLoopback: boolean;
-}
-
-/** Reads `endpoint`; a `TypeError` when it is no URL that download URLs can be made of. */
-export function readEndpoint(endpoint: string): Endpoint {
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  if (!url || url.username || url.password || url.search || url.hash)
-    throw new TypeError(
-      "createSluice: endpoint must be the public URL of the MCP endpoint, without credentials, query and fragment",
-    );
-  if (/\/\/|%(?:2[ef]|5c)/i.test(url.pathname))
-    throw new TypeError(
-      "createSluice: the path of endpoint must have one spelling: no empty segments, and no %2e, %2f or %5c",
-    );
-  const isLoopback = isLoopbackHost(url.hostname);
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
-    throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
-  return { url: url.href.replace(/\/$/, ""), isLoopback };
-}
-
-/** True for the names of one's own machine, as a URL spells them. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d{1,3}){3}$/.test(hostname);
-}
-
-/** True for an https URL (http on loopback) at exactly one of the allowed origins, without credentials. */
-export function isRedirectTarget(target: string, origins: readonly string[]): boolean {
-  const url = URL.canParse(target) ? new URL(target) : undefined;
-  if (!url || url.username || url.password || !/^[\x21-\x7e]+$/.test(target)) return false;
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
-    return false;
-  return origins.includes(url.origin);
 }

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
 import { decodeHead } from "./content-coding.ts";
 import { joined } from "./read-range.ts";
@@ -49,7 +49,7 @@ async function look(
   { info, options }: { info: ObjectInfo; options: CallOptions },
 ): Promise<boolean> {
   const { etag, size } = info;
-  const call = { ...options, ...(etag !== undefined && { ifMatch: etag }) };
+  const call = { ...options, ...definedMembers({ ifMatch: etag }) };
   const range = { start: 0, end: Math.min(headBytes, size ?? headBytes) };
   const opened = await storage.open(key, { ...call, range }).catch(async (error: unknown) => {
     if (isEmpty(error)) return undefined;

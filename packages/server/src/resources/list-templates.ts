@@ -3,36 +3,50 @@ import type {
   McpServer,
   ServerContext,
 } from "@modelcontextprotocol/server";
-import { answerCall } from "../sdk/call.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
-import { cacheHint } from "./list-resources.ts";
-import { askHandler, guarded, handlerOf } from "../sdk/sdk-handlers.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
 import { unmarked } from "../delivery/streaming-offer.ts";
+import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
+import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import type { CacheHint } from "./cache-hint.ts";
+
+interface TemplatesOptions {
+  readonly calls: ResourceCalls;
+  readonly errors: ProtocolErrors;
+  /** Template of the resources of this Sluice. */
+  readonly template: string;
+  readonly cacheHint: CacheHint;
+}
+
+/** Serves `resources/templates/list` on a server. `onListed` is called when a client is about to get the answer. */
+export type AttachTemplates = (mcp: McpServer, onListed: (ctx: ServerContext) => void) => void;
 
 /** Lets the SDK list templates, ours and the author's, within the limits and with a record. */
-export function attachTemplates(
-  parts: SluiceParts,
-  mcp: McpServer,
-  onListed: (ctx: ServerContext) => void,
-): void {
-  const { server } = mcp;
-  const listTemplates = handlerOf(server, "resources/templates/list");
-  server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
-    guarded(parts, { mcp, ctx }, async () => {
-      const call = { mcp, ctx, action: "templates", kind: "request" } as const;
-      const result = await answerCall(parts, call, async ({ entry }) => {
-        const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
-        const templates = listed as ListResourceTemplatesResult;
-        entry.facts.shown = templates.resourceTemplates.length;
-        if (isStreaming(mcp, ctx)) return { result: templates };
-        const resourceTemplates = templates.resourceTemplates.map((one) =>
-          one.uriTemplate === parts.mapper.template ? unmarked(one) : one,
-        );
-        return { result: { ...templates, resourceTemplates } };
-      });
-      onListed(ctx);
-      return { ...result, ...cacheHint(parts, mcp) };
-    }),
-  );
+export function createAttachTemplates({
+  calls,
+  errors,
+  template,
+  cacheHint,
+}: TemplatesOptions): AttachTemplates {
+  return (mcp, onListed) => {
+    const { server } = mcp;
+    const listTemplates = handlerOf(server, "resources/templates/list");
+    server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
+      errors.translate({ mcp, ctx }, async () => {
+        const call = { mcp, ctx, action: "templates", kind: "request" } as const;
+        const result = await calls.answer(call, async ({ entry }) => {
+          const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
+          const templates = listed as ListResourceTemplatesResult;
+          entry.facts.shown = templates.resourceTemplates.length;
+          if (isStreaming(mcp, ctx)) return { result: templates };
+          const resourceTemplates = templates.resourceTemplates.map((one) =>
+            one.uriTemplate === template ? unmarked(one) : one,
+          );
+          return { result: { ...templates, resourceTemplates } };
+        });
+        onListed(ctx);
+        return { ...result, ...cacheHint(mcp) };
+      }),
+    );
+  };
 }

@@ -1,13 +1,13 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import { discardSource, formatEntityTag } from "@sluice/core";
+import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { CallWork } from "../sdk/call.ts";
+import type { CallWork } from "../sdk/resource-calls.ts";
 import { isCoded } from "./content-coding.ts";
-import type { Reach } from "../access/reach.ts";
-import type { Transfer } from "../delivery/reply.ts";
-import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
-import { storageFault } from "./storage-fault.ts";
-import { createTransfer } from "../delivery/transfer.ts";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import type { Transfer } from "../http/reply.ts";
+import { tagOf } from "../access/principal.ts";
+import type { Transfers } from "../delivery/transfers.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {
@@ -28,43 +28,40 @@ interface BinaryRead {
   readonly ctx: ServerContext;
   readonly uri: string;
   readonly key: string;
-  readonly reach: Reach;
+  readonly storage: AuthorizedStorage;
   readonly reads: BinaryReads;
 }
 
 /**
  * Answers `resources/read` with bytes beside it; the transfer ends the audit record. `undefined` for
- * what is to be answered inside the JSON: the size is unknown or over the limit, the object is stored
+ * a resource to be answered inside the JSON: the size is unknown or over the limit, the object is stored
  * with a content coding, or the client did not ask.
  */
 export async function readBinary(
-  parts: SluiceParts,
-  { ctx, uri, key, reach, reads }: BinaryRead,
+  transfers: Transfers,
+  { ctx, uri, key, storage, reads }: BinaryRead,
   { principal, address, entry }: CallWork,
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
-  const opened = await reach
-    .open(key)
-    .catch((error: unknown) => Promise.reject(storageFault(error)));
+  const opened = await storage.open(key).catch(rethrowStorageFault);
   const { size, etag, digests } = opened.info;
   try {
     if (size === undefined || size > maxBytes || isCoded(opened.info)) {
       await discardSource(opened);
       return undefined;
     }
-    const mimeType = await reach.typeOf(opened.info);
+    const mimeType = await storage.typeOf(opened.info);
     await entry.admit();
-    const release = parts.slots.take(tagOf(principal), address);
-    const checksum = digests?.sha256;
+    const release = transfers.take(tagOf(principal), address);
     const given = reads.deliver(ctx, {
-      transfer: createTransfer(parts, { opened, entry, release }),
+      transfer: transfers.of(opened, { entry, release }),
       size,
-      ...(checksum !== undefined && { checksum }),
+      ...definedMembers({ checksum: digests?.sha256 }),
     });
     const _meta = {
       ...given._meta,
-      ...(etag !== undefined && { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
+      ...(etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
     };
     return { contents: [{ uri, mimeType, ...given, _meta }] };
   } catch (error) {

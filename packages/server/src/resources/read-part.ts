@@ -1,9 +1,10 @@
-import { discardSource, formatEntityTag, SluiceError } from "@sluice/core";
-import type { CallOptions, ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
+import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
+import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
-import type { Reach } from "../access/reach.ts";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { openVersion, readFault } from "./open-version.ts";
 import {
   countLines,
   cutText,
@@ -23,7 +24,6 @@ import {
   resourceType,
   storedAsText,
 } from "./resource-type.ts";
-import { storageFault } from "./storage-fault.ts";
 
 /** Which part of which version a caller wants to read. */
 export interface PartRequest {
@@ -42,7 +42,7 @@ export interface PartRequest {
 }
 
 /** Content that fits into JSON. */
-export interface Part {
+export interface ResourcePart {
   readonly info: ObjectInfo;
   readonly mimeType: string;
   readonly bytes: Uint8Array;
@@ -53,12 +53,15 @@ export interface Part {
 }
 
 /** Reads a resource or a part of it, from one version, without the content codings that it is stored with. */
-export async function readPart(reach: Reach, request: PartRequest): Promise<Part> {
+export async function readPart(
+  storage: AuthorizedStorage,
+  request: PartRequest,
+): Promise<ResourcePart> {
   const { range } = request;
-  if (!range) return readWhole(await open(reach, request), request);
+  if (!range) return readWhole(await openVersion(storage, request), request);
   return range.unit === "bytes"
-    ? readBytes(reach, request, range)
-    : readLines(await open(reach, request), request, range);
+    ? readBytes(storage, request, range)
+    : readLines(await openVersion(storage, request), request, range);
 }
 
 /** What `_meta` of content says: its version, and for a part where it is. */
@@ -73,93 +76,54 @@ export interface PartMeta {
 }
 
 /** `_meta` of content. */
-export function partMeta({ info, range }: Part): PartMeta {
+export function partMeta({ info, range }: ResourcePart): PartMeta {
   const { etag } = info;
   const size = isCoded(info) ? undefined : info.size;
-  return {
-    ...(etag !== undefined && { etag: formatEntityTag(etag) }),
-    ...(range && { ...(size !== undefined && { size }), range: range.bytes }),
-    ...(range?.lines !== undefined && { lines: range.lines }),
-    ...(range?.next !== undefined && { next: range.next }),
-  };
+  return definedMembers({
+    etag: etag === undefined ? undefined : formatEntityTag(etag),
+    size: range && size,
+    range: range?.bytes,
+    lines: range?.lines,
+    next: range?.next,
+  });
 }
 
-async function open(
-  reach: Reach,
-  { key, range, etag, signal }: PartRequest,
-  options: OpenOptions = {},
-): Promise<OpenedObject> {
-  const call = signal ? { signal } : {};
-  try {
-    if (etag !== undefined) {
-      const ifMatch = await versionOf(reach, { key, etag, call });
-      return await reach.open(key, { ...options, ...call, ifMatch });
-    }
-    const opened = await reach.open(key, { ...options, ...call });
-    if (range === undefined || opened.info.etag !== undefined) return opened;
-    // storage may name the version a moment later: without it nothing tells that the next part is of another
-    await discardSource(opened);
-    const { etag: named } = await reach.describe(key, call);
-    const ifMatch = named === undefined ? {} : { ifMatch: named };
-    return await reach.open(key, { ...options, ...call, ...ifMatch });
-  } catch (error) {
-    throw readFault(error);
-  }
-}
-
-/** What a reader may learn of a fault of storage, with advice. */
-function readFault(error: unknown): unknown {
-  if (SluiceError.is(error) && error.code === "precondition_failed")
-    return advised("invalid_argument", "The resource has changed: read it from the start", error);
-  if (SluiceError.is(error) && error.code === "range_not_satisfiable")
-    return advised(
-      "invalid_argument",
-      error.size === undefined
-        ? "The range begins behind the end of the resource"
-        : `The resource has ${error.size} bytes`,
-      error,
-    );
-  return storageFault(error);
-}
-
-/** The etag of storage behind the entity tag that a client has; a tag does not tell it alone. */
-async function versionOf(
-  reach: Reach,
-  { key, etag, call }: { key: string; etag: string; call: CallOptions },
-): Promise<string> {
-  const info = await reach.describe(key, call);
-  if (info.etag !== undefined && formatEntityTag(info.etag) === etag) return info.etag;
-  throw new SluiceError("precondition_failed", "sluice: read: another version is there");
-}
-
-async function readWhole(opened: OpenedObject, request: PartRequest): Promise<Part> {
+async function readWhole(opened: OpenedObject, request: PartRequest): Promise<ResourcePart> {
   const { info } = opened;
   const bytes = await collect(opened, request);
   const isText = beginsAsText(info, bytes.subarray(0, headBytes));
   const text = isText ? decodeText(bytes) : undefined;
-  return { info, mimeType: resourceType(info, isText), bytes, ...(text !== undefined && { text }) };
+  return { info, mimeType: resourceType(info, isText), bytes, ...definedMembers({ text }) };
 }
 
-async function readBytes(reach: Reach, request: PartRequest, range: AskedRange): Promise<Part> {
+async function readBytes(
+  storage: AuthorizedStorage,
+  request: PartRequest,
+  range: AskedRange,
+): Promise<ResourcePart> {
   const { wanted, range: asked } = toByteRange(range, request.maxBytes);
   const { start, end } = asked;
-  const opened = await open(reach, request, { range: asked }).catch((error: unknown) =>
-    beyondStored(reach, request, error),
+  const opened = await openVersion(storage, request, { range: asked }).catch((error: unknown) =>
+    beyondStored(storage, request, error),
   );
   const { info } = opened;
   if (isCoded(info)) {
     // what was opened is a range of the coded bytes
     if (opened.range) await discardSource(opened);
-    return readDecodedBytes(opened.range ? await open(reach, request) : opened, request, range);
+    return readDecodedBytes(
+      opened.range ? await openVersion(storage, request) : opened,
+      request,
+      range,
+    );
   }
   const all = await collect(opened, { ...request, maxBytes: end - start });
-  const isText = await isTextRange(reach, request, { info, start, all });
+  const isText = await isTextRange(storage, request, { info, start, all });
   return byteRangeOf(info, all, { start, wanted, isText });
 }
 
 /** Whether a range is text: by the first bytes of the resource, and by its own where the type is one of text. */
 async function isTextRange(
-  reach: Reach,
+  storage: AuthorizedStorage,
   { signal }: PartRequest,
   { info, start, all }: { info: ObjectInfo; start: number; all: Uint8Array },
 ): Promise<boolean> {
@@ -167,7 +131,7 @@ async function isTextRange(
     return beginsAsText(info, all.subarray(0, headBytes));
   if (isTextual(knownType(info) ?? "")) return storedAsText(info) ?? !hasBinaryBytes(all);
   try {
-    return await reach.isText(info, signal ? { signal } : {});
+    return await storage.isText(info, definedMembers({ signal }));
   } catch (error) {
     throw readFault(error);
   }
@@ -175,13 +139,13 @@ async function isTextRange(
 
 /** A range behind the stored bytes may be one of the decoded bytes; the start of an empty object is no fault. */
 async function beyondStored(
-  reach: Reach,
+  storage: AuthorizedStorage,
   request: PartRequest,
   error: unknown,
 ): Promise<OpenedObject> {
   const { cause } = error as { cause?: unknown };
   if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
-  const opened = await open(reach, request);
+  const opened = await openVersion(storage, request);
   const { info } = opened;
   if (isCoded(info) || (info.size === 0 && request.range?.first === 0)) return opened;
   await discardSource(opened);
@@ -192,7 +156,7 @@ async function readDecodedBytes(
   opened: OpenedObject,
   request: PartRequest,
   range: AskedRange,
-): Promise<Part> {
+): Promise<ResourcePart> {
   const { info } = opened;
   const { wanted, range: asked } = toByteRange(range, request.maxBytes);
   const { start, end } = asked;
@@ -208,7 +172,7 @@ function byteRangeOf(
   info: ObjectInfo,
   all: Uint8Array,
   { start, wanted, isText }: { start: number; wanted: number; isText: boolean },
-): Part {
+): ResourcePart {
   const cut = isText ? cutText(all, { start, wanted }) : undefined;
   const at = cut ?? { start, end: start + Math.min(wanted, all.length) };
   const bytes = all.subarray(at.start - start, at.end - start);
@@ -216,7 +180,7 @@ function byteRangeOf(
     info,
     mimeType: resourceType(info, isText),
     bytes,
-    ...(cut && { text: cut.text }),
+    ...definedMembers({ text: cut?.text }),
     range: {
       bytes: formatBytes(at.start, at.end),
       ...(isMore(info, at.end, all.length > at.end - start) && { next: `bytes ${at.end}-` }),
@@ -228,7 +192,7 @@ async function readLines(
   opened: OpenedObject,
   request: PartRequest,
   range: AskedRange,
-): Promise<Part> {
+): Promise<ResourcePart> {
   const { info } = opened;
   const { maxBytes, onPassed } = request;
   await announce(opened, request, maxBytes);
@@ -260,7 +224,7 @@ async function readLines(
   };
 }
 
-/** What is read of an object, decoded; an object that cannot be is let go. */
+/** The decoded body of an object. Discards an object that cannot be decoded. */
 async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
   try {
     return decodeContent(opened.body, opened.info.contentEncoding);
@@ -270,7 +234,7 @@ async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>>
   }
 }
 
-/** Says how many bytes will be collected; an object that may not be is let go. */
+/** Announces how many bytes will be collected. Discards the object when that throws. */
 async function announce(
   opened: OpenedObject,
   { onSize }: PartRequest,

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { ByteRange } from "@sluice/core";
 import { advised } from "../sdk/advice.ts";
 
@@ -26,7 +27,7 @@ export function parseAskedRange(text: unknown): AskedRange {
       "invalid_argument",
       'Write a range as "bytes 0-99", "bytes 100-", "lines 1-50" or "lines 51-"',
     );
-  return { unit: unit as AskedRange["unit"], first, ...(last !== undefined && { last }) };
+  return { unit: unit as AskedRange["unit"], first, ...definedMembers({ last }) };
 }
 
 const grammar = /^(bytes|lines)[ =](\d{1,15}) ?[-\u2013] ?(\d{1,15})?$/;

@@ -1,16 +1,15 @@
 import type { Resource } from "@modelcontextprotocol/server";
-import { formatEntityTag } from "@sluice/core";
+import { definedMembers, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { ObjectInfo } from "@sluice/storage";
+import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import { resourceName } from "./resource-type.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
 
 /** What the author of a server knows about a resource beside what storage knows. */
 export interface ResourceMetadata {
   /** For people, where the name is not made for them. */
   readonly title?: string;
   readonly description?: string;
-  /** Whom the resource is for. */
+  /** The readers that the resource is for. */
   readonly audience?: readonly ("user" | "assistant")[];
   /** From 0, least important, to 1. Any other number is left out, and `onError` is told. */
   readonly priority?: number;
@@ -28,44 +27,68 @@ export const streamableMark: {
   readonly _meta: Record<string, unknown>;
 } = { streamable: true, _meta: { [EXTENSION_ID]: { streamable: true } } };
 
-/** An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. */
-export async function resourceEntry(
-  parts: SluiceParts,
-  info: ObjectInfo,
-  { mimeType, isMarked }: { mimeType: string | undefined; isMarked: boolean },
-): Promise<Resource> {
-  const { size, lastModified, etag } = info;
-  const uri = parts.mapper.toUri(info.key);
-  const { title, description, audience, priority } =
-    (await parts.options.describe?.(info, uri)) ?? {};
-  const annotations = {
-    ...(audience && { audience: [...audience] }),
-    ...(priority !== undefined && isPriority(parts, uri, priority) && { priority }),
-    ...(lastModified && { lastModified: lastModified.toISOString() }),
-  };
-  const meta = {
-    ...(isMarked && { streamable: true }),
-    ...(etag !== undefined && { etag: formatEntityTag(etag) }),
-  };
-  return {
-    uri,
-    name: resourceName(info.key),
-    ...(title !== undefined && { title }),
-    ...(description !== undefined && { description }),
-    ...(mimeType !== undefined && { mimeType }),
-    ...(size !== undefined && { size }),
-    ...(Object.keys(annotations).length > 0 && { annotations }),
-    ...(isMarked && { streamable: true }),
-    ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
-  };
+/** Says what a list and a link tell of an object. */
+export interface ResourceEntries {
+  /** An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. */
+  of(
+    info: ObjectInfo,
+    told: { readonly mimeType: string | undefined; readonly isMarked: boolean },
+  ): Promise<Resource>;
 }
 
-/** True from 0 to 1. SDK clients refuse a whole page for one number beyond. */
-function isPriority({ onError }: SluiceParts, uri: string, priority: number): boolean {
-  const isFit = priority >= 0 && priority <= 1;
-  if (!isFit)
+interface ResourceEntriesOptions {
+  readonly mapper: UriMapper;
+  readonly describe: DescribeResource | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Makes the entries of one Sluice. */
+export function createResourceEntries({
+  mapper,
+  describe,
+  onError,
+}: ResourceEntriesOptions): ResourceEntries {
+  /** A priority from 0 to 1. SDK clients refuse a whole page for one number beyond. */
+  function checkedPriority(uri: string, priority: number | undefined): number | undefined {
+    if (priority === undefined || (priority >= 0 && priority <= 1)) return priority;
     onError(
       new RangeError(`sluice: describe of ${uri}: priority is from 0 to 1 and not ${priority}`),
     );
-  return isFit;
+    return undefined;
+  }
+
+  return {
+    async of(info, { mimeType, isMarked }) {
+      const { size, lastModified, etag } = info;
+      const uri = mapper.toUri(info.key);
+      const { title, description, audience, priority } = (await describe?.(info, uri)) ?? {};
+      const annotations = definedMembers({
+        audience: audience && [...audience],
+        priority: checkedPriority(uri, priority),
+        lastModified: lastModified?.toISOString(),
+      });
+      const streamable = isMarked ? (true as const) : undefined;
+      const meta = definedMembers({
+        streamable,
+        etag: etag === undefined ? undefined : formatEntityTag(etag),
+      });
+      return {
+        uri,
+        name: resourceName(info.key),
+        ...definedMembers({
+          title,
+          description,
+          mimeType,
+          size,
+          annotations: isEmpty(annotations) ? undefined : annotations,
+          streamable,
+          _meta: isEmpty(meta) ? undefined : { [EXTENSION_ID]: meta },
+        }),
+      };
+    },
+  };
+}
+
+function isEmpty(members: object): boolean {
+  return Object.keys(members).length === 0;
 }

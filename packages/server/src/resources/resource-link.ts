@@ -1,17 +1,16 @@
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { ObjectInfo } from "@sluice/storage";
-import { isOursOn } from "../sdk/attach.ts";
-import { answerCall } from "../sdk/call.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
-import { partMeta, readPart, type Part } from "./read-part.ts";
-import type { Reach } from "../access/reach.ts";
-import { resourceEntry } from "./resource-entry.ts";
+import type { ObjectInfo, UriMapper } from "@sluice/storage";
+import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
+import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
-import type { AnyCall } from "../sdk/sdk-v1.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
+import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
 import { toolFault } from "../sdk/tool-fault.ts";
+import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
+import type { ResourceEntries } from "./resource-entry.ts";
+import type { ReadCall } from "./resource-reader.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
@@ -19,52 +18,64 @@ export interface LinkOptions extends AnyCall {
   readonly previewBytes?: number;
 }
 
-/** The same, as handlers of SDK v2 see it. */
-interface LinkCall extends LinkOptions {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
+interface LinkHandlerOptions {
+  readonly calls: ResourceCalls;
+  readonly mapper: UriMapper;
+  readonly storages: StorageAccess;
+  readonly entries: ResourceEntries;
+  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
+  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+  readonly onError: (error: unknown) => void;
 }
 
+/** Makes the content of a tool's result that points to a resource. */
+export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock[]>;
+
 /**
- * Makes the content of a tool's result: a `resource_link` and, for text, the beginning of the resource. Both
- * are of one version, whose etag is in the link. What it throws has a message that a tool may let through.
+ * Makes the links of one Sluice: a `resource_link` and, for text, the beginning of the resource, both
+ * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
-export async function linkTo(
-  parts: SluiceParts,
-  uri: string,
-  options: LinkCall,
-): Promise<ContentBlock[]> {
-  try {
-    return await makeLink(parts, uri, options);
-  } catch (error) {
-    const { signal } = options.ctx.mcpReq;
-    signal.throwIfAborted();
-    const { code, text, isOurs } = toolFault(error);
-    if (isOurs) parts.onError(error);
-    throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
-  }
+export function createLinkTo(options: LinkHandlerOptions): LinkTo {
+  return async (uri, given) => {
+    const call = callInV2(given);
+    const { previewBytes = 2_048 } = given;
+    try {
+      return await makeLink(options, uri, { ...call, previewBytes });
+    } catch (error) {
+      call.ctx.mcpReq.signal.throwIfAborted();
+      const { code, text, isOurs } = toolFault(error);
+      if (isOurs) options.onError(error);
+      throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
+    }
+  };
+}
+
+interface LinkCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly previewBytes: number;
 }
 
 function makeLink(
-  parts: SluiceParts,
+  { calls, mapper, storages, entries, isOursOn }: LinkHandlerOptions,
   uri: string,
-  { mcp, ctx, previewBytes = 2_048 }: LinkCall,
+  { mcp, ctx, previewBytes }: LinkCall,
 ): Promise<ContentBlock[]> {
   const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
-  return answerCall(parts, call, async ({ principal, entry }) => {
-    const key = parts.mapper.toKey(uri);
-    const isOurs = isOursOn(parts, mcp);
-    for (const spelling of new Set([parts.mapper.toUri(key), uri]))
+  return calls.answer(call, async ({ principal, entry }) => {
+    const key = mapper.toKey(uri);
+    const isOurs = isOursOn(mcp);
+    for (const spelling of new Set([mapper.toUri(key), uri]))
       if (!(await isOurs(spelling, ctx)))
         throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
     await ensureReadScopes(mcp, ctx, uri);
-    const reach = await parts.reach({ principal, key, action: "read" });
+    const storage = await storages.authorize({ principal, key, action: "read" });
     const { signal } = ctx.mcpReq;
-    const { info, part } = await preview(reach, { key, previewBytes, signal });
-    const mimeType = part?.mimeType ?? (await reach.typeOf(info, { signal }));
+    const { info, part } = await preview(storage, { key, previewBytes, signal });
+    const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
     await entry.admit();
     const link = {
-      ...(await resourceEntry(parts, info, { mimeType, isMarked: isStreaming(mcp, ctx) })),
+      ...(await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) })),
       type: "resource_link" as const,
     };
     if (part?.text === undefined) return { result: [link] };
@@ -78,12 +89,12 @@ function makeLink(
 
 /** The version to link to, and its beginning; an empty resource has none. */
 async function preview(
-  reach: Reach,
+  storage: AuthorizedStorage,
   { key, previewBytes, signal }: { key: string; previewBytes: number; signal: AbortSignal },
-): Promise<{ info: ObjectInfo; part?: Part }> {
-  const info = await reach.describe(key, { signal });
+): Promise<{ info: ObjectInfo; part?: ResourcePart }> {
+  const info = await storage.describe(key, { signal });
   if (previewBytes === 0 || info.size === 0) return { info };
   const range = { unit: "bytes", first: 0 } as const;
-  const part = await readPart(reach, { key, range, maxBytes: previewBytes, signal });
+  const part = await readPart(storage, { key, range, maxBytes: previewBytes, signal });
   return { info: part.info, part };
 }

@@ -1,9 +1,10 @@
-import { SluiceError, type Principal } from "@sluice/core";
-import type { ListPage, ObjectInfo } from "@sluice/storage";
-import type { SluiceParts } from "../options/sluice-parts.ts";
-import { storageFault } from "./storage-fault.ts";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
+import type { Access } from "../access/access.ts";
+import type { StorageAccess } from "../access/authorized-storage.ts";
+import { rethrowStorageFault, storageFault } from "../access/storage-fault.ts";
 
-/** Which page somebody asks for. */
+/** The page that a client asks for. */
 export interface PageRequest {
   readonly principal: Principal | undefined;
   /** Of an earlier page. It names objects: seal it before it goes out. */
@@ -21,18 +22,24 @@ export interface VisiblePage extends ListPage {
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
 const mostObjects = 10_000;
 
+/** What a page is made from. */
+export interface VisiblePageOptions {
+  readonly storages: StorageAccess;
+  readonly access: Access;
+  readonly mapper: UriMapper;
+}
+
 /**
- * A page as a storage would give it that has only what the principal may list: it is filled up for
- * what is hidden, and says that there is more only when there is something to show. Without access
+ * A page of storage with only the objects that the principal may list. Further objects fill the places of hidden ones, and
+ * the page has a cursor only when there is more to show. Without access
  * rules it costs one call to storage. With them it looks one object ahead and the cursor keeps that one's
  * name: looking at the same place again would cost some storages the whole way there.
  */
 export async function visiblePage(
-  parts: Pick<SluiceParts, "storageOf" | "mapper" | "access">,
+  { storages, access, mapper }: VisiblePageOptions,
   { principal, cursor, limit, signal }: PageRequest,
 ): Promise<VisiblePage> {
-  const { access, mapper } = parts;
-  const storage = parts.storageOf(principal);
+  const storage = storages.of(principal);
   let { from, ahead } = readPosition(cursor);
   let isOver = cursor !== undefined && from === undefined;
   let looked = 0;
@@ -46,8 +53,8 @@ export async function visiblePage(
 
   async function look(most: number): Promise<ListPage> {
     const page = await storage
-      .list({ limit: most, signal, ...(from !== undefined && { cursor: from }) })
-      .catch((error: unknown) => Promise.reject(storageFault(error)));
+      .list(definedMembers({ limit: most, signal, cursor: from }))
+      .catch(rethrowStorageFault);
     looked += Math.max(page.objects.length, 1);
     return page;
   }
@@ -62,8 +69,8 @@ export async function visiblePage(
     goOn(page);
     const { objects } = page;
     const { untyped } = page;
-    const rest = isOver ? {} : { cursor: formatPosition({ from }) };
-    return { objects, withheld, ...(untyped && { untyped }), ...rest };
+    const next = isOver ? undefined : formatPosition({ from });
+    return { objects, withheld, ...definedMembers({ untyped, cursor: next }) };
   }
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
@@ -92,8 +99,8 @@ export async function visiblePage(
   }
   ahead = objects.splice(limit)[0]?.key;
   const hasMore = ahead !== undefined || !isOver;
-  const rest = hasMore ? { cursor: formatPosition({ from, ahead }) } : {};
-  return { objects, withheld, ...(untyped && { untyped }), ...rest };
+  const next = hasMore ? formatPosition({ from, ahead }) : undefined;
+  return { objects, withheld, ...definedMembers({ untyped, cursor: next }) };
 }
 
 /** Behind the n-th that is visible; the end when there are fewer. */

@@ -1,10 +1,12 @@
-import type { CompleteResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import type { Principal } from "@sluice/core";
-import { allowedUris } from "../access/allowed-uris.ts";
-import { answerCall } from "./call.ts";
-import { askHandler, guarded, handlerOf } from "./sdk-handlers.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
-import { storageFault } from "../resources/storage-fault.ts";
+import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
+import { definedMembers, type Principal } from "@sluice/core";
+import type { UriMapper } from "@sluice/storage";
+import { allowedUris, type Access } from "../access/access.ts";
+import type { StorageAccess } from "../access/authorized-storage.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
+import type { ProtocolErrors } from "./protocol-errors.ts";
+import type { ResourceCalls } from "./resource-calls.ts";
+import { askHandler, handlerOf } from "./sdk-handlers.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
 const mostValues = 100;
@@ -13,39 +15,50 @@ const mostObjects = 1_000;
 /** A legal key has at most so many UTF-8 bytes. */
 const longestKey = 1_024;
 
+interface CompletionOptions {
+  readonly calls: ResourceCalls;
+  readonly errors: ProtocolErrors;
+  readonly storages: StorageAccess;
+  readonly access: Access;
+  readonly mapper: UriMapper;
+}
+
+/** Serves `completion/complete` on a server. */
+export type AttachCompletion = (mcp: McpServer) => void;
+
 /** Completes the variable of our template from storage; every other completion stays the author's. */
-export function attachCompletion(parts: SluiceParts, mcp: McpServer): void {
-  const { server } = mcp;
-  const completeOthers = handlerOf(server, "completion/complete");
-  server.setRequestHandler("completion/complete", (request, ctx) =>
-    guarded(parts, { mcp, ctx }, async (): Promise<CompleteResult> => {
-      const { ref, argument } = request.params;
-      if (
-        ref.type !== "ref/resource" ||
-        ref.uri !== parts.mapper.template ||
-        argument.name !== "key"
-      )
-        return (await askHandler(
-          completeOthers,
-          "completion/complete",
-          request.params,
-          ctx,
-        )) as CompleteResult;
-      const { value } = argument;
-      const call = { mcp, ctx, action: "completion", kind: "request" } as const;
-      return answerCall(parts, call, async ({ principal, entry }) => {
-        const completion = await completeKey(parts, { value, principal, ctx });
-        entry.facts.shown = completion.values.length;
-        return { result: { completion } };
-      });
-    }),
-  );
+export function createAttachCompletion(options: CompletionOptions): AttachCompletion {
+  const { calls, errors, mapper } = options;
+  return (mcp) => {
+    const { server } = mcp;
+    const completeOthers = handlerOf(server, "completion/complete");
+    server.setRequestHandler("completion/complete", (request, ctx) =>
+      errors.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
+        const { ref, argument } = request.params;
+        if (ref.type !== "ref/resource" || ref.uri !== mapper.template || argument.name !== "key")
+          return (await askHandler(
+            completeOthers,
+            "completion/complete",
+            request.params,
+            ctx,
+          )) as CompleteResult;
+        const { value } = argument;
+        const call = { mcp, ctx, action: "completion", kind: "request" } as const;
+        return calls.answer(call, async ({ principal, entry }) => {
+          const { signal } = ctx.mcpReq;
+          const completion = await completeKey(options, { value, principal, signal });
+          entry.facts.shown = completion.values.length;
+          return { result: { completion } };
+        });
+      }),
+    );
+  };
 }
 
 interface KeyStart {
   readonly value: string;
   readonly principal: Principal | undefined;
-  readonly ctx: ServerContext;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -53,36 +66,31 @@ interface KeyStart {
  * end. Only the first 1,000 objects are looked at.
  */
 async function completeKey(
-  parts: SluiceParts,
-  { value, principal, ctx }: KeyStart,
+  { storages, access, mapper }: CompletionOptions,
+  { value, principal, signal }: KeyStart,
 ): Promise<CompleteResult["completion"]> {
   const start = decoded(value);
   if (new TextEncoder().encode(start).length > longestKey) return { values: [], hasMore: false };
-  const storage = parts.storageOf(principal);
+  const storage = storages.of(principal);
   const values = new Set<string>();
   let cursor: string | undefined;
   let left = mostObjects;
   do {
     const page = await storage
-      .list({
-        prefix: start,
-        limit: left,
-        signal: ctx.mcpReq.signal,
-        ...(cursor !== undefined && { cursor }),
-      })
-      .catch((error: unknown) => Promise.reject(storageFault(error)));
+      .list(definedMembers({ prefix: start, limit: left, signal, cursor }))
+      .catch(rethrowStorageFault);
     left -= Math.max(page.objects.length, 1);
-    const uris = page.objects.map(({ key }) => parts.mapper.toUri(key));
-    for (const uri of await allowedUris(parts, principal, { uris, action: "list" })) {
-      const step = nextStep(parts.mapper.toKey(uri), start.length);
-      if (values.size < mostValues) values.add(variableOf(parts, step));
-      else if (!values.has(variableOf(parts, step))) return { values: [...values], hasMore: true };
+    const uris = page.objects.map(({ key }) => mapper.toUri(key));
+    for (const uri of await allowedUris(access, principal, { uris, action: "list" })) {
+      const step = nextStep(mapper.toKey(uri), start.length);
+      if (values.size < mostValues) values.add(variableOf(mapper, step));
+      else if (!values.has(variableOf(mapper, step))) return { values: [...values], hasMore: true };
     }
     ({ cursor } = page);
   } while (cursor !== undefined && left > 0);
-  // with access rules nobody knows whether the rest has anything for this principal
-  const isOpen = cursor !== undefined && parts.access.hasRules;
-  return { values: [...values], ...(!isOpen && { hasMore: cursor !== undefined }) };
+  // with access rules the rest may have nothing for this principal
+  const isOpen = cursor !== undefined && access.hasRules;
+  return { values: [...values], ...(isOpen ? {} : { hasMore: cursor !== undefined }) };
 }
 
 /** A key up to the end of the segment that `from` is in. */
@@ -95,7 +103,7 @@ function nextStep(key: string, from: number): string {
  * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion
  * encodes what it must. `?`, `#` and what looks like an encoding it leaves alone (RFC 6570 §3.2.3).
  */
-function variableOf({ mapper }: SluiceParts, key: string): string {
+function variableOf(mapper: UriMapper, key: string): string {
   if (!/[?#]|%[0-9a-f]{2}/i.test(key)) return key;
   const isFolder = key.endsWith("/");
   const uri = mapper.toUri(isFolder ? key.slice(0, -1) : key);

@@ -2,35 +2,29 @@ import {
   ResourceTemplate,
   type McpServer,
   type ReadResourceResult,
-  type ServerContext,
+  type ScopeChallengeHandler,
 } from "@modelcontextprotocol/server";
+import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
-import { anyResult, checkParams, uriParams } from "./check-params.ts";
-import { attachCompletion } from "./attach-completion.ts";
-import { attachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { isStreaming } from "../delivery/is-streaming.ts";
-import { attachList, cacheHint } from "../resources/list-resources.ts";
-import { attachTemplates } from "../resources/list-templates.ts";
-import { attachReadTool } from "../resources/read-tool.ts";
-import type { BinaryReads } from "../resources/read-binary.ts";
-import { readResource } from "../resources/read-resource.ts";
-import { findElsewhere } from "./registered-elsewhere.ts";
-import { streamableMark } from "../resources/resource-entry.ts";
-import {
-  askHandler,
-  ensureReadScopes,
-  findHandler,
-  guarded,
-  handlerOf,
-  methodNotFound,
-  toProtocolError,
-} from "./sdk-handlers.ts";
-import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
-import type { SluiceParts } from "../options/sluice-parts.ts";
-import { streamResource, type StreamCall } from "../delivery/stream-resource.ts";
+import type { UriMapper } from "@sluice/storage";
+import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
+import { isStreaming } from "../delivery/client-streaming.ts";
+import type { StreamResource } from "../delivery/stream-resource.ts";
 import { declareStreaming } from "../delivery/streaming-offer.ts";
-
-type IsOurs = StreamCall["isOurs"];
+import type { CacheHint } from "../resources/cache-hint.ts";
+import type { AttachList } from "../resources/list-resources.ts";
+import type { AttachTemplates } from "../resources/list-templates.ts";
+import type { BinaryReads } from "../resources/read-binary.ts";
+import type { AttachReadTool } from "../resources/read-tool.ts";
+import { streamableMark } from "../resources/resource-entry.ts";
+import type { ReadCall, ResourceReader } from "../resources/resource-reader.ts";
+import type { AttachCompletion } from "./attach-completion.ts";
+import { anyResult, checkParams, uriParams } from "./check-params.ts";
+import { methodNotFound, type ProtocolErrors } from "./protocol-errors.ts";
+import { findElsewhere } from "./registered-elsewhere.ts";
+import { createReadProbe } from "./read-probe.ts";
+import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
+import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 
 /** Options of `attach`. */
 export interface AttachOptions {
@@ -45,38 +39,68 @@ export interface AttachOptions {
    */
   readonly readTool?: string;
   /**
-   * Gives `resources/read` whole resources as bytes beside the answer, to who asks for them:
+   * Gives `resources/read` whole resources as bytes beside the answer, to clients that ask for them:
    * `binaryReads` of `@sluice/binary-transfer`. Default: everything is inside the JSON.
    */
   readonly binary?: BinaryReads;
 }
 
+interface AttachmentsOptions {
+  readonly mapper: UriMapper;
+  readonly scopeChallenge: ScopeChallengeHandler | undefined;
+  readonly errors: ProtocolErrors;
+  readonly cacheHint: CacheHint;
+  readonly reader: ResourceReader;
+  readonly streamResource: StreamResource;
+  readonly list: AttachList;
+  readonly templates: AttachTemplates;
+  readonly completion: AttachCompletion;
+  readonly subscriptions: AttachSubscriptions;
+  readonly readTool: AttachReadTool;
+}
+
+/** The servers that one Sluice is attached to. */
+export interface Attachments {
+  /** Serves the resources on a server that is not connected yet; once for each server. */
+  attach(given: AnyMcpServer, options: AttachOptions): void;
+  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
+  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+}
+
+/** Makes the attachments of one Sluice. */
+export function createAttachments(handlers: AttachmentsOptions): Attachments {
+  const attached = new WeakMap<McpServer, ReadCall["isOurs"]>();
+  return {
+    attach(given, options) {
+      const mcp = serverInV2(given);
+      if (!attached.has(mcp)) attached.set(mcp, attach(handlers, mcp, options));
+    },
+    isOursOn(mcp) {
+      const isOurs = attached.get(mcp);
+      if (isOurs) return isOurs;
+      throw new TypeError("sluice: link: the server has not been given to attach");
+    },
+  };
+}
+
 /**
- * Wires a Sluice to a server that is not connected yet. The template goes through the SDK's own
- * registry, so reading keeps the SDK's order: resources the author registered come first.
+ * Wires a Sluice to a server. The template goes through the SDK's own registry, so reading keeps the SDK's order:
+ * resources the author registered come first.
  */
-export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachOptions): void {
-  const mcp = serverInV2(given);
-  if (attached.get(mcp)?.parts === parts) return;
+function attach(
+  handlers: AttachmentsOptions,
+  mcp: McpServer,
+  { stream = true, readTool, binary }: AttachOptions,
+): ReadCall["isOurs"] {
+  const { mapper, scopeChallenge, errors, cacheHint, reader, streamResource } = handlers;
   const { server } = mcp;
-  const { stream = true, readTool, binary } = options;
-  const { mapper } = parts;
   const isV1 = isFromV1(mcp);
   if (isV1 && binary)
     throw new TypeError(
       "sluice: attach: SDK v1 does not tell a handler of what its connection negotiated, so binary transfer needs a McpServer of @modelcontextprotocol/server",
     );
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
-  const probes = new WeakSet<ServerContext>();
-
-  /** True when `resources/read` of this URI comes to our template, and is enabled. */
-  async function isOurs(uri: string, ctx: ServerContext): Promise<boolean> {
-    const probe = { ...ctx };
-    probes.add(probe);
-    const read = handlerOf(server, "resources/read");
-    const answer = askHandler(read, "resources/read", { uri }, probe);
-    return (await answer.catch(() => undefined)) === probed;
-  }
+  const { isOurs, isProbe, probed } = createReadProbe(server);
 
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
   mcp.registerResource(
@@ -89,27 +113,26 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
     {
       description: `Any resource below ${mapper.baseUri} by its path`,
       ...(stream && streamableMark),
-      ...(parts.options.scopeChallenge && { scopeChallenge: parts.options.scopeChallenge }),
+      ...definedMembers({ scopeChallenge }),
     },
-    async (uri, _variables, ctx): Promise<ReadResourceResult> => {
-      if (probes.has(ctx)) return probed;
-      return guarded(parts, { mcp, ctx, uri: uri.href }, async () => {
+    async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
+      if (isProbe(ctx)) return probed;
+      return errors.translate({ mcp, ctx, uri }, async () => {
         // SDK v2 asks for scopes before it calls this
-        if (isV1) await ensureReadScopes(mcp, ctx, uri.href);
-        const call = { mcp, ctx, uri: uri.href, isOurs };
-        const result = await readResource(parts, call, binary);
+        if (isV1) await ensureReadScopes(mcp, ctx, uri);
+        const result = await reader.read({ mcp, ctx, uri, isOurs }, binary);
         subscriptions.onSeen(ctx);
-        return { ...result, ...cacheHint(parts, mcp) };
+        return { ...result, ...cacheHint(mcp) };
       });
     },
   );
 
   const isElsewhere = findElsewhere(mcp);
-  const subscriptions = attachSubscriptions(parts, mcp, isOurs);
-  attachList(parts, mcp, { onListed: (ctx) => subscriptions.onSeen(ctx) });
-  attachTemplates(parts, mcp, (ctx) => subscriptions.onSeen(ctx));
-  attachCompletion(parts, mcp);
-  if (readTool !== undefined) attachReadTool(parts, mcp, { name: readTool, isOurs });
+  const subscriptions = handlers.subscriptions(mcp, isOurs);
+  handlers.list(mcp, subscriptions.onSeen);
+  handlers.templates(mcp, subscriptions.onSeen);
+  handlers.completion(mcp);
+  if (readTool !== undefined) handlers.readTool(mcp, { name: readTool, isOurs });
 
   if (stream) {
     server.setRequestHandler(
@@ -117,30 +140,11 @@ export function attach(parts: SluiceParts, given: AnyMcpServer, options: AttachO
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        const outcome = await streamResource(parts, { mcp, ctx, uri, isOurs, isElsewhere });
-        if (outcome.fault) throw toProtocolError(outcome.fault);
-        return outcome.result;
+        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere });
       },
     );
     declareStreaming(mcp);
   }
   checkParams(server);
-  attached.set(mcp, { parts, isOurs });
+  return isOurs;
 }
-
-interface Attachment {
-  readonly parts: SluiceParts;
-  readonly isOurs: IsOurs;
-}
-
-const attached = new WeakMap<McpServer, Attachment>();
-
-/** The test for a server of this Sluice; a `TypeError` for any other server. */
-export function isOursOn(parts: SluiceParts, mcp: McpServer): IsOurs {
-  const attachment = attached.get(mcp);
-  if (attachment?.parts === parts) return attachment.isOurs;
-  throw new TypeError("sluice: link: the server has not been given to attach");
-}
-
-/** What our template's read gives when it is only asked whether a URI comes to it. */
-const probed: ReadResourceResult = { contents: [] };

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { errorTable, type Era, type Reason } from "@sluice/core/wire";
 
 /** A JSON-RPC error as it goes over the wire, and the HTTP answer around it. */
@@ -18,51 +18,60 @@ export interface RpcFault {
   readonly challenge?: string;
 }
 
+/** Thrown with the exact fault, where the error table alone does not say it. */
+export class FaultError extends Error {
+  readonly fault: RpcFault;
+  constructor(fault: RpcFault) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
 /** What a fault tells beside its reason. */
 export interface RpcFaultDetails {
-  readonly uri?: string;
+  readonly uri?: string | undefined;
   readonly retryAfterMs?: number | undefined;
-  readonly suggestion?: string;
+  readonly suggestion?: string | undefined;
   readonly status?: number;
   readonly challenge?: string;
 }
 
-/** The row of the error table for a reason, towards one era. */
-export function rpcFault(reason: Reason, era: Era, details: RpcFaultDetails = {}): RpcFault {
+/** The row of the error table for a reason, towards one protocol revision. */
+export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails = {}): RpcFault {
   const row = errorTable.find((each) => each.reason === reason)!;
   const { uri, retryAfterMs, suggestion, status, challenge } = details;
+  const isUndeclared = reason === "client_capability" && revision === "modern";
   return {
-    status: status ?? (reason === "client_capability" && era === "modern" ? 400 : 200),
-    code: row[era],
+    status: status ?? (isUndeclared ? 400 : 200),
+    code: row[revision],
     message: row.message,
-    data: {
+    data: definedMembers({
       reason,
-      ...(uri !== undefined && { uri }),
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      ...(suggestion !== undefined && { suggestion }),
-      // MCP 2026-07-28 names what is missing beside its code for that
-      ...(reason === "client_capability" &&
-        era === "modern" && { requiredCapabilities: { resourceStreaming: {} } }),
-    },
-    ...(challenge !== undefined && { challenge }),
+      uri,
+      retryAfterMs,
+      suggestion,
+      // MCP 2026-07-28 names the missing capability beside its code
+      requiredCapabilities: isUndeclared ? { resourceStreaming: {} } : undefined,
+    }),
+    ...definedMembers({ challenge }),
   };
 }
 
 /** The fault for something that was thrown: causes become reasons, and nothing else of it goes out. */
-export function faultOf(error: unknown, era: Era, details: RpcFaultDetails = {}): RpcFault {
-  if (!SluiceError.is(error)) return rpcFault("internal", era, details);
+export function faultOf(error: unknown, revision: Era, details: RpcFaultDetails = {}): RpcFault {
+  if (error instanceof FaultError) return error.fault;
+  if (!SluiceError.is(error)) return rpcFault("internal", revision, details);
   const reason = reasonOf(error);
-  return rpcFault(reason, era, {
-    ...details,
-    ...(reason === "busy" && { retryAfterMs: error.retryAfterMs }),
-  });
+  if (reason !== "busy") return rpcFault(reason, revision, details);
+  return rpcFault(reason, revision, { ...details, retryAfterMs: error.retryAfterMs });
 }
 
 function reasonOf(error: SluiceError): Reason {
   switch (error.code) {
     case "not_found":
+      return "not_found";
     case "invalid_argument":
-      return error.code === "not_found" ? "not_found" : "invalid";
+      return "invalid";
     case "permission_denied":
     case "unauthenticated":
       return "forbidden";

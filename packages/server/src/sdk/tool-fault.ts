@@ -1,7 +1,7 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { adviceOf } from "./advice.ts";
 
-/** An error as a model may read it: what is hidden says what is missing says, and nothing of storage is in it. */
+/** An error as a model may read it. Hidden and missing look alike, and it says nothing of storage. */
 export interface ToolFault {
   readonly code: SluiceErrorCode;
   /** What was wrong, or what to do. */
@@ -10,7 +10,7 @@ export interface ToolFault {
   readonly isOurs: boolean;
 }
 
-/** What a tool may say about an error; the SDK sends the message of whatever a tool throws. */
+/** What a tool may say about an error; the SDK sends the message of every error that a tool throws. */
 export function toolFault(error: unknown): ToolFault {
   const code = SluiceError.is(error) ? error.code : "internal";
   const text = adviceOf(error) ?? sentences[code];

@@ -8,7 +8,7 @@ import {
   writeMessage,
   type RpcCall,
 } from "@sluice/binary-transfer/multipart";
-import { shieldHeaders, type Reply } from "@sluice/server";
+import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { firstMessage } from "./multipart-events.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 

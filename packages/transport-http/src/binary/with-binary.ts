@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
 import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
-import { noteRequest, notesOf, problem } from "@sluice/server";
+import { noteRequest, notesOf, problem } from "@sluice/server/transport";
 import { endpointRoute } from "../endpoint/door.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";

@@ -1,4 +1,5 @@
-import { problem, type Reply, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { problem, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, Routes } from "../endpoint/door.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 

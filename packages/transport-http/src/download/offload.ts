@@ -5,7 +5,7 @@ import { relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { parseContentRange, type FileRegion } from "@sluice/core";
 import { OFFLOAD_HEADER } from "@sluice/core/wire";
-import type { Reply } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 
 /** Has the nginx in front send files, which this process then only decides about. */
 export interface OffloadOptions {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { discardReply, problemOf, type Reply, type Transfer } from "@sluice/server";
+import { discardReply, problemOf, type Reply, type Transfer } from "@sluice/server/transport";
 import { createBufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type OutflowOptions } from "./outflow.ts";

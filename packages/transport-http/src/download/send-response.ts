@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { METHOD_HEADER } from "@sluice/core/wire";
-import { problemOf, type ByteLease } from "@sluice/server";
+import { problemOf, type ByteLease } from "@sluice/server/transport";
 import { endOnDrain } from "../node/open-answers.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
 import { sendReply, whileTaken } from "./send-reply.ts";

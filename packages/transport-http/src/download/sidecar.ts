@@ -1,4 +1,5 @@
-import { createOriginGate, problem, type OriginGateOptions, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { createOriginGate, problem, type OriginGateOptions } from "@sluice/server/transport";
 import { createDownloadRoutes } from "./download-route.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { readBase } from "../endpoint/request-target.ts";

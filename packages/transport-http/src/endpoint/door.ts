@@ -1,4 +1,4 @@
-import { problem, type OriginGate, type Reply } from "@sluice/server";
+import { problem, type OriginGate, type Reply } from "@sluice/server/transport";
 import type { PlainRequest } from "./plain-route.ts";
 import { readTarget } from "./request-target.ts";
 

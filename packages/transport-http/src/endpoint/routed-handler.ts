@@ -1,5 +1,5 @@
 import type { AuthInfo, McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { notesOf, SHARED_REQUEST_HEADER } from "@sluice/server";
+import { notesOf, SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { admit, withHeaders, type Admission, type Door, type Route, type Routes } from "./door.ts";
 import type { PlainRequest } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";

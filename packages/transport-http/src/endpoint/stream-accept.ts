@@ -1,4 +1,4 @@
-import { noteRequest, notesOf } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import { continuationOf, setContinuation } from "../node/continuation.ts";
 
 /** What the SDK's transport asks of every POST of the legacy era, and what SEP-2532 adds. */

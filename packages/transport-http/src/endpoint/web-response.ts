@@ -1,4 +1,4 @@
-import type { Reply, Transfer } from "@sluice/server";
+import type { Reply, Transfer } from "@sluice/server/transport";
 
 const replies = new WeakMap<Response, Reply>();
 

@@ -1,13 +1,13 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import type { Sluice } from "@sluice/server";
 import {
-  closeStreamSlot,
+  closeReplySlot,
   createOriginGate,
   notesOf,
-  openStreamSlot,
+  openReplySlot,
   type OriginGateOptions,
   type RpcFault,
-  type Sluice,
-} from "@sluice/server";
+} from "@sluice/server/transport";
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { boundEvents, hasEvents } from "../events/bound-events.ts";
 import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
@@ -86,7 +86,7 @@ export function withSluice(
     if (isMisnamed(given, call)) return Response.json(misnamed(call), { status: 400 });
     const request = acceptStream(given);
     if (request !== given) passOn(request, endpointRoute);
-    const slot = openStreamSlot(request, {
+    const slot = openReplySlot(request, {
       capabilities: sessions.of(request.headers.get("mcp-session-id")),
     });
     try {
@@ -106,7 +106,7 @@ export function withSluice(
       delete slot.reply;
       return toResponse(withHeaders(reply!, Object.entries(sessionOf(inner)).flat()));
     } finally {
-      closeStreamSlot(slot);
+      closeReplySlot(slot);
     }
   }
 
@@ -155,14 +155,14 @@ export function withSluice(
   ): Promise<Response> {
     let onIdentified: (() => void) | undefined;
     const decided = new Promise<void>((resolve) => void (onIdentified = resolve));
-    const slot = openStreamSlot(request, { onIdentified: () => onIdentified?.() });
+    const slot = openReplySlot(request, { onIdentified: () => onIdentified?.() });
     try {
       const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
       if (!slot.fault) return bound(request, response);
       await response.body?.cancel().catch(() => {});
       return faultResponse(slot.fault, call, sessionOf(response));
     } finally {
-      closeStreamSlot(slot);
+      closeReplySlot(slot);
     }
   }
 

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { ByteLease } from "@sluice/server";
+import type { ByteLease } from "@sluice/server/transport";
 
 /** What a chunk that waits costs beside its bytes. */
 const chunkBytes = 256;

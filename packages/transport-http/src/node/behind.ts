@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { SHARED_REQUEST_HEADER } from "@sluice/server";
+import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { captureAnswer } from "./captured-answer.ts";
 import type { Door } from "../endpoint/door.ts";
 import { setContinuation } from "./continuation.ts";

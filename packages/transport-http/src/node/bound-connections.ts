@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { addressShare } from "@sluice/server";
+import { addressShare } from "@sluice/server/transport";
 import { socketAddress } from "@sluice/server/node";
 
 /** Has a server close connections beyond so many of one address, unanswered. */

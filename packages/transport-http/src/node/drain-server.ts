@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { problem } from "@sluice/server";
+import { problem } from "@sluice/server/transport";
 import { drainBody } from "./node-body.ts";
 import { openAnswersOf, tellDraining } from "./open-answers.ts";
 import { sendReply } from "../download/send-reply.ts";

@@ -11,7 +11,7 @@ import {
   refuseFields,
   shareRequest,
   type Reply,
-} from "@sluice/server";
+} from "@sluice/server/transport";
 import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";

@@ -1,6 +1,6 @@
 import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { refuseFields } from "@sluice/server";
+import { refuseFields } from "@sluice/server/transport";
 
 /** Answers requests with more than `most` header fields, or with two `Host`, in place of every listener of a server. */
 export function refuseOddFields(server: Server, most: number): void {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { addressShare } from "@sluice/server";
+import { addressShare } from "@sluice/server/transport";
 
 /**
  * Makes the counter of requests that are being answered, by address: true where there is room for one more, whose place is

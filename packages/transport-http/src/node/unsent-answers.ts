@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { createByteAccount, type ByteLease, type RequestNotes } from "@sluice/server";
+import { createByteAccount, type ByteLease, type RequestNotes } from "@sluice/server/transport";
 
 /** Bounds on bytes of answers of any kind that wait in memory for their readers. */
 export interface UnsentLimits {

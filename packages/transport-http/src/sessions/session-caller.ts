@@ -1,6 +1,7 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { notesOf, tagOf, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { notesOf, tagOf } from "@sluice/server/transport";
 import type { SessionEntry, SessionTable } from "./session-table.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 

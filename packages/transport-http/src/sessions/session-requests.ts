@@ -1,6 +1,7 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { problemOf, tagOf, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { problemOf, tagOf } from "@sluice/server/transport";
 import { headerReader } from "../endpoint/web-request.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 

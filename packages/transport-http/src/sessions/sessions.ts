@@ -7,7 +7,8 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { problem, problemOf, type Sluice } from "@sluice/server";
+import type { Sluice } from "@sluice/server";
+import { problem, problemOf } from "@sluice/server/transport";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import {

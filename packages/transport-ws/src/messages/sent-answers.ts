@@ -1,5 +1,5 @@
 import type { RequestId } from "@modelcontextprotocol/server";
-import type { AnswerKeeper } from "@sluice/server";
+import type { AnswerKeeper } from "@sluice/server/transport";
 
 /** Keeps what the answers of one connection hold until they are sent. */
 export class SentAnswers implements AnswerKeeper {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Reply } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 
 /** Answers an upgrade request with a refusal and ends its connection. */
 export function refuseUpgrade(socket: Duplex, { status, headers, text = "" }: Reply): void {

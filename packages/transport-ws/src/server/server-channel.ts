@@ -1,6 +1,6 @@
 import { PeerWatch } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import type { ByteLease } from "@sluice/server";
+import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
 import {

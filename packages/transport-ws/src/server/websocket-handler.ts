@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { principalTag, resourceTag } from "@sluice/core";
+import type { PrincipalResolver, RateLimiter } from "@sluice/server";
 import {
   addressShare,
   createByteAccount,
@@ -10,10 +11,8 @@ import {
   problem,
   refuseFields,
   type OriginGateOptions,
-  type PrincipalResolver,
-  type RateLimiter,
   type Reply,
-} from "@sluice/server";
+} from "@sluice/server/transport";
 import { createClientAddress } from "@sluice/server/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";

@@ -5,7 +5,7 @@ import {
   SluiceError,
   type Principal,
 } from "@sluice/core";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
 import type { Fields } from "./elicit-fields.ts";
 import type { Slot } from "../slots/slots.ts";

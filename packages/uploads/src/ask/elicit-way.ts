@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
-import { eraOf } from "@sluice/server";
+import { revisionOf } from "@sluice/server/transport";
 import { z } from "zod";
 
 /** How this client can be asked for files. */
@@ -26,7 +26,7 @@ export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way
       "unsupported",
       "uploads: files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
     );
-  const isModern = eraOf(mcp) === "modern";
+  const isModern = revisionOf(mcp) === "modern";
   const declared = isModern ? declaredIn(ctx) : mcp.server.getClientCapabilities();
   if (!isModern && declared === undefined)
     throw new SluiceError(

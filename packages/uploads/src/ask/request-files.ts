@@ -10,14 +10,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
-import {
-  callerOf,
-  callInV2,
-  eraOf,
-  type AnyMcpServer,
-  type ExtraV1,
-  type Host,
-} from "@sluice/server";
+import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
+import { callerOf, callInV2, revisionOf, type Host } from "@sluice/server/transport";
 import { z } from "zod";
 import {
   fileFieldsOf,
@@ -238,7 +232,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
   return async (given, request) => {
     const { message, fields } = request;
     const { mcp, ctx } = callInV2({ mcp: request.mcp, ctx: given });
-    const isModern = eraOf(mcp) === "modern";
+    const isModern = revisionOf(mcp) === "modern";
     try {
       const way = wayTo(mcp, ctx, pages !== undefined);
       const settling = { ctx, ...(await asker(mcp, ctx)), message, fields };

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import { tagOfOwner } from "../slots/slot-token.ts";
 import type { UploadedFile } from "../slots/slots.ts";
 

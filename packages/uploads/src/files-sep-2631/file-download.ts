@@ -5,7 +5,7 @@ import {
   type FileTransferDescriptor,
   type FileValue,
 } from "@sluice/core/wire";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
 import { formatDigest } from "./file-digest.ts";
 import type { FileParts } from "./file-transfer.ts";
@@ -28,7 +28,7 @@ export async function valueOf(
 ): Promise<FileValue> {
   const key = host.mapper.toKey(resourceUri);
   const { principal } = identity;
-  const storage = await host.reach({ principal, key, action: "stream" });
+  const storage = await host.authorize({ principal, key, action: "stream" });
   const { info, size, sha256 } = await digestOf(storage, key, signal);
   const expiresAt = Date.now() + valueTtlMs;
   const { etag } = info;
@@ -52,7 +52,7 @@ export async function authorizeDownload(
   if (handle.kind !== "resource")
     throw new SluiceError("not_found", "files: what was uploaded is not there to be downloaded");
   const { key, etag, sha256, expiresAt } = handle;
-  const storage = await host.reach({ principal: identity.principal, key, action: "stream" });
+  const storage = await host.authorize({ principal: identity.principal, key, action: "stream" });
   const info = await storage.describe(key, { signal });
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
@@ -93,7 +93,7 @@ function expiryMeta(expiresAt: number): NonNullable<FileValue["_meta"]> {
 
 /** Size and SHA-256 of one version: as storage knows them, or read once. */
 async function digestOf(
-  storage: Awaited<ReturnType<Host["reach"]>>,
+  storage: Awaited<ReturnType<Host["authorize"]>>,
   key: string,
   signal: AbortSignal,
 ): Promise<{ info: ObjectInfo; size: number; sha256: string }> {

@@ -4,15 +4,8 @@ import {
   AUTHORIZE_UPLOAD_METHOD,
   type FileValue,
 } from "@sluice/core/wire";
-import {
-  callerOf,
-  callInV2,
-  serverInV2,
-  type AnyCall,
-  type AnyMcpServer,
-  type Host,
-  type Sluice,
-} from "@sluice/server";
+import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
+import { callerOf, callInV2, serverInV2, type Host } from "@sluice/server/transport";
 import { z } from "zod";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf } from "./file-download.ts";

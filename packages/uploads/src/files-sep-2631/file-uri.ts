@@ -1,6 +1,6 @@
 import { createTextSealer, principalTag, SluiceError, type Principal } from "@sluice/core";
 import { FILE_URI_SCHEME } from "@sluice/core/wire";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
 
 /** What a file URI stands for. */

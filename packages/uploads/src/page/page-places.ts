@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 
 /** Most pages of one owner at a time. */
 const placesOfOwner = 16;

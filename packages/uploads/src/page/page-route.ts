@@ -1,5 +1,5 @@
 import { parseJson, SluiceError } from "@sluice/core";
-import { problem, type Reply } from "@sluice/server";
+import { problem, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { jsonReply, refusalOf } from "../receive/answers.ts";

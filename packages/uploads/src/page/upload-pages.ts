@@ -1,5 +1,5 @@
 import { createTextSealer, SluiceError } from "@sluice/core";
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import type { BinaryQuestion } from "../ask/elicit-fields.ts";
 import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
 import { isId } from "../slots/random-id.ts";

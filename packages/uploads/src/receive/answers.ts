@@ -5,7 +5,7 @@ import {
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import { problemOf, shieldHeaders, type Reply } from "@sluice/server";
+import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
 import type { FileRecord } from "../store/records.ts";
 import type { FileProgress } from "./resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";

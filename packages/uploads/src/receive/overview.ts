@@ -1,5 +1,5 @@
 import { createSha256, SluiceError } from "@sluice/core";
-import type { Reply } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
 import { jsonReply, limitHeaders } from "./answers.ts";
 import { recordsOf } from "../confirm/confirm.ts";
 import { folderOf, planKey, uploadPrefix } from "../store/layout.ts";

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
-import { problem, type AuditEntry, type Caller, type Reply } from "@sluice/server";
+import type { Caller } from "@sluice/server";
+import { problem, type AuditEntry, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { offsetReply, refusalOf, steppedReply, storedReply } from "./answers.ts";
 import type { Arrival } from "./arrival.ts";

@@ -1,5 +1,5 @@
 import { createSealer, tokenLifetimes, type KeyRing, type Principal } from "@sluice/core";
-import { tagOf } from "@sluice/server";
+import { tagOf } from "@sluice/server/transport";
 import { newId } from "./random-id.ts";
 import type { ReserveOptions, SlotTerms } from "./slots.ts";
 

@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
 import type { UploadPace } from "../receive/body-guard.ts";
 import type { Ledger } from "../quota/ledger.ts";
 import type { PageDesk } from "../page/upload-pages.ts";

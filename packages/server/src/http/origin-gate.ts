@@ -1,6 +1,7 @@
-import { problem } from "../delivery/problem.ts";
-import type { Reply } from "../delivery/reply.ts";
-import { isLoopbackHost } from "../options/sluice-options.ts";
+import { problem } from "./problem.ts";
+import type { Reply } from "./reply.ts";
+import type { Caller } from "../access/principal.ts";
+import { isLoopbackHost } from "../options/endpoint.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {
@@ -13,17 +14,12 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
-/** What a gate looks at. */
-interface GateRequest {
-  header(name: string): string | undefined;
-}
-
 /** Checks `Host` and `Origin` before anything else is looked at. */
 export interface OriginGate {
   /** The refusal, if there is one: 421 for a wrong host, 403 for a wrong origin. */
-  refuse(request: GateRequest): Reply | undefined;
+  refuse(request: Pick<Caller, "header">): Reply | undefined;
   /** CORS headers for a request that was let through; none when it has no origin. */
-  corsHeaders(request: GateRequest): readonly string[];
+  corsHeaders(request: Pick<Caller, "header">): readonly string[];
 }
 
 const exposed =

@@ -14,3 +14,8 @@ export function storageFault(error: unknown): unknown {
     });
   return error;
 }
+
+/** For `catch` of calls of storage: throws what the fault means to a client. */
+export function rethrowStorageFault(error: unknown): never {
+  throw storageFault(error);
+}

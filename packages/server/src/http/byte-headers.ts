@@ -14,7 +14,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import { resourceName } from "../resources/resource-type.ts";
 
 /**
- * Headers that keep a browser or a shared cache from doing harm with somebody's bytes. RFC 9111
+ * Headers that keep a browser or a shared cache from doing harm with the bytes of a principal. RFC 9111
  * §3.5 makes `must-revalidate`, `public` and `s-maxage` permit shared caching: none of them, ever.
  */
 export const shieldHeaders: readonly string[] = [

@@ -10,7 +10,7 @@ export interface AnswerKeeper {
   keep(id: string | number, release: () => void): void;
 }
 
-/** What a transport knows of a web request beside what is in it. */
+/** Facts of a web request that only its transport knows. */
 export interface RequestNotes {
   /** Address of the client, as in `Caller`. */
   readonly address?: string | undefined;
@@ -30,7 +30,7 @@ const notes = new WeakMap<Request, RequestNotes>();
  */
 export function noteRequest(request: Request, known: RequestNotes): void {
   notes.set(request, known);
-  // the SDK gives handlers of the legacy era a clone
+  // the SDK gives handlers of session revisions a clone
   const clone = (): Request => {
     const copy = Request.prototype.clone.call(request);
     noteRequest(copy, known);

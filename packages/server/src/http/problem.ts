@@ -15,7 +15,7 @@ export type ProblemReason =
 /** What else a problem carries. */
 export interface ProblemOptions {
   readonly reason?: ProblemReason;
-  /** A fixed sentence for whoever reads the answer, of at most 300 characters. */
+  /** A fixed sentence for the reader of the answer, of at most 300 characters. */
   readonly detail?: string;
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[];
@@ -48,13 +48,9 @@ export function problem(
   status: number,
   { reason, detail, headers = [] }: ProblemOptions = {},
 ): Reply {
-  const text = JSON.stringify({
-    type: "about:blank",
-    title: titles[status] ?? "Error",
-    status,
-    ...(reason !== undefined && { reason }),
-    ...(detail !== undefined && { detail }),
-  });
+  // members of undefined are left out of JSON
+  const title = titles[status] ?? "Error";
+  const text = JSON.stringify({ type: "about:blank", title, status, reason, detail });
   return {
     status,
     headers: [

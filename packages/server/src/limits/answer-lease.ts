@@ -1,10 +1,11 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
-import { createByteAccount, type ByteLease } from "../limits/byte-account.ts";
-import type { CallWork } from "../sdk/call.ts";
-import { notesOf } from "../delivery/request-notes.ts";
-import { ensureLimit, shareOf, type Share } from "../limits/share.ts";
-import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
-import type { AnswerLimits } from "../limits/stream-limits.ts";
+import type { Principal } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
+import { createByteAccount, type ByteLease } from "./byte-account.ts";
+import { notesOf } from "../http/request-notes.ts";
+import { ensureLimit, shareOf, type ClientShare } from "./share.ts";
+import { tagOf } from "../access/principal.ts";
+import type { AnswerLimits, ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
 /** Bytes of the answers of one server. */
 export interface AnswerAccount {
@@ -18,7 +19,11 @@ export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
   const account = createByteAccount(perProcess);
   return {
     open(principal, address) {
-      const share: Share | undefined = shareOf({ perPrincipal, perAddress }, principal, address);
+      const share: ClientShare | undefined = shareOf(
+        { perPrincipal, perAddress },
+        principal,
+        address,
+      );
       return account.open(share);
     },
   };
@@ -26,42 +31,57 @@ export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
 
 const mib = 2 ** 20;
 
+/** What an answer takes from. */
+export interface AnswerLimiters {
+  readonly limiter: ConcurrencyLimiter;
+  readonly answers: AnswerAccount;
+}
+
+interface AnswerCaller {
+  readonly ctx: ServerContext;
+  readonly principal: Principal | undefined;
+  readonly address: string | undefined;
+}
+
 /**
  * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
  * the transport says when that is; else, and when it will not be sent, until `make` is done.
  */
 export async function withAnswerLease<Answer>(
-  parts: Pick<SluiceParts, "slots" | "answers">,
-  { ctx, principal, address }: Pick<CallWork, "principal" | "address"> & { ctx: ServerContext },
+  { limiter, answers }: AnswerLimiters,
+  { ctx, principal, address }: AnswerCaller,
   make: (lease: ByteLease) => Promise<Answer>,
 ): Promise<Answer> {
   const tag = tagOf(principal);
-  const leave = parts.slots.take(tag, address);
-  const lease = parts.answers.open(tag, address);
+  const leave = limiter.take(tag, address);
+  const lease = answers.open(tag, address);
   const { signal, id } = ctx.mcpReq;
+  let stopWatching: (() => void) | undefined;
   const release = (): void => {
-    signal.removeEventListener("abort", onAbort);
+    stopWatching?.();
     lease.release();
     leave();
   };
-  // the SDK sends no answer to a request that was cancelled; but it may be done with one whose bytes are on their way
-  const onAbort = (): void => {
-    const { reason } = signal as { reason: unknown };
-    if (!(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed) release();
-  };
   try {
     const answer = await make(lease);
-    const { answers } = notesOf(ctx.http?.req);
-    if (!answers || signal.aborted) release();
+    const { answers: keeper } = notesOf(ctx.http?.req);
+    if (!keeper || signal.aborted) release();
     else {
-      signal.addEventListener("abort", onAbort, { once: true });
-      answers.keep(id, release);
+      stopWatching = onAbort(signal, (reason) => {
+        if (isCancelled(reason)) release();
+      });
+      keeper.keep(id, release);
     }
     return answer;
   } catch (error) {
     release();
     throw error;
   }
+}
+
+/** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */
+function isCancelled(reason: unknown): boolean {
+  return !(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed;
 }
 
 /** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */

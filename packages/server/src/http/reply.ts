@@ -1,4 +1,4 @@
-import { discardSource, type Source } from "@sluice/core";
+import { definedMembers, discardSource, type Source } from "@sluice/core";
 
 /** An HTTP answer as plain values: any transport can send it, and none has to build web objects for it. */
 export interface Reply {
@@ -7,7 +7,7 @@ export interface Reply {
   readonly headers: readonly string[];
   /** The whole body, when it is a short text. */
   readonly text?: string;
-  /** The body, when it is bytes of a resource. Whoever gets a reply must send these or end them. */
+  /** The body, when it is bytes of a resource. The receiver of a reply must send these or end them. */
   readonly transfer?: Transfer;
 }
 
@@ -24,8 +24,8 @@ export interface Transfer {
 /** How a transfer went. */
 export interface TransferResult {
   /**
-   * `complete`: every byte was handed over. `offloaded`: a proxy in front sends them, and nobody here
-   * sees how that goes. `aborted`: the receiver went away. `failed`: the source broke.
+   * `complete`: every byte was handed over. `offloaded`: a proxy in front sends them, and this
+   * process does not see how that goes. `aborted`: the receiver went away. `failed`: the source broke.
    */
   readonly outcome: "complete" | "offloaded" | "aborted" | "failed";
   /** Bytes handed to the network, or left to the proxy. */
@@ -39,5 +39,5 @@ export function discardReply(reply: Reply, error?: unknown): void {
   const { transfer } = reply;
   if (!transfer) return;
   void discardSource(transfer.source, error);
-  transfer.end({ outcome: "aborted", bytes: 0, ...(error !== undefined && { error }) });
+  transfer.end({ outcome: "aborted", bytes: 0, ...definedMembers({ error }) });
 }

@@ -1,29 +1,66 @@
-import { discardSource, SluiceError, type Principal } from "@sluice/core";
-import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
+import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
+import { protect, type ObjectInfo, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { contentHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
 /** What one principal may use of storage for one resource. */
-export interface Reach
+export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {}
 
-/** Who wants to do what with which resource. */
-export interface ReachRequest {
+/** What a principal wants to do with a resource. */
+export interface AuthorizationRequest {
   readonly principal: Principal | undefined;
   readonly key: string;
   readonly action: AccessAction;
 }
 
-/**
- * Asks the access rules and gives what may be used of storage. `deny` throws `permission_denied`.
- * `hide` gives a reach in which the resource is not there, and where looking for it takes the calls
- * to storage that a missing one takes: neither the answer nor its time tells the two apart.
- */
-export async function reachOf(
-  { access, mapper }: { access: Access; mapper: UriMapper },
+/** Gives each principal its storage. */
+export interface StorageAccess {
+  /** The backend of a principal, behind `protect`. Access rules are not asked. */
+  readonly of: (principal: Principal | undefined) => StorageBackend;
+  /**
+   * Asks the access rules and gives what may be used of storage. Throws `permission_denied` for `deny`.
+   * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
+   * takes: neither the answer nor its time tells the two apart.
+   */
+  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
+}
+
+interface StorageAccessOptions {
+  readonly storage: StorageBackend | ((principal: Principal | undefined) => StorageBackend);
+  readonly access: Access;
+  readonly mapper: UriMapper;
+}
+
+/** Puts access rules in front of storage. */
+export function createStorageAccess(options: StorageAccessOptions): StorageAccess {
+  const of = protectedStorage(options.storage);
+  return {
+    of,
+    authorize: (request) => authorize(options, of(request.principal), request),
+  };
+}
+
+/** Backends with `protect` around them, each once: its limits and retries are shared by all its users. */
+function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+  if (typeof storage !== "function") {
+    const one = protect(storage);
+    return () => one;
+  }
+  const known = new WeakMap<StorageBackend, StorageBackend>();
+  return (principal) => {
+    const backend = storage(principal);
+    let safe = known.get(backend);
+    if (!safe) known.set(backend, (safe = protect(backend)));
+    return safe;
+  };
+}
+
+async function authorize(
+  { access, mapper }: StorageAccessOptions,
   storage: StorageBackend,
-  request: ReachRequest,
-): Promise<Reach> {
+  request: AuthorizationRequest,
+): Promise<AuthorizedStorage> {
   const { principal, key, action } = request;
   const heads = contentHeads(storage, key);
   const presign = storage.presign?.bind(storage);
@@ -31,7 +68,7 @@ export async function reachOf(
     return {
       describe: storage.describe.bind(storage),
       open: storage.open.bind(storage),
-      ...(presign && { presign }),
+      ...definedMembers({ presign }),
       ...heads,
     };
   const decision = await access.decide(principal, mapper.toUri(key), action);
@@ -44,7 +81,7 @@ export async function reachOf(
     ensureAllowed(await access.decide(principal, mapper.toUri(info.key), action));
   }
 
-  const describe: Reach["describe"] = async (asked, options) => {
+  const describe: AuthorizedStorage["describe"] = async (asked, options) => {
     const info = await storage.describe(asked, options).catch(rethrowAsAbsent);
     await ensureSame(info);
     return info;
@@ -65,13 +102,13 @@ export async function reachOf(
       }
       return opened;
     },
-    ...(presign && { presign }),
+    ...definedMembers({ presign }),
     ...heads,
   };
 }
 
 /** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
-function hidden(storage: StorageBackend): Pick<Reach, "describe" | "open"> {
+function hidden(storage: StorageBackend): Pick<AuthorizedStorage, "describe" | "open"> {
   return {
     async describe(key, options) {
       await storage.describe(absentBeside(key), options).catch(rethrowUnlessAbsent);
@@ -86,7 +123,7 @@ function hidden(storage: StorageBackend): Pick<Reach, "describe" | "open"> {
   };
 }
 
-/** A folder is no resource, and where all in it is hidden nobody may learn that it is there. */
+/** A folder is no resource: a hidden one must look like a missing one. */
 function rethrowAsAbsent(error: unknown): never {
   if (!isUnsupported(error)) throw error;
   throw new SluiceError("not_found", "sluice: it is no object", { cause: error });
@@ -102,12 +139,12 @@ function rethrowUnlessAbsent(error: unknown): undefined {
   throw error;
 }
 
-/** What services say of a missing object; some deny it to who may not list. */
+/** What services say of a missing object; some deny it to callers that may not list. */
 const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied"]);
 
 const maxKeyBytes = 1_024;
 
-/** A name that nobody has: random for each process. Some runtimes give no randomness while they load. */
+/** A name that no object has: random for each process. Some runtimes give no randomness while they load. */
 let absentName: string | undefined;
 
 /** A key that is missing in the same folder. */

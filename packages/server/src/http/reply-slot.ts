@@ -1,14 +1,14 @@
+import { definedMembers } from "@sluice/core";
 import { discardReply, type Reply } from "./reply.ts";
 import type { RpcFault } from "../sdk/rpc-fault.ts";
 import { sharedRequest, shareRequest } from "./shared-request.ts";
 
 /**
- * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller is
- * to sign in first. A transport
- * that can replace the HTTP response opens one for the request that it hands to the SDK; without
+ * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has
+ * to sign in first. A transport that can replace the HTTP response opens one for the request that it hands to the SDK; without
  * one the answer is a download URL.
  */
-export interface StreamSlot {
+export interface ReplySlot {
   /**
    * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
    * the transport did not see it, or the server has no sessions.
@@ -24,29 +24,35 @@ export interface StreamSlot {
   isClosed?: boolean;
 }
 
-const slots = new WeakMap<Request, StreamSlot>();
-const shares = new WeakMap<StreamSlot, () => void>();
+const slots = new WeakMap<Request, ReplySlot>();
+const shares = new WeakMap<ReplySlot, () => void>();
 
 /** Opens a slot for a request. The handler sees this very object as `ctx.http.req`, or a copy of its headers. */
-export function openStreamSlot(
+export function openReplySlot(
   request: Request,
-  { capabilities, onIdentified }: Pick<StreamSlot, "capabilities" | "onIdentified"> = {},
-): StreamSlot {
-  const slot: StreamSlot = { capabilities, ...(onIdentified && { onIdentified }) };
+  { capabilities, onIdentified }: Pick<ReplySlot, "capabilities" | "onIdentified"> = {},
+): ReplySlot {
+  const slot: ReplySlot = { capabilities, ...definedMembers({ onIdentified }) };
   slots.set(request, slot);
   shares.set(slot, shareRequest(request));
   return slot;
 }
 
 /** Ends the time in which a reply may be left, and discards one that is not wanted. */
-export function closeStreamSlot(slot: StreamSlot): void {
+export function closeReplySlot(slot: ReplySlot): void {
   slot.isClosed = true;
   shares.get(slot)?.();
   if (slot.reply) discardReply(slot.reply);
 }
 
+/** Leaves a reply for the transport, or discards it where no transport takes one any more. */
+export function leaveReply(slot: ReplySlot | undefined, reply: Reply): void {
+  if (slot === undefined || slot.isClosed) discardReply(reply);
+  else slot.reply = reply;
+}
+
 /** The slot of a request, if its transport opened one. */
-export function slotOf(request: Request | undefined): StreamSlot | undefined {
+export function replySlotOf(request: Request | undefined): ReplySlot | undefined {
   if (!request) return undefined;
   const shared = slots.has(request) ? request : sharedRequest(request.headers);
   return shared && slots.get(shared);

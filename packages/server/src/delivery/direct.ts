@@ -1,0 +1,86 @@
+import {
+  discardSource,
+  isProtocolType,
+  parseMediaType,
+  SluiceError,
+  definedMembers,
+} from "@sluice/core";
+import { tagOf, type Identity } from "../access/principal.ts";
+import type { Grants } from "../grants/grants.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
+import { byteHeaders } from "../http/byte-headers.ts";
+import { ensureFits, type DeliverResource } from "./delivery.ts";
+import type { Transfers } from "./transfers.ts";
+
+interface DirectOptions {
+  readonly transfers: Transfers;
+  readonly grants: Grants;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
+export function createDirect({ transfers, grants, onError }: DirectOptions): DeliverResource {
+  return async (delivery) => {
+    const { uri, key, info, storage, client, identity, address, entry, signal } = delivery;
+    const release = transfers.take(tagOf(identity.principal), address);
+    try {
+      const opened = await storage.open(key, definedMembers({ signal })).catch(rethrowStorageFault);
+      const transfer = transfers.of(opened, { entry, release });
+      try {
+        // the object may have grown since it was described
+        ensureFits(opened.info, client);
+        const isDescribed = opened.info.etag === info.etag;
+        const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
+        if (isProtocol(mimeType)) {
+          await discardSource(opened);
+          release();
+          return undefined;
+        }
+        const headers = byteHeaders({
+          uri,
+          info: opened.info,
+          mimeType,
+          rangeable: opened.info.etag !== undefined,
+          exactType: true,
+        });
+        const grant = await mintLink({ grants, onError }, identity, {
+          key,
+          etag: opened.info.etag,
+        });
+        if (grant) {
+          entry.facts.grant = grant.id;
+          headers.push("Link", `<${grant.url}>; rel="stream"`);
+        }
+        await entry.admit();
+        return { reply: { status: 200, headers, transfer } };
+      } catch (error) {
+        await discardSource(opened, error);
+        throw error;
+      }
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+}
+
+/** True for bytes that could pose as an answer of the protocol itself. */
+export function isProtocol(mimeType: string): boolean {
+  return isProtocolType(parseMediaType(mimeType)?.essence ?? "");
+}
+
+/** A URL from which the download can resume. The bytes go without one while the state store keeps none. */
+async function mintLink(
+  { grants, onError }: Pick<DirectOptions, "grants" | "onError">,
+  identity: Identity,
+  { key, etag }: { readonly key: string; readonly etag: string | undefined },
+): ReturnType<Grants["mint"]> {
+  try {
+    return await grants.mint(identity, key, etag);
+  } catch (error) {
+    if (!SluiceError.is(error)) throw error;
+    if (error.code === "unavailable") onError(error);
+    else if (error.code !== "throttled") throw error;
+    return undefined;
+  }
+}

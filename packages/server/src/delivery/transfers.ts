@@ -1,0 +1,62 @@
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { OpenedObject } from "@sluice/storage";
+import type { AuditEntry } from "../audit/audit.ts";
+import type { ConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { Transfer } from "../http/reply.ts";
+
+/** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
+export interface Transfers {
+  /** Takes a place and gives the function that gives it back (idempotent). Throws as a `ConcurrencyLimiter` does. */
+  take(principal: string | undefined, address: string | undefined): () => void;
+  /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
+  of(opened: OpenedObject, ending: TransferEnding): Transfer;
+  /** Counts bytes that the client gets without a transfer. */
+  charge(principal: string | undefined, bytes: number): void;
+}
+
+/** What follows when a transfer ends. */
+interface TransferEnding {
+  readonly entry: AuditEntry;
+  /** Gives the place back. */
+  readonly release: () => void;
+  /** Called when the server knows how many bytes were sent. */
+  readonly settle?: (sentBytes: number) => void;
+}
+
+interface TransfersOptions {
+  readonly limiter: ConcurrencyLimiter;
+  readonly usage: UsageMeter;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Makes the transfers of one Sluice. */
+export function createTransfers({ limiter, usage, onError }: TransfersOptions): Transfers {
+  return {
+    take: (principal, address) => limiter.take(principal, address),
+    charge: (principal, bytes) => usage.charge(principal, bytes),
+    of(opened, { entry, release, settle }) {
+      const { range, info } = opened;
+      const bytes = range ? range.end - range.start : info.size;
+      let ended = false;
+      return {
+        source: opened,
+        ...definedMembers({ bytes }),
+        end({ outcome, bytes: sent, error }) {
+          if (ended) return;
+          ended = true;
+          release();
+          usage.charge(entry.facts.principal, sent);
+          entry.end(outcome, definedMembers({ bytes: sent, reason: reasonFor(outcome, error) }));
+          if (outcome !== "offloaded") settle?.(sent);
+          if (outcome === "failed") onError(error);
+        },
+      };
+    },
+  };
+}
+
+function reasonFor(outcome: string, error: unknown): string | undefined {
+  if (SluiceError.is(error)) return error.code;
+  return outcome === "failed" ? "internal" : undefined;
+}

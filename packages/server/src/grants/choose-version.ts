@@ -1,0 +1,75 @@
+import {
+  definedMembers,
+  discardSource,
+  formatEntityTag,
+  matchesIfRange,
+  parseRange,
+  SluiceError,
+  type ByteRange,
+} from "@sluice/core";
+import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { conditionalStatus, isConditional } from "../http/conditions.ts";
+import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
+
+/** What the request of a redemption asks for. */
+interface DownloadRequest {
+  readonly method: "GET" | "HEAD";
+  readonly header: (name: string) => string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The version that a grant is for, and what of it to answer with. */
+export interface ChosenVersion {
+  readonly status: 200 | 206 | 304 | 412;
+  readonly info: ObjectInfo;
+  readonly range?: Required<ByteRange> | undefined;
+  /** Absent when no bytes will be sent. */
+  readonly opened?: OpenedObject;
+}
+
+/** Chooses what to answer with, and opens it where that is bytes. A plain GET costs storage one call. */
+export async function chooseVersion(
+  storage: AuthorizedStorage,
+  grant: OpenGrant,
+  { method, header, signal }: DownloadRequest,
+): Promise<ChosenVersion> {
+  const options = definedMembers({ signal });
+  const { key } = grant;
+  const rangeHeader = header("range");
+  if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
+    const opened = await storage.open(key, options);
+    try {
+      return { status: 200, info: ensurePinned(grant, opened.info), opened };
+    } catch (error) {
+      await discardSource(opened, error);
+      throw error;
+    }
+  }
+  const info = ensurePinned(grant, await storage.describe(key, options));
+  const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
+  const status = conditionalStatus(info, tag, header);
+  if (status) return { status, info };
+  // RFC 9110 §14.2: Range has a meaning for GET alone
+  if (method === "HEAD") return { status: 200, info };
+  const range =
+    info.size !== undefined && isOneVersion(grant, info) && matchesIfRange(header("if-range"), tag)
+      ? parseRange(rangeHeader, info.size)
+      : undefined;
+  if (range === "unsatisfiable")
+    throw new SluiceError("range_not_satisfiable", "sluice: redeem: the range is beyond the end", {
+      size: info.size!,
+    });
+  const opened = await storage.open(key, definedMembers({ signal, range, ifMatch: info.etag }));
+  return { status: range ? 206 : 200, info: opened.info, range, opened };
+}
+
+/** Where storage names no version, parts could be of different ones: the answer is always the whole. */
+export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
+  return etag !== undefined && !isUnversioned(grant);
+}
+
+function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
+  if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
+  throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
+}

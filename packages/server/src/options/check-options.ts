@@ -1,0 +1,58 @@
+import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
+import type { Endpoint } from "./endpoint.ts";
+import type { SluiceOptions } from "./sluice-options.ts";
+
+/** Throws a `TypeError` for options that were left out, as they are where a variable is not set. */
+export function ensureGiven(options: SluiceOptions): void {
+  const { storage, keys } = (options as Partial<SluiceOptions> | undefined) ?? {};
+  const isStorage = typeof storage === "function" || typeof storage?.open === "function";
+  if (!isStorage)
+    throw new TypeError(
+      'createSluice: storage must be a backend, such as createFsBackend({ root: "./files" })',
+    );
+  if (keys === undefined)
+    throw new TypeError(
+      'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
+    );
+}
+
+/** The key ring that `keys` names; a `TypeError` for ephemeral keys with a store that processes share. */
+export function readKeys(
+  { keys, state }: Pick<SluiceOptions, "keys" | "state">,
+  onWarning: (message: string) => void,
+): KeyRing {
+  if (keys === "ephemeral") {
+    // a store that does not say counts as shared
+    const shared: unknown = state ? state.shared : false;
+    if (shared !== false)
+      throw new TypeError(
+        "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
+          "make keys with `sluice keys new` and give every process the same",
+      );
+    onWarning("ephemeral keys: download URLs die with this process and work in no other one");
+    return createKeyRing(formatKey(generateKey()));
+  }
+  if (typeof keys === "object" && "derive" in keys) return keys;
+  return createKeyRing(keys);
+}
+
+/** What an operator has to set where no option identifies a caller. */
+export function openWarning(
+  { access, principal, anonymous }: SluiceOptions,
+  { isLoopback }: Endpoint,
+): string | undefined {
+  if (principal) return undefined;
+  if (access)
+    return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
+  if (isLoopback || anonymous === true) return undefined;
+  return (
+    "the endpoint is public and nothing says who its callers are: every client that reaches it may list and read everything; " +
+    "verify access tokens in front of it and pass principal to createSluice, or pass anonymous: true where everyone may read"
+  );
+}
+
+/** Throws a `RangeError` for an option that is no whole number from `least`. */
+export function ensureCount(name: string, value: number | undefined, least: number): void {
+  if (value !== undefined && !(Number.isSafeInteger(value) && value >= least))
+    throw new RangeError(`createSluice: ${name} must be a whole number from ${least}`);
+}

@@ -1,0 +1,144 @@
+import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import type { UriMapper } from "@sluice/storage";
+import { encodeBlob } from "@sluice/storage/plugin";
+import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
+import { tagOf } from "../access/principal.ts";
+import type { Transfers } from "../delivery/transfers.ts";
+import {
+  answerBytes,
+  expectedBytes,
+  withAnswerLease,
+  type AnswerLimiters,
+} from "../limits/answer-lease.ts";
+import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
+import { readBinary, type BinaryReads } from "./read-binary.ts";
+import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
+import { parseAskedRange } from "./read-range.ts";
+
+const defaultMaxReadBytes = 2 * 1024 * 1024;
+
+/** A call for the content of one resource. */
+export interface ReadCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
+  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+}
+
+/** Reads resources into answers in JSON. */
+export interface ResourceReader {
+  /**
+   * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
+   * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
+   * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
+   * a whole resource beside the answer.
+   */
+  read(call: ReadCall, reads?: BinaryReads): Promise<ReadResourceResult>;
+  /**
+   * Reads a resource for a principal, when it is ours and the principal may, and makes an answer of it. Its place and its
+   * bytes are taken before storage is read and held until the answer is sent.
+   */
+  readPart<Answer>(
+    call: ReadCall,
+    work: CallWork,
+    request: Pick<PartRequest, "range" | "etag" | "maxBytes">,
+    answer: (part: ResourcePart) => Promise<Answer>,
+  ): Promise<Answer>;
+}
+
+interface ResourceReaderOptions {
+  readonly calls: ResourceCalls;
+  readonly mapper: UriMapper;
+  readonly storages: StorageAccess;
+  readonly transfers: Transfers;
+  readonly limiters: AnswerLimiters;
+  readonly maxReadBytes: number | undefined;
+}
+
+/** Makes the reader of one Sluice. */
+export function createResourceReader(options: ResourceReaderOptions): ResourceReader {
+  const { calls, mapper, storages, transfers, limiters } = options;
+  const { maxReadBytes = defaultMaxReadBytes } = options;
+
+  async function authorize(
+    { ctx, uri, isOurs }: ReadCall,
+    { principal }: CallWork,
+  ): Promise<{ key: string; storage: AuthorizedStorage }> {
+    const key = mapper.toKey(uri);
+    const canonical = mapper.toUri(key);
+    const storage = await storages.authorize({ principal, key, action: "read" });
+    if (uri !== canonical && !(await isOurs(canonical, ctx)))
+      throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
+    return { key, storage };
+  }
+
+  const reader: ResourceReader = {
+    read(call, reads) {
+      const { mcp, ctx, uri } = call;
+      return calls.answer({ mcp, ctx, action: "read", uri, kind: "transfer" }, async (work) => {
+        const { range, etag } = askedIn(ctx);
+        if (reads && range === undefined && etag === undefined) {
+          const found = await authorize(call, work);
+          const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
+          if (beside) return { result: beside, ending: "later" };
+        }
+        const asked = definedMembers({
+          range: range === undefined ? undefined : parseAskedRange(range),
+          etag: etag === undefined ? undefined : ensureText(etag),
+          maxBytes: maxReadBytes,
+        });
+        return reader.readPart(call, work, asked, async (part) => {
+          await work.entry.admit();
+          const meta = partMeta(part);
+          const content = {
+            uri,
+            mimeType: part.mimeType,
+            ...contentOf(part),
+            ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
+          };
+          return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+        });
+      });
+    },
+
+    async readPart(call, work, request, answer) {
+      const { ctx } = call;
+      const { key, storage } = await authorize(call, work);
+      return withAnswerLease(limiters, { ctx, ...work }, async (lease) => {
+        let expected = 0;
+        const part = await readPart(storage, {
+          ...request,
+          key,
+          signal: ctx.mcpReq.signal,
+          onPassed: (bytes) => transfers.charge(tagOf(work.principal), bytes),
+          onSize(bytes) {
+            expected = expectedBytes(bytes);
+            lease.add(expected);
+          },
+        });
+        lease.sub(expected);
+        lease.add(answerBytes(part));
+        return answer(part);
+      });
+    },
+  };
+  return reader;
+}
+
+/** Content as JSON carries it. */
+function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: string } {
+  return text === undefined ? { blob: encodeBlob(bytes) } : { text };
+}
+
+function ensureText(etag: unknown): string {
+  if (typeof etag === "string") return etag;
+  throw new SluiceError("invalid_argument", "sluice: read: the etag is no string");
+}
+
+function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {
+  const { [EXTENSION_ID]: asked } = (mcpReq._meta ?? {}) as Record<string, unknown>;
+  return typeof asked === "object" && asked !== null ? asked : {};
+}

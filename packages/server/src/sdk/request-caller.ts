@@ -1,0 +1,31 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { Era } from "@sluice/core/wire";
+import type { Caller } from "../access/principal.ts";
+import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
+import { notesOf } from "../http/request-notes.ts";
+
+/** First protocol revision without sessions. Revisions are dates, so text order is their order. */
+const firstStateless = "2026";
+
+/** Kind of protocol revision of the exchange that a handler is in. */
+export function revisionOf(mcp: McpServer): Era {
+  const version = mcp.server.getNegotiatedProtocolVersion();
+  return version !== undefined && version >= firstStateless ? "modern" : "legacy";
+}
+
+/** The caller of the request that a handler is in. */
+export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
+  const request = ctx.http?.req;
+  return {
+    authInfo: ctx.http?.authInfo,
+    address: notesOf(request).address,
+    // stateless revisions have no sessions, even where a client sends the header
+    sessionId: revisionOf(mcp) === "modern" ? undefined : ctx.sessionId,
+    header: (name) => request?.headers.get(name) ?? undefined,
+  };
+}
+
+/** Reads what may carry a trace context in a request's `_meta` (SEP-414). */
+export function carrierOf(ctx: ServerContext): CarrierReader {
+  return carrierIn(ctx.mcpReq._meta);
+}

@@ -1,0 +1,84 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { Principal } from "@sluice/core";
+import type { Callers } from "../access/callers.ts";
+import { tagOf, type Identity } from "../access/principal.ts";
+import type { AuditAction } from "../audit/audit-record.ts";
+import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
+import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { replySlotOf } from "../http/reply-slot.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import { callerOf, carrierOf, revisionOf } from "./request-caller.ts";
+
+/** A call of one of the resource methods. */
+interface ResourceCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly action: AuditAction;
+  readonly uri?: string;
+  /** `transfer` for one that gives content away. */
+  readonly kind: "request" | "transfer";
+  /** Tells that the client went away. Default: that of the JSON-RPC request. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An identified caller, and the record that is made of its call. */
+export interface CallWork {
+  readonly identity: Identity;
+  readonly principal: Principal | undefined;
+  /** Of the client, where the transport knows it. */
+  readonly address: string | undefined;
+  readonly entry: AuditEntry;
+}
+
+/** Runs the calls of resource methods. */
+export interface ResourceCalls {
+  /**
+   * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
+   * leaves the record to a transfer that has only begun, or to what has made it already.
+   */
+  answer<Result>(
+    call: ResourceCall,
+    work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
+  ): Promise<Result>;
+}
+
+interface ResourceCallsOptions {
+  readonly callers: Callers;
+  readonly usage: UsageMeter;
+  readonly audit: AuditTrail;
+}
+
+/** Makes the runner of calls of one Sluice. */
+export function createResourceCalls({
+  callers,
+  usage,
+  audit,
+}: ResourceCallsOptions): ResourceCalls {
+  return {
+    answer({ mcp, ctx, action, uri, kind, signal = ctx.mcpReq.signal }, work) {
+      const caller = callerOf(ctx, mcp);
+      const address = callers.addressOf(caller);
+      const facts = { action, era: revisionOf(mcp), uri, address };
+      const entry = audit.begin(facts, carrierOf(ctx));
+      return entry.run(async () => {
+        try {
+          const identity = await callers.identify(caller);
+          const { principal } = identity;
+          replySlotOf(ctx.http?.req)?.onIdentified?.();
+          const tag = tagOf(principal);
+          entry.facts.principal = tag;
+          await usage.admit(tag, kind);
+          const { result, ending } = await work({ identity, principal, address, entry });
+          if (ending === "later") return result;
+          await entry.conclude("complete", ending);
+          if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
+          return result;
+        } catch (error) {
+          if (signal.aborted) entry.end("aborted");
+          else entry.end(outcomeOf(error), { reason: reasonOf(error) });
+          throw error;
+        }
+      });
+    },
+  };
+}

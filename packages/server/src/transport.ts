@@ -1,0 +1,33 @@
+// for transports and for packages that serve beside a Sluice; see `createSluice` of `@sluice/server` for all else
+export type { Host } from "./options/host.ts";
+export { isLoopbackHost } from "./options/endpoint.ts";
+export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
+export { addressShare } from "./access/address-share.ts";
+export type { BindSession } from "./access/bound-sessions.ts";
+export { createOriginGate, type OriginGate, type OriginGateOptions } from "./http/origin-gate.ts";
+export { tagOf, type Identity } from "./access/principal.ts";
+export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
+export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
+export { shieldHeaders } from "./http/byte-headers.ts";
+export { problemOf } from "./http/error-problem.ts";
+export { refuseFields } from "./http/header-fields.ts";
+export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
+export { closeReplySlot, openReplySlot, type ReplySlot } from "./http/reply-slot.ts";
+export { discardReply, type Reply, type Transfer, type TransferResult } from "./http/reply.ts";
+export {
+  noteRequest,
+  notesOf,
+  type AnswerKeeper,
+  type RequestNotes,
+} from "./http/request-notes.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./http/shared-request.ts";
+export { createFailedRedemptions, type FailedRedemptions } from "./grants/failed-redemptions.ts";
+export type { MintedGrant } from "./grants/grants.ts";
+export type { Redeem, RedeemRequest } from "./grants/redeem.ts";
+export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";
+export type { UsageMeter } from "./limits/rate-limits.ts";
+export type { ClientShare } from "./limits/share.ts";
+export type { ContentHeads } from "./resources/content-head.ts";
+export { callerOf, revisionOf } from "./sdk/request-caller.ts";
+export type { RpcFault } from "./sdk/rpc-fault.ts";
+export { callInV2, serverInV2 } from "./sdk/sdk-v1.ts";
