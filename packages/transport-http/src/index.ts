@@ -3,7 +3,7 @@ export { withBinary, type WithBinaryOptions } from "./binary/with-binary.ts";
 export { createSessions, type SessionsHandler, type SessionsOptions } from "./sessions/sessions.ts";
 export { withSluice, type WithSluiceOptions } from "./endpoint/with-sluice.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
-export type { CorsTerms, Door, Route, Routes } from "./endpoint/door.ts";
+export type { CorsTerms, EndpointRouter, Route, Routes } from "./endpoint/router.ts";
 export { createFrontHandler } from "./sessions/front-handler.ts";
 export { addRoutes } from "./endpoint/routed-handler.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";

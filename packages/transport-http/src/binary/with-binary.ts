@@ -4,7 +4,7 @@ import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
 import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
 import { noteRequest, notesOf, problem } from "@sluice/server";
-import { endpointRoute } from "../endpoint/door.ts";
+import { endpointRoute } from "../endpoint/router.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
@@ -140,8 +140,8 @@ export function withBinary<Handler extends McpFetchHandler>(
     return response;
   }
 
-  const { door } = handler;
-  const routed = door ? createRoutedHandler(door, serve) : { fetch: serve };
+  const { router } = handler;
+  const routed = router ? createRoutedHandler(router, serve) : { fetch: serve };
   return { ...handler, ...routed, maxRequestBodySize };
 }
 

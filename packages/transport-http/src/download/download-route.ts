@@ -1,5 +1,5 @@
 import { problem, type Reply, type Sluice } from "@sluice/server";
-import type { CorsTerms, Routes } from "../endpoint/door.ts";
+import type { CorsTerms, Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
 /** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */

@@ -11,7 +11,7 @@ import {
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { boundEvents, hasEvents } from "../events/bound-events.ts";
 import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
-import { endpointRoute, withHeaders, type Door } from "./door.ts";
+import { endpointRoute, withHeaders, type EndpointRouter } from "./router.ts";
 import { createDownloadRoutes } from "../download/download-route.ts";
 import { answerIn } from "../events/event-answer.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
@@ -67,11 +67,11 @@ export function withSluice(
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const streams = createDownloadRoutes(sluice, base);
-  const door: Door = {
+  const router: EndpointRouter = {
     base,
     gate: createOriginGate(sluice.endpoint.url, options),
     routes: (path) =>
-      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.door?.routes(path)),
+      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.router?.routes(path)),
   };
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532
@@ -177,7 +177,7 @@ export function withSluice(
     });
   }
 
-  const routed = createRoutedHandler(door, async (request, given, route) => {
+  const routed = createRoutedHandler(router, async (request, given, route) => {
     if (route.kind !== "mcp") return handler.fetch(request, given);
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;

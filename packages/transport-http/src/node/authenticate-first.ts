@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
-import type { Route } from "../endpoint/door.ts";
+import type { Route } from "../endpoint/router.ts";
 import { endBody } from "./node-body.ts";
-import type { NodeRequest } from "./node-handler.ts";
+import type { NodeRequest } from "./node-request.ts";
 
 /**
  * Verifies the access token of a request: puts what it found on `req.auth` and calls `next`, or answers by itself; then

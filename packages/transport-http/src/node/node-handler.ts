@@ -2,7 +2,6 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import type { AuthInfo } from "@modelcontextprotocol/server";
 import { parseJson } from "@sluice/core";
 import {
   addressShare,
@@ -16,17 +15,18 @@ import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
-import { dropRequestId, isElsewhere, letThrough, nothingBehind } from "./behind.ts";
+import { callNext, dropRequestId, isOutsideEndpoint, missingNext } from "./call-next.ts";
 import { releaseContinue } from "./body-deadline.ts";
 import { wireOf } from "./captured-answer.ts";
-import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/door.ts";
+import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 import { createAddressPlaces } from "./requests-per-address.ts";
 import { readTarget } from "../endpoint/request-target.ts";
-import { inTurn } from "./request-turn.ts";
+import type { NodeRequest } from "./node-request.ts";
+import { startInOrder } from "./pipelined-response.ts";
 import { passOn, withCors } from "../endpoint/routed-handler.ts";
 import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
@@ -34,16 +34,6 @@ import { sendResponse } from "../download/send-response.ts";
 import { toStreamingRequest } from "./streaming-request.ts";
 import { replyOf } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
-
-/** What middleware in front may have put on a request. */
-export type NodeRequest = IncomingMessage & {
-  /** Access token it verified. */
-  auth?: AuthInfo;
-  /** Body it parsed. */
-  body?: unknown;
-  /** URL before a mount path was taken off. */
-  originalUrl?: string;
-};
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
@@ -106,9 +96,9 @@ export function toNodeHandler(
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
     dropRequestId(req);
     const target = req.originalUrl ?? req.url ?? "/";
-    if (handler.isFront && handler.door) {
-      if (typeof next !== "function") throw new TypeError(nothingBehind);
-      if (isElsewhere(target, handler.door)) return void next();
+    if (handler.isFront && handler.router) {
+      if (typeof next !== "function") throw new TypeError(missingNext);
+      if (isOutsideEndpoint(target, handler.router)) return void next();
     }
     const address = addressOf(req);
     if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
@@ -154,8 +144,8 @@ export function toNodeHandler(
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
     noteRequest(request, { address, answers, unsent });
     res.once("close", shareRequest(request));
-    if (handler.door) passOn(request, route);
-    if (handler.isFront) letThrough(request, { req, res, next: next as () => void });
+    if (handler.router) passOn(request, route);
+    if (handler.isFront) callNext(request, { req, res, next: next as () => void });
     const answered = await handler.fetch(request, {
       ...(req.auth && { authInfo: req.auth }),
       ...(parsedBody !== undefined && { parsedBody }),
@@ -179,13 +169,13 @@ export function toNodeHandler(
   function admissionOf(req: NodeRequest, plain: PlainRequest): Admission {
     const refusal = refuseFields(req.rawHeaders);
     if (refusal) return { refusal };
-    if (handler.door) return admit(handler.door, plain);
+    if (handler.router) return admit(handler.router, plain);
     if (readTarget(plain.target) === undefined) return { refusal: problem(400) };
     return { route: endpointRoute, cors: [] };
   }
 
   return (req, res, next) => {
-    inTurn(res, req.socket, () => {
+    startInOrder(res, req.socket, () => {
       serve(req, res, next).catch((error: unknown) => {
         const status = statusOf(error);
         const wire = wireOf(res);

@@ -1,7 +1,7 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { createOriginGate, problem, problemOf, type Sluice } from "@sluice/server";
-import { endpointRoute, type CorsTerms, type Door } from "../endpoint/door.ts";
+import { endpointRoute, type CorsTerms, type EndpointRouter } from "../endpoint/router.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { readBase } from "../endpoint/request-target.ts";
 import { createLinks, parseEventId } from "./resume-link.ts";
@@ -29,10 +29,10 @@ export function withResume(
   options: WithResumeOptions,
 ): ResumeHandler {
   const { store, rerun, onError = sluice.host.onError } = options;
-  const { door: inner } = handler;
+  const { router: inner } = handler;
   const base = inner?.base ?? readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const prefix = `${base}/resume/`;
-  const door: Door = {
+  const router: EndpointRouter = {
     base,
     gate: inner?.gate ?? createOriginGate(sluice.endpoint.url, options),
     routes(path) {
@@ -73,7 +73,7 @@ export function withResume(
     maxBodyBytes: maxRequestBodySize,
     onError,
   };
-  const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
+  const routed = createRoutedHandler(router, async (request, given, { kind, rest }) => {
     const session = request.headers.get("mcp-session-id");
     const sessionId = session ?? "";
     // a link knows its caller before it reads a body

@@ -24,9 +24,9 @@ const largestChunkBytes = 2 ** 19;
 const mostControls = 4_096;
 
 /** What a message costs that waits, beside its text. */
-const entryBytes = 512;
+const messageBytes = 512;
 
-interface Entry {
+interface QueuedMessage {
   readonly text: string;
   /** Streams that follow whole, right behind the message. */
   readonly whole: readonly OutgoingStream[];
@@ -42,7 +42,7 @@ export class FrameWriter {
   readonly #output: Writable;
   readonly #options: FrameWriterOptions;
   readonly #watch: PeerWatch;
-  readonly #entries: Entry[] = [];
+  readonly #messages: QueuedMessage[] = [];
   #waitingBytes = 0;
   readonly #controls: Buffer[] = [];
   readonly #transfers = new Map<string, OutgoingTransfer>();
@@ -78,7 +78,7 @@ export class FrameWriter {
   send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
     const { signal } = this.#closed;
     // the first of those that wait may be as large as it likes
-    const behindBytes = this.#waitingBytes - (this.#entries[0]?.text.length ?? 0);
+    const behindBytes = this.#waitingBytes - (this.#messages[0]?.text.length ?? 0);
     if (!signal.aborted && behindBytes > this.#options.maxBufferedBytes)
       this.#options.onFatal(
         new SluiceError("interrupted", "stdio: the other end does not read what is sent to it"),
@@ -93,8 +93,8 @@ export class FrameWriter {
     }
     return new Promise((resolve, reject) => {
       const whole = streams.filter(({ ref }) => !ref.interleave);
-      this.#entries.push({ text, whole, resolve, reject });
-      this.#waitingBytes += text.length + entryBytes;
+      this.#messages.push({ text, whole, resolve, reject });
+      this.#waitingBytes += text.length + messageBytes;
       const windowBytes = this.#options.windowBytes();
       for (const stream of streams) {
         if (!stream.ref.interleave) continue;
@@ -140,7 +140,7 @@ export class FrameWriter {
     this.#watch.close();
     for (const transfer of this.#transfers.values()) transfer.end("aborted", reason);
     this.#transfers.clear();
-    for (const { reject, whole } of this.#entries.splice(0)) {
+    for (const { reject, whole } of this.#messages.splice(0)) {
       for (const stream of whole) discardBytes(stream, reason);
       reject(reason);
     }
@@ -153,9 +153,9 @@ export class FrameWriter {
     while (!signal.aborted) {
       this.#hasNews = false;
       const control = this.#controls.shift();
-      const entry = control ? undefined : this.#entries.shift();
+      const message = control ? undefined : this.#messages.shift();
       if (control) await this.#write(control);
-      else if (entry) await this.#sendEntry(entry);
+      else if (message) await this.#sendMessage(message);
       else if (!(await this.#sendChunk()) && !this.#hasNews)
         await new Promise<void>((resolve) => (this.#wake = resolve));
     }
@@ -166,8 +166,8 @@ export class FrameWriter {
     this.#wake?.();
   }
 
-  async #sendEntry({ text, whole, resolve, reject }: Entry): Promise<void> {
-    this.#waitingBytes -= text.length + entryBytes;
+  async #sendMessage({ text, whole, resolve, reject }: QueuedMessage): Promise<void> {
+    this.#waitingBytes -= text.length + messageBytes;
     await this.#write(`${text}\n`);
     if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);
     else resolve();

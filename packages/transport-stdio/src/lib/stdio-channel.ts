@@ -3,7 +3,7 @@ import {
   createBinaryPeer,
   outletTo,
   PeerWatch,
-  type Arrival,
+  type IncomingStream,
   type BinaryPeer,
   type Outlet,
 } from "@sluice/binary-transfer/client";
@@ -233,7 +233,7 @@ export class StdioChannel {
   }
 
   /** An interleaved stream that is under way, or begins now. */
-  #interleaved(streamId: string): Arrival | undefined {
+  #interleaved(streamId: string): IncomingStream | undefined {
     if (this.#unsaid.has(streamId))
       return this.#peer.inbox.arriving(streamId) ?? this.#begin(streamId);
     if (!this.#peer.inbox.wasUsed(streamId))
@@ -241,7 +241,7 @@ export class StdioChannel {
     return undefined;
   }
 
-  #begin(streamId: string, size?: number): Arrival | undefined {
+  #begin(streamId: string, size?: number): IncomingStream | undefined {
     try {
       return this.#peer.inbox.begin(streamId, size);
     } catch (error) {

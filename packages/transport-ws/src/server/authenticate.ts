@@ -22,7 +22,7 @@ export interface AuthenticationOptions {
 }
 
 /** Credentials of an upgrade request. */
-export interface Credentials {
+export interface UpgradeCredentials {
   readonly authorization: string | undefined;
   readonly ticket: string | undefined;
   /** Address of the client, where it is known. */
@@ -46,7 +46,7 @@ export function createAuthenticate(
     readonly failures: FailedRedemptions;
     readonly onError: (error: unknown) => void;
   },
-): (credentials: Credentials) => Promise<Authentication> {
+): (credentials: UpgradeCredentials) => Promise<Authentication> {
   const isOpen = anonymous ?? (isLoopback && !bearer && !tickets);
   if (!isOpen && !bearer && !tickets)
     throw new TypeError("createWebSocketHandler: pass bearer or tickets, or anonymous: true");

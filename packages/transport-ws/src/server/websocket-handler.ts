@@ -28,7 +28,12 @@ import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry, withinMs } from "./deadline.ts";
 import { ensureRate, type MessageRate } from "../messages/message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
-import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
+import {
+  createConnectionLimiter,
+  type ConnectionLimits,
+  type ConnectionShare,
+  type ConnectionLease,
+} from "./connection-limiter.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
@@ -138,7 +143,7 @@ export function createWebSocketHandler(
   const gate = createOriginGate(endpoint.httpUrl, options);
   const failures = createFailedRedemptions(options.failedTickets, onError);
   const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
-  const takePlace = createPlaces(options);
+  const takeLease = createConnectionLimiter(options);
   const addressOf = createClientAddress(proxyHops);
   const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
   const connections = createConnections(pingIntervalMs);
@@ -166,14 +171,14 @@ export function createWebSocketHandler(
 
   async function admit(
     request: IncomingMessage,
-    place: Place,
+    lease: ConnectionLease,
   ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
     const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
     if (somebody.refusal) return somebody;
     const share = await shareOf(request, somebody.authInfo);
-    return place.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
+    return lease.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
   }
 
   async function shareOf(
@@ -197,9 +202,9 @@ export function createWebSocketHandler(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    place: Place,
+    lease: ConnectionLease,
   ): Promise<void> {
-    const admitted = await withinMs(handshakeMs, admit(request, place)).catch((error: unknown) => {
+    const admitted = await withinMs(handshakeMs, admit(request, lease)).catch((error: unknown) => {
       onError(error);
       return { refusal: problem(500), authInfo: undefined, share: undefined };
     });
@@ -247,11 +252,11 @@ export function createWebSocketHandler(
     // without a listener an error before ws takes the socket over would end the process
     socket.on("error", () => {});
     const refused = refuse(request);
-    const place = refused ? undefined : takePlace();
-    if (!place) return refuseUpgrade(socket, refused ?? busy(503));
-    socket.once("close", () => place.release());
+    const lease = refused ? undefined : takeLease();
+    if (!lease) return refuseUpgrade(socket, refused ?? busy(503));
+    socket.once("close", () => lease.release());
     arriving.add(socket);
-    take(request, socket, head, place)
+    take(request, socket, head, lease)
       .catch((error: unknown) => {
         onError(error);
         socket.destroy();

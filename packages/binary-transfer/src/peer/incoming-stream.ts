@@ -3,8 +3,8 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage";
 import { Pace } from "./pace.ts";
 
-/** What an arrival may take. */
-export interface ArrivalOptions {
+/** What an incoming stream may take. */
+export interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
   /**
@@ -24,9 +24,9 @@ export interface ArrivalOptions {
  * One transfer that comes in: a transport writes, the application reads. Whatever is wrong with the
  * bytes ends this transfer for the reader with a named error, and is never thrown at the transport.
  */
-export class Arrival {
+export class IncomingStream {
   readonly ref: BinaryRef;
-  #options: ArrivalOptions;
+  #options: IncomingStreamOptions;
   readonly #queue = new ByteQueue();
   readonly #hash;
   #received = 0;
@@ -43,7 +43,7 @@ export class Arrival {
   #wakeWriter: (() => void) | undefined;
   #room: Promise<void> | undefined;
 
-  constructor(ref: BinaryRef, options: ArrivalOptions) {
+  constructor(ref: BinaryRef, options: IncomingStreamOptions) {
     this.ref = ref;
     this.#options = options;
     this.#hash = ref.checksum === undefined ? undefined : createSha256();

@@ -18,7 +18,7 @@ export interface ConnectionShare {
 }
 
 /** A place among the connections. */
-export interface Place {
+export interface ConnectionLease {
   /** Counts it for a share too; false when that one is full, or the place was given back. */
   claim(share: ConnectionShare | undefined): boolean;
   /** Gives it back. Idempotent. */
@@ -26,7 +26,9 @@ export interface Place {
 }
 
 /** Makes the counters of one handler: a function that takes a place, if there is one. */
-export function createPlaces(limits: ConnectionLimits): () => Place | undefined {
+export function createConnectionLimiter(
+  limits: ConnectionLimits,
+): () => ConnectionLease | undefined {
   const { maxConnections = 2_000, maxConnectionsPerPrincipal = 16 } = limits;
   const { maxConnectionsPerAddress = maxConnections } = limits;
   for (const limit of [maxConnections, maxConnectionsPerPrincipal, maxConnectionsPerAddress])
