@@ -47,6 +47,17 @@ export { parseHttpDate } from "./headers/http-date.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
+export {
+  namesMethod,
+  readJson,
+  readRpc,
+  type MessageFault,
+  type ReadJson,
+  type ReadRpc,
+  type RpcCall,
+  type RpcMessage,
+  type RpcResponse,
+} from "./json-rpc/read-rpc.ts";
 
 export {
   createKeyRing,

@@ -1,17 +1,17 @@
 /** Deepest nesting of arrays and objects in the JSON of another party. */
-const maxLevels = 128;
+export const maxLevels: number = 128;
 
 /**
  * Parses JSON of another party. Throws `SyntaxError` for what is no JSON, and for arrays and objects
  * nested deeper than 128 levels: that is told from the text, before anything is made of it.
  */
 export function parseJson(text: string): unknown {
-  if (isDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  if (isNestedTooDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
   return JSON.parse(text);
 }
 
-/** Looks at each character once; text that is no JSON gives any answer. */
-function isDeep(text: string): boolean {
+/** True for JSON nested deeper than {@link maxLevels}. Looks at each character once; text that is no JSON gives any answer. */
+export function isNestedTooDeep(text: string): boolean {
   let level = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

@@ -1,10 +1,9 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type RpcCall } from "@sluice/core";
 import {
   callOf,
   readJsonPart,
   readMultipart,
   receiveParts,
-  type RpcCall,
 } from "@sluice/binary-transfer/multipart";
 import { Pace, type BinaryPeer } from "@sluice/binary-transfer";
 

@@ -1,8 +1,8 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import { namesMethod, SluiceError, type RpcCall } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
-import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
+import { boundaryOf, opensExchange } from "@sluice/binary-transfer/multipart";
 import { noteRequest, notesOf, problem } from "@sluice/server";
 import { endpointRoute } from "../endpoint/router.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
@@ -132,7 +132,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? mcpOptions?.parsedBody : undefined;
-    if (isCall(call)) return exchange({ request, call, mcpOptions });
+    if (namesMethod(call)) return exchange({ request, call, mcpOptions });
     const response = await handler.fetch(request, mcpOptions);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok)

@@ -27,7 +27,7 @@ import {
   isMisnamed,
   isResourceMethod,
   LISTEN_METHOD,
-  type RpcCall,
+  type RpcRequest,
 } from "./stream-call.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { toResponse } from "./web-response.ts";
@@ -80,7 +80,7 @@ export function withSluice(
 
   async function stream(
     given: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     if (isMisnamed(given, call)) return Response.json(misnamed(call), { status: 400 });
@@ -113,7 +113,7 @@ export function withSluice(
   /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
   async function listen(
     request: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     const listening = await sluice.listen({
@@ -150,7 +150,7 @@ export function withSluice(
   /** A call whose answer is replaced when its caller has to sign in. */
   async function ask(
     request: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     let onIdentified: (() => void) | undefined;
@@ -210,7 +210,7 @@ function sessionOf(response: Response): Record<string, string> {
 
 function faultResponse(
   { status, code, message, data, challenge }: RpcFault,
-  { id }: RpcCall,
+  { id }: RpcRequest,
   session: Record<string, string>,
 ): Response {
   return Response.json(
@@ -226,11 +226,11 @@ function faultResponse(
   );
 }
 
-function misnamed({ id }: RpcCall): object {
+function misnamed({ id }: RpcRequest): object {
   const message = "Header mismatch: Mcp-Name names another resource than params.uri";
   return { jsonrpc: "2.0", id, error: { code: HEADER_MISMATCH_CODE, message } };
 }
 
-function noAnswer({ id }: RpcCall): object {
+function noAnswer({ id }: RpcRequest): object {
   return { jsonrpc: "2.0", id, error: { code: -32603, message: "Internal error" } };
 }

@@ -7,11 +7,10 @@ import {
   type BinaryPeer,
   type Outlet,
 } from "@sluice/binary-transfer/client";
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { FrameHeader, FrameKind } from "./frame-format.ts";
 import { FrameParser, type FrameTaker, type PayloadTaker } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { readMessage } from "./read-message.ts";
 
 /** Limits of binary transfer over stdio. */
 export interface StdioLimits {
@@ -172,11 +171,9 @@ export class StdioChannel {
 
   #line(text: string): number {
     if (this.#isClosed || text.trim() === "") return 0;
-    let message: object;
-    try {
-      message = readMessage(text);
-    } catch (error) {
-      this.#events.fault(asError(error));
+    const { message, fault } = readRpc(text);
+    if (fault) {
+      this.#fault("protocol", `a line is no message: ${fault.message}`);
       return 0;
     }
     const { message: received, refs } = this.#peer.received(message);

@@ -1,13 +1,12 @@
-import { SluiceError } from "@sluice/core";
+import { readRpc, SluiceError } from "@sluice/core";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
 import type { BinaryChannel, BinaryOptions } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
-import { closings, type Closing } from "../messages/closing.ts";
+import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { createHandshakeMemory } from "../server/handshake-memory.ts";
 import { createPendingRequests } from "../messages/pending-requests.ts";
-import { readMessage } from "../messages/read-message.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
 
 /** How a client transport behaves over any kind of socket. */
@@ -193,9 +192,13 @@ export class WebSocketClientTransport implements Transport {
   #read(data: string, binary: BinaryChannel | undefined): JSONRPCMessage | undefined {
     // a connection that was closed may still bring what was under way
     if (this.#ended.signal.aborted) return undefined;
-    const { message, fault } = readMessage(data);
-    if (fault) this.#fail(fault.closing, "sent what is no JSON-RPC message");
-    if (!message || !binary) return message;
+    const read = readRpc(data);
+    if (read.fault) {
+      this.#fail(closingOf(read.fault), "sent what is no JSON-RPC message");
+      return undefined;
+    }
+    const message = read.message as JSONRPCMessage;
+    if (!binary) return message;
     if ("result" in message)
       this.#serverCapabilities = message.result["capabilities"] ?? this.#serverCapabilities;
     return binary.read(message).message;
