@@ -4,8 +4,6 @@ export { decodeStreamId, encodeStreamId, streamIdBytes } from "../content/binary
 export type { Inbox } from "./inbox.ts";
 export type { BinaryTerms, Interleave } from "../content/negotiation.ts";
 export { discardBytes, type Outbox, type OutgoingBytes, type OutgoingStream } from "./outbox.ts";
-export { Pace } from "./pace.ts";
-export { PeerWatch } from "./peer-watch.ts";
 export {
   createBinaryPeer,
   type AnnouncedRef,

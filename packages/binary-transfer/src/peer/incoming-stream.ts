@@ -1,7 +1,7 @@
 import { ByteQueue, createSha256, SluiceError } from "@sluice/core";
+import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage";
-import { Pace } from "./pace.ts";
 
 /** What an incoming stream may take. */
 export interface IncomingStreamOptions {
@@ -30,11 +30,10 @@ export class IncomingStream {
   readonly #queue = new ByteQueue();
   readonly #hash;
   #received = 0;
-  readonly #pace: Pace;
-  #touchedAt = performance.now();
+  readonly #budget: ThroughputBudget;
+  readonly #idle: IdleTimer;
   /** Since when a reader waits, where one does. */
   #askedAt = 0;
-  #timer: ReturnType<typeof setTimeout>;
   /** Set once it is over. */
   #outcome: { readonly error?: unknown } | undefined;
   /** The sender is through: what is queued is all there will be. */
@@ -47,8 +46,8 @@ export class IncomingStream {
     this.ref = ref;
     this.#options = options;
     this.#hash = ref.checksum === undefined ? undefined : createSha256();
-    this.#pace = new Pace(options.idleMs);
-    this.#timer = this.#watch(options.idleMs);
+    this.#budget = new ThroughputBudget(options.idleMs);
+    this.#idle = new IdleTimer(options.idleMs, () => this.fail(this.#late()));
   }
 
   /** True when no more bytes are wanted. */
@@ -74,11 +73,13 @@ export class IncomingStream {
     if (chunk.length > 0) this.#options.onWrite?.();
     if (this.#outcome || chunk.length === 0) return undefined;
     // the time in which nobody asked is the reader's
-    const since = this.#wakeReader ? Math.max(this.#askedAt, this.#touchedAt) : performance.now();
-    this.#pace.spend(performance.now() - since, chunk.length);
+    const since = this.#wakeReader
+      ? Math.max(this.#askedAt, this.#idle.touchedAt)
+      : performance.now();
+    this.#budget.spend(performance.now() - since, chunk.length);
     this.touch();
     this.#received += chunk.length;
-    if (this.#pace.leftMs < 0) {
+    if (this.#budget.leftMs < 0) {
       this.fail(new SluiceError("timeout", `binary: ${this.#name}: it comes too slowly`));
       return undefined;
     }
@@ -97,7 +98,7 @@ export class IncomingStream {
 
   /** Says that it is not late: its sender is busy with what comes before it. */
   touch(): void {
-    this.#touchedAt = performance.now();
+    this.#idle.touch();
   }
 
   /** Says that all bytes are written. Checks size and checksum. */
@@ -184,7 +185,7 @@ export class IncomingStream {
 
   #finish(outcome: { readonly error?: unknown }): void {
     this.#outcome = outcome;
-    clearTimeout(this.#timer);
+    this.#idle.stop();
     this.#wake("reader");
     this.#wake("writer");
     const { onEnd } = this.#options;
@@ -197,16 +198,6 @@ export class IncomingStream {
     if (who === "reader") this.#wakeReader = undefined;
     else this.#wakeWriter = this.#room = undefined;
     wake?.();
-  }
-
-  #watch(ms: number): ReturnType<typeof setTimeout> {
-    const timer = setTimeout(() => {
-      const leftMs = this.#touchedAt + this.#options.idleMs - performance.now();
-      if (leftMs > 0) this.#timer = this.#watch(leftMs);
-      else this.fail(this.#late());
-    }, ms);
-    (timer as { unref?: () => void }).unref?.();
-    return timer;
   }
 
   #late(): SluiceError {

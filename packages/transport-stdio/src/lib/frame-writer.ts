@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
-import { discardBytes, PeerWatch, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { backgroundClock, PeerWatch, within } from "@sluice/core/async";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";
@@ -257,19 +258,12 @@ export class FrameWriter {
     });
   }
 
-  async #withinStall<Value>(work: Promise<Value>): Promise<Value> {
+  #withinStall<Value>(work: Promise<Value>): Promise<Value> {
     const { stallMs } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(
-        () => reject(new SluiceError("timeout", `stdio: send: nothing moved for ${stallMs} ms`)),
-        stallMs,
-      ).unref();
+    return within(work, {
+      timeoutMs: stallMs,
+      expired: () => new SluiceError("timeout", `stdio: send: nothing moved for ${stallMs} ms`),
+      clock: backgroundClock,
     });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

@@ -2,12 +2,12 @@ import type { Readable, Writable } from "node:stream";
 import {
   createBinaryPeer,
   outletTo,
-  PeerWatch,
   type IncomingStream,
   type BinaryPeer,
   type Outlet,
 } from "@sluice/binary-transfer/client";
 import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { PeerWatch } from "@sluice/core/async";
 import type { FrameHeader, FrameKind } from "./frame-format.ts";
 import { FrameParser, type FrameTaker, type PayloadTaker } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";

@@ -1,5 +1,5 @@
-import { Pace } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { sleep, ThroughputBudget } from "@sluice/core/async";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
 
@@ -57,7 +57,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       socket.close();
       throw new SluiceError("protocol", `ws: ${url.host} does not speak the subprotocol mcp`);
     }
-    const pace = new Pace(graceMs);
+    const budget = new ThroughputBudget(graceMs);
     return {
       send: (text) => socket.send(text),
       async sendBinary(frame) {
@@ -67,12 +67,12 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
           if (socket.readyState !== open)
             throw new SluiceError("interrupted", "ws: send: the connection is gone");
           const at = performance.now();
-          await new Promise((resolve) => setTimeout(resolve, pollMs));
+          await sleep(pollMs);
           const now = socket.bufferedAmount;
           // a page in the background looks only now and then: what has left by then is not late
-          if (now > 0) pace.spend(performance.now() - at, Math.max(0, left - now));
+          if (now > 0) budget.spend(performance.now() - at, Math.max(0, left - now));
           left = now;
-          if (pace.leftMs < 0) {
+          if (budget.leftMs < 0) {
             socket.close(1000);
             throw new SluiceError("timeout", `ws: send: ${url.host} takes nothing, or too little`);
           }

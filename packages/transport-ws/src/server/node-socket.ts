@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { PeerWatch } from "@sluice/binary-transfer/client";
+import { PeerWatch } from "@sluice/core/async";
 import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";

@@ -1,4 +1,4 @@
-import { PeerWatch } from "@sluice/binary-transfer/client";
+import { PeerWatch } from "@sluice/core/async";
 import { readRpc, SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
