@@ -4,7 +4,7 @@ import {
   WebSocketClientTransport,
   type ClientTransportOptions,
 } from "./client/client-transport.ts";
-import { openNodeSocket } from "./server/node-socket.ts";
+import { openNodeSocket } from "./client/node-socket.ts";
 
 export type { ReconnectOptions } from "./client/backoff.ts";
 export type { Secret } from "./client/client-endpoint.ts";

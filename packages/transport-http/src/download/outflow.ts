@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { watchThroughput, type ThroughputWatch } from "@sluice/core/async";
+import { Notifier, watchThroughput, type ThroughputWatch } from "@sluice/core/async";
 
 /** Bounds on how slowly a reader may take its bytes. */
 export interface OutflowOptions {
@@ -46,14 +46,14 @@ export function createOutflow(
   let isBroken = res.destroyed;
   let isFinished = false;
   let sentBytes = 0;
-  let wake: (() => void) | undefined;
+  const news = new Notifier();
   let tellBroken: (() => void) | undefined;
   let rate: ThroughputWatch | undefined;
 
   const giveUp = (): void => void res.destroy();
   const onClose = (): void => {
     isBroken ||= !isFinished;
-    wake?.();
+    news.notify();
     if (isBroken) tellBroken?.();
   };
   const onFinish = (): void => {
@@ -61,7 +61,7 @@ export function createOutflow(
     const { destroyed, errored } = res.req.socket;
     if (destroyed || errored) isBroken = true;
     else isFinished = true;
-    wake?.();
+    news.notify();
   };
   const { socket } = res;
   res.on("close", onClose);
@@ -98,7 +98,7 @@ export function createOutflow(
 
   async function waitWhile(condition: () => boolean): Promise<void> {
     // oxlint-disable-next-line no-unmodified-loop-condition -- onClose modifies it
-    while (!isBroken && condition()) await new Promise<void>((resolve) => void (wake = resolve));
+    while (!isBroken && condition()) await news.wait();
   }
 
   return {
@@ -122,7 +122,7 @@ export function createOutflow(
         if (pending.delete(done)) done(true);
         // with nothing under way it is the source that is waited for
         if (pending.size === 0) rate?.hold();
-        wake?.();
+        news.notify();
       });
     },
     fewerThan: (count) => waitWhile(() => pending.size >= count),

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { within } from "@sluice/core/async";
 import { problem } from "@sluice/server";
 import { drainBody } from "./node-body.ts";
 import { openAnswersOf, tellDraining } from "./open-answers.ts";
@@ -75,20 +75,18 @@ export async function drainServer(
   };
   setImmediate(() => setImmediate(closeSilent));
 
-  await within(deadlineMs, closed, signal);
+  await atMost(deadlineMs, closed, signal);
   const cut = answers().length;
   server.closeAllConnections();
   // connections that were upgraded are closed by whoever has them
-  await within(lastWordMs, closed);
+  await atMost(lastWordMs, closed);
   return { cut };
 }
 
-async function within(ms: number, event: Promise<void>, signal?: AbortSignal): Promise<void> {
-  const done = new AbortController();
-  const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
-  const late = sleep(Math.min(ms, longestTimerMs), undefined, { signal: stop }).catch(() => {});
-  await Promise.race([event, late]);
-  done.abort();
+/** Waits for an event, for so long at most, and never rejects. */
+function atMost(timeoutMs: number, event: Promise<void>, signal?: AbortSignal): Promise<void> {
+  const expired = (): Error => new Error("late");
+  return within(event, { timeoutMs, expired, signal }).catch(() => {});
 }
 
 /** What belongs to a call, or is one: it was sent before anybody knew, and not every client sends it again. */
@@ -102,6 +100,4 @@ function refuse(req: IncomingMessage, res: ServerResponse): void {
   void sendReply(res, reply, { beforeEnd: () => drainBody(req) });
 }
 
-/** Beyond that a timer goes off at once. */
-const longestTimerMs = 2 ** 31 - 1;
 const lastWordMs = 1_000;

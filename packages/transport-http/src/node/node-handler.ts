@@ -23,7 +23,7 @@ import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
-import { createAddressPlaces } from "./requests-per-address.ts";
+import { createRequestLimiter } from "./requests-per-address.ts";
 import { readTarget } from "../endpoint/request-target.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { startInOrder } from "./pipelined-response.ts";
@@ -89,7 +89,7 @@ export function toNodeHandler(
     ...outflowOptions
   } = options;
   const addressOf = createClientAddress(proxyHops);
-  const takePlace = createAddressPlaces(maxRequestsPerAddress);
+  const mayAnswer = createRequestLimiter(maxRequestsPerAddress);
   const openUnsent = createUnsentAccount(unsentLimits);
   const offload = offloadOptions && createOffload(offloadOptions);
 
@@ -101,7 +101,7 @@ export function toNodeHandler(
       if (isOutsideEndpoint(target, handler.router)) return void next();
     }
     const address = addressOf(req);
-    if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
+    if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const plain: PlainRequest = {
       method: req.method ?? "GET",

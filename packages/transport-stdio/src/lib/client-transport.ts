@@ -3,6 +3,7 @@ import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { within } from "@sluice/core/async";
 import { inheritedEnvironment } from "./inherited-environment.ts";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
@@ -124,16 +125,12 @@ export class StdioClientTransport implements Transport {
     await this.#exitsInTime();
   }
 
-  async #exitsInTime(): Promise<boolean> {
+  #exitsInTime(): Promise<boolean> {
     const { exitMs = 2_000 } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), exitMs);
-    });
-    try {
-      return await Promise.race([this.#exited!.then(() => true), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    const expired = (): Error => new Error("late");
+    return within(this.#exited!, { timeoutMs: exitMs, expired }).then(
+      () => true,
+      () => false,
+    );
   }
 }

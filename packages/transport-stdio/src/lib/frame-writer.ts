@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, PeerWatch, within } from "@sluice/core/async";
+import { backgroundClock, Notifier, PeerWatch, within } from "@sluice/core/async";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";
@@ -48,9 +48,8 @@ export class FrameWriter {
   readonly #controls: Buffer[] = [];
   readonly #transfers = new Map<string, OutgoingTransfer>();
   readonly #closed = new AbortController();
-  /** Something may have become due since the last look. */
-  #hasNews = false;
-  #wake: (() => void) | undefined;
+  /** Something may have become due. */
+  readonly #news = new Notifier();
   /** Ends the waits for what the pipe has not taken yet. */
   readonly #writing = new Set<() => void>();
   /** The chunk before the last one is in the pipe when this resolves. */
@@ -103,11 +102,11 @@ export class FrameWriter {
           windowBytes,
           chunkBytes: Math.max(1, Math.min(largestChunkBytes, Math.floor(windowBytes / 2))),
           stallMs: this.#options.stallMs,
-          onReady: () => this.#notify(),
+          onReady: () => this.#news.notify(),
         });
         this.#transfers.set(stream.ref.streamId, transfer);
       }
-      this.#notify();
+      this.#news.notify();
     });
   }
 
@@ -119,7 +118,7 @@ export class FrameWriter {
         new SluiceError("protocol", "stdio: the other end reads no answer to what it announces"),
       );
     this.#controls.push(formatFrame({ streamId, count }, kind));
-    this.#notify();
+    this.#news.notify();
   }
 
   /** The receiver of a stream takes more of it. */
@@ -146,25 +145,18 @@ export class FrameWriter {
       reject(reason);
     }
     for (const done of this.#writing) done();
-    this.#notify();
+    this.#news.notify();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#closed;
     while (!signal.aborted) {
-      this.#hasNews = false;
       const control = this.#controls.shift();
       const message = control ? undefined : this.#messages.shift();
       if (control) await this.#write(control);
       else if (message) await this.#sendMessage(message);
-      else if (!(await this.#sendChunk()) && !this.#hasNews)
-        await new Promise<void>((resolve) => (this.#wake = resolve));
+      else if (!(await this.#sendChunk())) await this.#news.wait();
     }
-  }
-
-  #notify(): void {
-    this.#hasNews = true;
-    this.#wake?.();
   }
 
   async #sendMessage({ text, whole, resolve, reject }: QueuedMessage): Promise<void> {

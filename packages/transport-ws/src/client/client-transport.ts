@@ -1,11 +1,12 @@
 import { readRpc, SluiceError } from "@sluice/core";
+import { abortable, sleep } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
 import type { BinaryChannel, BinaryOptions } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
-import { createHandshakeMemory } from "../server/handshake-memory.ts";
+import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "../messages/pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
 
@@ -161,7 +162,7 @@ export class WebSocketClientTransport implements Transport {
         },
         signal,
       );
-      socket = await unlessAborted(opening, signal);
+      socket = await abortable(opening, signal);
       const line = { socket, binary };
       if (!repeat) return line;
       const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
@@ -169,7 +170,7 @@ export class WebSocketClientTransport implements Transport {
         broke = reject;
         say(line, repeat.request);
       });
-      const answer = await unlessAborted(answering, signal);
+      const answer = await abortable(answering, signal);
       if (!repeat.accepts(answer))
         throw new SluiceError(
           "protocol",
@@ -247,7 +248,7 @@ export class WebSocketClientTransport implements Transport {
     const { signal } = this.#ended;
     while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
-      await pause(backoffMs(this.#tries, options, { retryAfterMs }), signal);
+      await sleep(backoffMs(this.#tries, options, { retryAfterMs }), signal);
       this.#tries += 1;
       try {
         const line = await this.#connect();
@@ -300,27 +301,4 @@ const mostRetryAfterMs = 60_000;
 function brokenBy(code: number, reason: string): SluiceError {
   const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
   return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await unlessAborted(over, signal).finally(() => clearTimeout(timer));
-}
-
-/** Waits for a promise, but no longer than until the signal aborts. */
-async function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const settled = new AbortController();
-  const aborted = new Promise<never>((_resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { signal: settled.signal });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    settled.abort();
-  }
 }

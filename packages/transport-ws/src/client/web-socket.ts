@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep, ThroughputBudget } from "@sluice/core/async";
+import { onAbort, sleep, ThroughputBudget } from "@sluice/core/async";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
 
@@ -36,14 +36,14 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
         socket.close();
         reject(signal.reason as Error);
       };
-      signal.addEventListener("abort", stop, { once: true });
+      const unlisten = onAbort(signal, stop);
       socket.addEventListener("open", () => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         isOpen = true;
         resolve();
       });
       socket.addEventListener("close", ({ code, reason }: { code: number; reason: string }) => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         if (isOpen) events.closed(code, reason);
         else reject(new SluiceError("unavailable", `ws: ${url.host} could not be reached`));
       });

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { principalTag, resourceTag } from "@sluice/core";
+import { principalTag, resourceTag, SluiceError } from "@sluice/core";
+import { backgroundClock, within, type Deadline } from "@sluice/core/async";
 import {
   addressShare,
   createByteAccount,
@@ -25,7 +26,7 @@ import {
 import type { BinaryOptions } from "../binary/binary-channel.ts";
 import { closings } from "../messages/closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
-import { watchExpiry, withinMs } from "./deadline.ts";
+import { watchExpiry } from "./watch-expiry.ts";
 import { ensureRate, type MessageRate } from "../messages/message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import {
@@ -204,7 +205,7 @@ export function createWebSocketHandler(
     head: Buffer,
     lease: ConnectionLease,
   ): Promise<void> {
-    const admitted = await withinMs(handshakeMs, admit(request, lease)).catch((error: unknown) => {
+    const admitted = await within(admit(request, lease), handshake).catch((error: unknown) => {
       onError(error);
       return { refusal: problem(500), authInfo: undefined, share: undefined };
     });
@@ -289,6 +290,11 @@ export function createWebSocketHandler(
 }
 
 const handshakeMs = 10_000;
+const handshake: Deadline = {
+  timeoutMs: handshakeMs,
+  expired: () => new SluiceError("timeout", `ws: not done within ${handshakeMs} ms`),
+  clock: backgroundClock,
+};
 /** How long a peer may take to answer a close; the types of ws do not know it yet. */
 const closeTimeout = { closeTimeout: 5_000 };
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import { PeerWatch } from "@sluice/core/async";
+import { onAbort, PeerWatch } from "@sluice/core/async";
 import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
-import type { OpenSocket } from "../client/socket-port.ts";
+import type { OpenSocket } from "./socket-port.ts";
 import { SUBPROTOCOL } from "../messages/subprotocol.ts";
 
 /** How a socket of Node is opened and kept. */
@@ -38,7 +38,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
         reject(signal.reason as Error);
         socket.terminate();
       };
-      signal.addEventListener("abort", stop, { once: true });
+      const unlisten = onAbort(signal, stop);
       socket.on("upgrade", (response) => {
         address = response.socket.remoteAddress;
       });
@@ -50,10 +50,10 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       // after the opening, "close" with its code is what counts
       socket.on("error", (cause) => reject(unreachable(url, cause)));
       socket.on("open", () => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         resolve();
       });
-      socket.on("close", () => signal.removeEventListener("abort", stop));
+      socket.on("close", unlisten);
     });
     socket.on("ping", () => {
       // each is answered, and a server that does not read the answers could have them pile up
