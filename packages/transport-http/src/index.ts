@@ -1,6 +1,7 @@
-export { createSidecar } from "./download/sidecar.ts";
+export { createSidecar, type SidecarOptions } from "./download/sidecar.ts";
 export { withBinary, type WithBinaryOptions } from "./binary/with-binary.ts";
 export { createSessions, type SessionsHandler, type SessionsOptions } from "./sessions/sessions.ts";
+export { composeHandler, type HandlerParts } from "./endpoint/compose-handler.ts";
 export { withSluice, type WithSluiceOptions } from "./endpoint/with-sluice.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
 export type { CorsTerms, EndpointRouter, Route, Routes } from "./endpoint/router.ts";
