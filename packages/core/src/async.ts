@@ -1,6 +1,7 @@
 export { backgroundClock, systemClock, type Clock } from "./async/clock.ts";
 export { ConcurrencyLimiter } from "./async/concurrency-limiter.ts";
 export { IdleTimer } from "./async/idle-timer.ts";
+export { isInTime } from "./async/in-time.ts";
 export { Notifier } from "./async/notifier.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";

@@ -6,8 +6,8 @@ import {
   addRoutes,
   composeHandler,
   withSluice,
-  type HandlerParts,
   type McpFetchHandler,
+  type SluiceHandler,
 } from "@sluice/transport-http";
 import { withResume } from "@sluice/transport-http/resume";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ function build() {
   const mcp = createMcpHandler(() =>
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
-  const uploads: HandlerParts["uploads"] = (handler) =>
+  const uploads = (handler: SluiceHandler): SluiceHandler =>
     addRoutes(handler, (path) => {
       if (path !== `${handler.router.base}/uploads/a`) return undefined;
       const answer = async () => ({ status: 200, headers: [], text: "slot" });
@@ -56,7 +56,7 @@ test("the parts are nested in one order, however they are named", async () => {
   const handler = composeHandler({
     uploads: (inner) => {
       order.push(`uploads around a handler with ${inner.router.base}`);
-      return uploads!(inner);
+      return uploads(inner);
     },
     binary: {},
     resume: (inner, { origins }) => {
@@ -98,7 +98,7 @@ function multipart(): Request {
 
 test("without mcp it serves the routes beside the endpoint alone", async () => {
   const { sluice, uploads } = build();
-  const handler = composeHandler({ sluice, uploads: uploads!, path: "/files" });
+  const handler = composeHandler({ sluice, uploads, path: "/files" });
   expect((await handler.fetch(list())).status).toBe(404);
   expect(await (await handler.fetch(ask("/files/uploads/a"))).text()).toBe("slot");
   const { status } = await handler.fetch(ask("/files/streams/no-token"));

@@ -1,17 +1,25 @@
 /** Deepest nesting of arrays and objects in the JSON of another party. */
-export const maxLevels: number = 128;
+const maxLevels = 128;
+
+/** JSON with arrays and objects nested deeper than 128 levels. Its message quotes nothing of the text. */
+export class JsonDepthError extends SyntaxError {
+  override readonly name = "JsonDepthError";
+  constructor() {
+    super(`JSON: nested deeper than ${maxLevels} levels`);
+  }
+}
 
 /**
- * Parses JSON of another party. Throws `SyntaxError` for what is no JSON, and for arrays and objects
- * nested deeper than 128 levels: that is told from the text, before anything is made of it.
+ * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and a `JsonDepthError` for arrays and
+ * objects nested deeper than 128 levels, before any value is made.
  */
 export function parseJson(text: string): unknown {
-  if (isNestedTooDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  if (isDeep(text)) throw new JsonDepthError();
   return JSON.parse(text);
 }
 
-/** True for JSON nested deeper than {@link maxLevels}. Looks at each character once; text that is no JSON gives any answer. */
-export function isNestedTooDeep(text: string): boolean {
+/** Looks at each character once; text that is no JSON gives any answer. */
+function isDeep(text: string): boolean {
   let level = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

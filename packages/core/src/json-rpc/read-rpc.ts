@@ -1,4 +1,4 @@
-import { isNestedTooDeep, maxLevels } from "./parse-json.ts";
+import { JsonDepthError, parseJson } from "./parse-json.ts";
 
 /** A JSON-RPC 2.0 request; without an id, a notification. */
 export interface RpcCall {
@@ -42,11 +42,10 @@ export type ReadRpc =
  * transport to bound. A fault never quotes the text.
  */
 export function readJson(text: string): ReadJson {
-  if (isNestedTooDeep(text)) return { fault: tooDeep };
   try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return { fault: notJson };
+    return { value: parseJson(text) };
+  } catch (error) {
+    return { fault: error instanceof JsonDepthError ? tooDeep : notJson };
   }
 }
 
@@ -98,7 +97,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 const notJson: MessageFault = { code: -32_700, message: "Parse error: Invalid JSON" };
 const tooDeep: MessageFault = {
   code: -32_700,
-  message: `Parse error: nested deeper than ${maxLevels} levels`,
+  message: "Parse error: nested deeper than 128 levels",
 };
 const notJsonRpc: MessageFault = {
   code: -32_600,

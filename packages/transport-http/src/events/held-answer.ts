@@ -17,8 +17,8 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
   const kept: Read[] = [];
   let pending: Promise<Read> | undefined;
   let text = "";
-  const done = new AbortController();
-  const late = sleep(maxHoldMs, done.signal).catch(() => {});
+  const decision = new AbortController();
+  const late = sleep(maxHoldMs, decision.signal).catch(() => {});
   const isOver = Promise.race([decided, late]).then(() => undefined);
   try {
     for (;;) {
@@ -31,7 +31,7 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
       if (read.done || hasMessage(text)) break;
     }
   } finally {
-    done.abort();
+    decision.abort();
   }
   // a broken stream is seen by its reader
   pending?.catch(() => {});

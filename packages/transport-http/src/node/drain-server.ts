@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { within } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/async";
 import { problem } from "@sluice/server";
 import { drainBody } from "./node-body.ts";
 import { openAnswersOf, tellDraining } from "./open-answers.ts";
@@ -75,18 +75,12 @@ export async function drainServer(
   };
   setImmediate(() => setImmediate(closeSilent));
 
-  await atMost(deadlineMs, closed, signal);
+  await isInTime(closed, deadlineMs, signal);
   const cut = answers().length;
   server.closeAllConnections();
   // connections that were upgraded are closed by whoever has them
-  await atMost(lastWordMs, closed);
+  await isInTime(closed, lastWordMs);
   return { cut };
-}
-
-/** Waits for an event, for so long at most, and never rejects. */
-function atMost(timeoutMs: number, event: Promise<void>, signal?: AbortSignal): Promise<void> {
-  const expired = (): Error => new Error("late");
-  return within(event, { timeoutMs, expired, signal }).catch(() => {});
 }
 
 /** What belongs to a call, or is one: it was sent before anybody knew, and not every client sends it again. */

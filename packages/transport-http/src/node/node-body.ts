@@ -12,10 +12,10 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
     read: (take, signal) =>
       new Promise<void>((resolve, reject) => {
         let taking: Promise<void> | undefined;
-        let unlisten = (): void => {};
+        let unlisten: (() => void) | undefined;
         const settle = (): void => {
           req.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose);
-          unlisten();
+          unlisten?.();
         };
         const fail = (error: unknown): void => {
           settle();

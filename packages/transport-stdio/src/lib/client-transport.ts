@@ -3,7 +3,7 @@ import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/async";
 import { inheritedEnvironment } from "./inherited-environment.ts";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
@@ -127,10 +127,6 @@ export class StdioClientTransport implements Transport {
 
   #exitsInTime(): Promise<boolean> {
     const { exitMs = 2_000 } = this.#options;
-    const expired = (): Error => new Error("late");
-    return within(this.#exited!, { timeoutMs: exitMs, expired }).then(
-      () => true,
-      () => false,
-    );
+    return isInTime(this.#exited!, exitMs);
   }
 }

@@ -1,4 +1,4 @@
-import { within } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/async";
 import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
@@ -80,9 +80,7 @@ export function createConnections(pingIntervalMs: number): Connections {
         if (channel.isIdle) channel.end(closing);
         else channel.onidle = () => channel.end(closing);
       }
-      const expired = (): Error => new Error("late");
-      await within(empty, { timeoutMs: deadlineMs, expired, signal }).catch(() => {});
-      if (open.size > 0) {
+      if (!(await isInTime(empty, deadlineMs, signal))) {
         for (const { channel } of open) channel.end(closing);
         // the close frame is on its way; nobody waits for its answer
         await new Promise((resolve) => setImmediate(resolve));
