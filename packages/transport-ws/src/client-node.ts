@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { withDownloads } from "@sluice/client/node";
 import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
 import {
@@ -43,17 +44,13 @@ export function createWebSocketTransport(
     pingIntervalMs,
     headers: async () => {
       const authorization = await authorizationOf(token);
-      return { ...headers, ...(authorization !== undefined && { authorization }) };
+      return definedMembers({ ...headers, authorization });
     },
   });
   const transport = new WebSocketClientTransport(open, options);
   return withDownloads(transport, async () => {
     const authorization = await authorizationOf(token);
     const { address } = transport;
-    return {
-      origin: endpoint.downloads,
-      ...(authorization !== undefined && { authorization }),
-      ...(address !== undefined && { address }),
-    };
+    return definedMembers({ origin: endpoint.downloads, authorization, address });
   });
 }

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { withDownloads } from "@sluice/client";
 import {
   authorizationOf,
@@ -43,6 +44,6 @@ export function createWebSocketTransport(
   const open = openWebSocket(endpoint.url, () => valueOf(ticket));
   return withDownloads(new WebSocketClientTransport(open, options), async () => {
     const authorization = await authorizationOf(token);
-    return { origin: endpoint.downloads, ...(authorization !== undefined && { authorization }) };
+    return definedMembers({ origin: endpoint.downloads, authorization });
   });
 }

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { isObject } from "./negotiation.ts";
 
@@ -51,12 +52,12 @@ function ensureRef({ streamId, size, checksum, interleave }: Record<string, unkn
     throw new RangeError("binary: a streamId is no UUID");
   if (!Number.isSafeInteger(size) || (size as number) < 0)
     throw new RangeError("binary: a size is no number of bytes");
-  return {
+  return definedMembers({
     streamId: streamId.toLowerCase(),
     size: size as number,
-    ...(typeof checksum === "string" && { checksum: checksumIn(checksum) }),
-    ...(interleave === true && { interleave }),
-  };
+    checksum: typeof checksum === "string" ? checksumIn(checksum) : undefined,
+    interleave: interleave === true ? (true as const) : undefined,
+  });
 }
 
 /** Keeps no more of a text than a checksum has: a longer one matches no bytes either way. */

@@ -1,4 +1,4 @@
-import { ByteQueue, createSha256, SluiceError } from "@sluice/core";
+import { ByteQueue, createSha256, definedMembers, SluiceError } from "@sluice/core";
 import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage";
@@ -152,12 +152,14 @@ export class IncomingStream {
    * (checksum), `timeout`, or `signal.reason`.
    */
   read(signal?: AbortSignal): ReadableStream<Uint8Array> {
-    return createBody({
-      next: () => this.#next(),
-      release: (reason) =>
-        this.fail(reason ?? new SluiceError("interrupted", `binary: ${this.#name}: cancelled`)),
-      ...(signal && { signal }),
-    });
+    return createBody(
+      definedMembers({
+        next: () => this.#next(),
+        release: (reason: unknown) =>
+          this.fail(reason ?? new SluiceError("interrupted", `binary: ${this.#name}: cancelled`)),
+        signal,
+      }),
+    );
   }
 
   async #next(): Promise<Uint8Array | undefined> {

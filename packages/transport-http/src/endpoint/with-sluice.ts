@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import {
   closeStreamSlot,
@@ -217,11 +218,11 @@ function faultResponse(
     { jsonrpc: "2.0", id, error: { code, message, data } },
     {
       status,
-      headers: {
+      headers: definedMembers({
         "cache-control": "no-store",
         ...session,
-        ...(challenge !== undefined && { "www-authenticate": challenge }),
-      },
+        "www-authenticate": challenge,
+      }),
     },
   );
 }

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { parseJson } from "@sluice/core";
+import { definedMembers, parseJson } from "@sluice/core";
 import {
   addressShare,
   noteRequest,
@@ -146,10 +146,8 @@ export function toNodeHandler(
     res.once("close", shareRequest(request));
     if (handler.router) passOn(request, route);
     if (handler.isFront) callNext(request, { req, res, next: next as () => void });
-    const answered = await handler.fetch(request, {
-      ...(req.auth && { authInfo: req.auth }),
-      ...(parsedBody !== undefined && { parsedBody }),
-    });
+    const mcpOptions = definedMembers({ authInfo: req.auth, parsedBody });
+    const answered = await handler.fetch(request, mcpOptions);
     const response = withCors(answered, cors);
     const reply = replyOf(response);
     const wire = wireOf(res);
@@ -238,8 +236,7 @@ function headerOf(req: IncomingMessage, name: string): string | undefined {
 function unmounted(req: NodeRequest): NodeIncomingMessageLike {
   const { method, headers, url, originalUrl = url } = req;
   return {
-    ...(method !== undefined && { method }),
-    ...(originalUrl !== undefined && { url: originalUrl }),
+    ...definedMembers({ method, url: originalUrl }),
     headers,
     // a body that is too large must not take the connection with it: its sender is to hear of it
     [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),

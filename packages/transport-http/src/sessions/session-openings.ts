@@ -2,7 +2,7 @@ import type {
   McpHandlerRequestOptions,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { resourceTag, SluiceError, type StateStore } from "@sluice/core";
+import { definedMembers, resourceTag, SluiceError, type StateStore } from "@sluice/core";
 
 /** What is kept of a session for other processes. */
 interface SessionOpening {
@@ -81,7 +81,7 @@ export function createSharedOpenings(state: StateStore): SharedOpenings {
     async replay(transport, { id, opening, authInfo }) {
       const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
       for (const parsedBody of [opening.message, initialized]) {
-        const told = { parsedBody, ...(authInfo && { authInfo }) };
+        const told = definedMembers({ parsedBody, authInfo });
         const answer = await transport.handleRequest(asRequest(id), told);
         await answer.text();
       }

@@ -58,7 +58,7 @@ export class StdioClientTransport implements Transport {
       env: { ...inheritedEnvironment(), ...env },
       stdio: ["pipe", "pipe", stderr],
       windowsHide: true,
-      ...(cwd !== undefined && { cwd }),
+      cwd,
     });
     this.#child = child;
     this.#exited = new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import type { OutgoingStream } from "@sluice/binary-transfer/client";
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";
 
@@ -71,11 +71,7 @@ export class OutgoingTransfer {
     this.#idle.stop();
     this.#reader.close(error);
     const cause = error ?? this.#failure?.error;
-    this.stream.end({
-      outcome,
-      bytes: this.#sent,
-      ...(cause !== undefined && { error: cause }),
-    });
+    this.stream.end(definedMembers({ outcome, bytes: this.#sent, error: cause }));
   }
 
   async #fill(): Promise<void> {

@@ -1,6 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { onAbort, PeerWatch } from "@sluice/core/async";
-import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
+import {
+  definedMembers,
+  parseRetryAfter,
+  SluiceError,
+  type SluiceErrorCode,
+  tlsFault,
+} from "@sluice/core";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
@@ -78,7 +84,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       get bufferedAmount() {
         return socket.bufferedAmount;
       },
-      ...(address !== undefined && { address }),
+      address,
     };
   };
 }
@@ -112,9 +118,11 @@ const codes: Readonly<Record<number, SluiceErrorCode>> = {
 function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): SluiceError {
   const code = codes[statusCode] ?? (statusCode >= 500 ? "unavailable" : "protocol");
   const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
-  return new SluiceError(code, `ws: ${url.host} refused the connection with ${statusCode}`, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  return new SluiceError(
+    code,
+    `ws: ${url.host} refused the connection with ${statusCode}`,
+    definedMembers({ retryAfterMs }),
+  );
 }
 
 function unreachable(url: URL, cause: Error): SluiceError {

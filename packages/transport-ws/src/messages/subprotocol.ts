@@ -12,12 +12,9 @@ export function offeredProtocols(ticket: string | undefined): string[] {
 /** What a client offered: whether it speaks MCP, and its ticket. */
 export function readProtocols(header: string | undefined): {
   readonly isMcp: boolean;
-  readonly ticket?: string;
+  readonly ticket: string | undefined;
 } {
   const offered = (header ?? "").split(",").map((each) => each.trim());
   const ticket = offered.find((each) => each.startsWith(ticketPrefix));
-  return {
-    isMcp: offered.includes(SUBPROTOCOL),
-    ...(ticket !== undefined && { ticket: ticket.slice(ticketPrefix.length) }),
-  };
+  return { isMcp: offered.includes(SUBPROTOCOL), ticket: ticket?.slice(ticketPrefix.length) };
 }

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type {
   AuthInfo,
   McpServerFactory,
@@ -32,8 +33,8 @@ export function serveChannel(
     async ({ era }) => {
       try {
         const requestInfo = request();
-        const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
-        const server = await factory({ era, requestInfo, ...(authInfo && { authInfo }) });
+        const extra = definedMembers({ request: requestInfo, authInfo });
+        const server = await factory(definedMembers({ era, requestInfo, authInfo }));
         const connect = server.connect.bind(server);
         const errors = era === "legacy" ? new StreamErrors() : undefined;
         server.connect = (inner: Transport) => connect(withExtra(inner, extra, errors));

@@ -22,7 +22,7 @@ export interface ChannelLimits {
   readonly unsent?: ByteLease;
   readonly messageRate: MessageRate;
   /** Absent: no binary frames. */
-  readonly binary?: BinaryOptions;
+  readonly binary?: BinaryOptions | undefined;
 }
 
 /** One connection as the SDK sees it. A class because there are thousands of them. */

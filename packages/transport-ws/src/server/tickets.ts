@@ -3,6 +3,7 @@ import {
   createSealer,
   createSha256,
   createTextSealer,
+  definedMembers,
   SluiceError,
 } from "@sluice/core";
 import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
@@ -44,12 +45,8 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
   return {
     async issue(authInfo) {
       const now = Date.now();
-      const { token, id, expiresAt } = sealer.seal("connect", {
-        handle: "websocket",
-        use: "once",
-        now,
-        ...(ttlMs !== undefined && { ttlMs }),
-      });
+      const terms = definedMembers({ handle: "websocket", use: "once", now, ttlMs } as const);
+      const { token, id, expiresAt } = sealer.seal("connect", terms);
       const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
       const owner = ownerOf(authInfo);
       await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000, owner });
@@ -63,7 +60,7 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
       if (!record) throw refusal();
       const authInfo = JSON.parse(records.unseal(decoder.decode(record), [id])) as AuthInfo;
       const { resource } = authInfo;
-      return { ...authInfo, ...(resource && { resource: new URL(resource) }) };
+      return resource ? { ...authInfo, resource: new URL(resource) } : authInfo;
     },
   };
 

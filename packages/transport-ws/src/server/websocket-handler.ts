@@ -225,7 +225,7 @@ export function createWebSocketHandler(
     const unsent = unsentBytes.open(
       share && { name: share.name, limit: maxBufferedBytesPerPrincipal },
     );
-    const limits = { maxBufferedBytes, unsent, messageRate, ...(binary && { binary }) };
+    const limits = { maxBufferedBytes, unsent, messageRate, binary };
     const { headers } = request;
     const address = addressOf(request);
     const channel = new ServerChannel(socket, limits);
