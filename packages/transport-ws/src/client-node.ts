@@ -1,10 +1,8 @@
 import { definedMembers } from "@sluice/core";
 import { withDownloads } from "@sluice/client/node";
 import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
-import {
-  WebSocketClientTransport,
-  type ClientTransportOptions,
-} from "./client/client-transport.ts";
+import { WebSocketClientTransport } from "./client/client-transport.ts";
+import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
 
 export type { ReconnectOptions } from "./client/backoff.ts";

@@ -6,10 +6,8 @@ import {
   valueOf,
   type Secret,
 } from "./client/client-endpoint.ts";
-import {
-  WebSocketClientTransport,
-  type ClientTransportOptions,
-} from "./client/client-transport.ts";
+import { WebSocketClientTransport } from "./client/client-transport.ts";
+import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openWebSocket } from "./client/web-socket.ts";
 
 export type { ReconnectOptions } from "./client/backoff.ts";

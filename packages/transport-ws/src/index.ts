@@ -1,8 +1,5 @@
-export {
-  createWebSocketHandler,
-  type WebSocketHandler,
-  type WebSocketHandlerOptions,
-} from "./server/websocket-handler.ts";
+export { createWebSocketHandler, type WebSocketHandler } from "./server/websocket-handler.ts";
+export type { WebSocketHandlerOptions } from "./server/websocket-options.ts";
 export {
   listenWebSocket,
   type ListeningWebSocket,

@@ -13,8 +13,8 @@ export interface RefHolder {
 /**
  * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
  * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, down to 64 levels.
- * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): with it nobody
- * can say whether bytes follow. `isMeant` leaves out those that are just data.
+ * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): it cannot
+ * tell whether bytes follow. `isMeant` leaves out those that are just data.
  */
 export function findRefs(
   message: unknown,
@@ -32,7 +32,7 @@ export function findRefs(
     if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
       found.push({ holder, ref: ensureRef(ref) });
     for (const name of Object.keys(holder)) {
-      // copies for those who cannot read the literal member
+      // copies for receivers that cannot read the literal member
       if (name !== "_meta" && name !== "binaryRef") visit(holder[name], depth + 1);
     }
   }

@@ -15,7 +15,7 @@ export interface OpenedBinary {
   readonly transferMode: "base64" | "binary";
   /**
    * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: what
-   * nobody reads for 30 seconds is given up (`timeout`). A clean end means that size and checksum
+   * is not read for 30 seconds is given up (`timeout`). A clean end means that size and checksum
    * were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
    */
   readonly body: ReadableStream<Uint8Array>;

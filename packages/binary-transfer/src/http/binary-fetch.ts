@@ -23,7 +23,7 @@ export interface BinaryFetchOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /** Largest JSON part in bytes. Default 16 MiB. */
   readonly maxJsonBytes?: number;

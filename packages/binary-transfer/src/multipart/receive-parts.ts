@@ -50,7 +50,7 @@ export interface ReceivePartsOptions {
 /**
  * Gives the parts behind the JSON to the transfers that it announced, each at the pace of its reader. What is
  * wrong with a part ends its transfer, and the next part goes on. Resolves at the end of the message, or
- * as soon as nobody wants what is left; it never rejects. True when the message was read to its end.
+ * as soon as what is left is not wanted; it never rejects. True when the message was read to its end.
  */
 export async function receiveParts(
   reader: MultipartReader,
@@ -81,7 +81,7 @@ export async function receiveParts(
     }
   }
 
-  /** Nobody wants what is left. */
+  /** True when no transfer waits for what is left. */
   function isUnwanted(): boolean {
     return missing.size > 0 && ![...missing].some((streamId) => inbox.isExpected(streamId));
   }
@@ -110,7 +110,7 @@ export async function receiveParts(
 async function receive(part: MultipartPart, incoming: IncomingStream): Promise<boolean> {
   const turn = createEventLoopYield();
   for (let chunk = await part.read(); chunk; chunk = await part.read()) {
-    // who waits for a reader has let others have their turn
+    // waiting for a reader has let others have their turn
     const room = incoming.write(chunk) ?? turn(chunk.length);
     if (room) await room;
     if (incoming.isOver) return false;

@@ -11,7 +11,7 @@ export interface InboxOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;

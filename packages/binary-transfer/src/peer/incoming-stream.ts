@@ -8,7 +8,7 @@ export interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
   /**
-   * Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`; as many of
+   * Milliseconds without a byte, or with bytes that are not read, that end the transfer with `timeout`; as many of
    * waiting for less than 4 KiB a second do, too.
    */
   readonly idleMs: number;
@@ -67,12 +67,12 @@ export class IncomingStream {
 
   /**
    * Takes bytes, which belong to the reader from now on. Resolves when there is room for more, also
-   * when nobody wants them any more; `undefined` means at once.
+   * when they are not wanted any more; `undefined` means at once.
    */
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length > 0) this.#options.onWrite?.();
     if (this.#outcome || chunk.length === 0) return undefined;
-    // the time in which nobody asked is the reader's
+    // the time before the reader asks is its own
     const since = this.#wakeReader
       ? Math.max(this.#askedAt, this.#idle.touchedAt)
       : performance.now();
@@ -91,7 +91,7 @@ export class IncomingStream {
     this.#queue.push(chunk);
     this.#wake("reader");
     if (this.#queue.bytes < this.#options.windowBytes) return undefined;
-    // the same for all who write on meanwhile
+    // one promise for all writes meanwhile
     this.#room ??= new Promise((resolve) => (this.#wakeWriter = resolve));
     return this.#room;
   }
@@ -195,9 +195,9 @@ export class IncomingStream {
     onEnd(outcome.error);
   }
 
-  #wake(who: "reader" | "writer"): void {
-    const wake = who === "reader" ? this.#wakeReader : this.#wakeWriter;
-    if (who === "reader") this.#wakeReader = undefined;
+  #wake(end: "reader" | "writer"): void {
+    const wake = end === "reader" ? this.#wakeReader : this.#wakeWriter;
+    if (end === "reader") this.#wakeReader = undefined;
     else this.#wakeWriter = this.#room = undefined;
     wake?.();
   }

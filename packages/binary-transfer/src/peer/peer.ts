@@ -61,7 +61,7 @@ export interface BinaryPeer {
   readonly terms: BinaryTerms | undefined;
   /**
    * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
-   * announces bytes nobody can tell apart: behind it the stream mode cannot go on.
+   * announces bytes that cannot be told apart: behind it the stream mode cannot go on.
    */
   received<Incoming extends object>(message: Incoming): Received<Incoming>;
   /**

@@ -17,7 +17,7 @@ export interface Answering {
   readonly peer: BinaryPeer;
   /** Most bytes that go into an event as base64. */
   readonly maxBase64Bytes: number;
-  /** Called once the answer is through or nobody takes it. */
+  /** Called once the answer is through or is not taken. */
   readonly done: () => void;
 }
 

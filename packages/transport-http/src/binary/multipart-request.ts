@@ -67,7 +67,7 @@ function readAtPace(
     const { value } = await source.read().catch((cause: unknown) => {
       throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
     });
-    // the time in which nobody asked is the reader's
+    // the time before the reader asks is its own
     budget.spend(performance.now() - at, value?.length ?? 0);
     if (budget.leftMs < 0) throw new SluiceError("timeout", "http: the body comes too slowly");
     return value;

@@ -22,7 +22,7 @@ export interface WithBinaryOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /**
    * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
@@ -81,7 +81,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       }
       if (!peer.terms && !opensExchange(call)) {
         done();
-        // bytes from somebody who never said that there would be any
+        // bytes of a client that did not declare any
         return parts ? toResponse(problem(415)) : await handler.fetch(request, mcpOptions);
       }
       parts?.receive(peer, received.refs);
@@ -155,7 +155,7 @@ function pickDeclaration({
   return binaryTransfer === undefined ? undefined : { binaryTransfer };
 }
 
-/** A call as handlers get it; `undefined` for one whose references nobody can read. */
+/** A call as handlers get it; `undefined` for one with references that cannot be read. */
 function receivedBy(peer: BinaryPeer, call: RpcCall): Received<RpcCall> | undefined {
   try {
     return peer.received(call);

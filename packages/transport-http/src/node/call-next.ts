@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { SHARED_REQUEST_HEADER } from "@sluice/server";
 import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
-import { setContinuation } from "./continuation.ts";
+import { setContinuation } from "../endpoint/continuation.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { readTarget } from "../endpoint/request-target.ts";
 

@@ -78,12 +78,12 @@ export async function drainServer(
   await isInTime(closed, deadlineMs, signal);
   const cut = answers().length;
   server.closeAllConnections();
-  // connections that were upgraded are closed by whoever has them
+  // the handler of a connection that was upgraded closes it
   await isInTime(closed, lastWordMs);
   return { cut };
 }
 
-/** What belongs to a call, or is one: it was sent before anybody knew, and not every client sends it again. */
+/** What belongs to a call, or is one: the client could not know of the drain, and may not send it again. */
 function isMessage({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^application\/json\b/i.test(headers["content-type"] ?? "");
 }

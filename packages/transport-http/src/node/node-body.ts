@@ -49,7 +49,7 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
         if (req.destroyed) return onClose();
         unlisten = onAbort(signal, fail);
         req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
-        // whoever reads a body has deadlines of its own
+        // the reader of a body has deadlines of its own
         liftBodyDeadline(req);
         if (releaseContinue(req)) res.writeContinue();
         req.resume();

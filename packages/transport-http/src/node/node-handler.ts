@@ -156,7 +156,7 @@ export function toNodeHandler(
       : sendResponse(wire, response, { ...outflowOptions, unsent });
   }
 
-  /** Whose unsent bytes are counted together. */
+  /** The client that unsent bytes are counted for. */
   function clientOf({ auth }: NodeRequest, address: string | undefined): string | undefined {
     if (auth) return `token ${auth.token}`;
     const share = maxRequestsPerAddress === undefined ? undefined : addressShare(address);
@@ -195,7 +195,7 @@ function busy(): Reply {
   return problem(429, { headers: ["Retry-After", "1"] });
 }
 
-/** A body that nobody read to its end ends with its connection. */
+/** A body that is not read to its end ends with its connection. */
 async function answer(
   req: NodeRequest,
   res: ServerResponse,
@@ -254,7 +254,7 @@ function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
   }
 }
 
-/** A body with bytes beside its JSON: nobody collects that. */
+/** A body with bytes beside its JSON, which is not collected. */
 function isMultipart({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
 }

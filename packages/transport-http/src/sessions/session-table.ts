@@ -3,7 +3,7 @@ export interface SessionEntry<Live> {
   readonly id: string;
   /** Tag of the principal that opened it and that alone may use it; empty for the anonymous. */
   readonly holder: string;
-  /** In whose share it counts; empty for callers that nothing but themselves vouches for. */
+  /** The share that it counts in; empty for callers without verified credentials. */
   readonly owner: string;
   readonly live: Live;
 }

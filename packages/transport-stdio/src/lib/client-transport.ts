@@ -111,7 +111,7 @@ export class StdioClientTransport implements Transport {
     const child = this.#child;
     if (!child) return;
     const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable };
-    // it may be stuck in a write that nobody reads
+    // it may be stuck in a write that is not read
     stdout.on("error", () => {}).resume();
     stdin.on("error", () => {}).end();
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {

@@ -169,7 +169,7 @@ export class FrameWriter {
         await this.#sendWhole(stream);
       } catch (error) {
         for (const rest of whole.slice(at + 1)) discardBytes(rest, error);
-        // the header promised bytes that nobody has: whatever came next would be taken for them
+        // the header promised bytes that are missing: what came next would be taken for them
         this.#options.onFatal(error);
         return;
       }

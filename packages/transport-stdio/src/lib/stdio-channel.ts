@@ -21,7 +21,7 @@ export interface StdioLimits {
   /** Bytes of one incoming transfer that wait for their reader. Default 4 MiB. */
   readonly windowBytes?: number;
   /**
-   * Milliseconds after which a transfer is given up when nothing comes, or nobody reads or takes
+   * Milliseconds after which a transfer is given up when nothing comes, or the peer does not read or take
    * it; and a connection that stops within a frame or a message, or takes nothing. A peer that moves less than
    * 4 KiB a second uses them up, too. Default 30,000.
    */
@@ -116,7 +116,7 @@ export class StdioChannel {
     await this.#writer.send(text, streams);
   }
 
-  /** Ends everything that is under way, and leaves the pipes to whoever opened them. */
+  /** Ends everything that is under way, and leaves the pipes open. */
   close(error?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -196,7 +196,7 @@ export class StdioChannel {
     return this.#begin(streamId, count);
   }
 
-  /** Those whose place another frame took. */
+  /** Fails the streams that other frames came in place of. */
   #transferred(): void {
     for (const streamId of this.#whole)
       this.#peer.inbox.fail(

@@ -20,7 +20,7 @@ export interface FrameInlet {
   /**
    * Takes a frame. Gives a promise where nothing more is to be read from the connection before it
    * settles: a sender that knows no credit has to wait somewhere. Throws `protocol` for a frame that has no
-   * stream id, and `not_found` for one of a stream that nobody announced or that is over; it is dropped then.
+   * stream id, and `not_found` for one of a stream that was not announced or is over; it is dropped then.
    */
   take(frame: Uint8Array): Promise<void> | undefined;
   /** The sender gave a stream up. */

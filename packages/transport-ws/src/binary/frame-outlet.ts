@@ -58,7 +58,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
   let turn: Promise<void> = Promise.resolve();
 
-  /** Sends one frame when those who asked before have sent theirs. */
+  /** Sends one frame behind those that were asked for before. */
   function sendInTurn(sending: Sending, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
     const mine = turn.then(async () => {

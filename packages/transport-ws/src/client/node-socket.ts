@@ -33,7 +33,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       followRedirects: false,
       ...closeTimeout,
     });
-    // a server may speak at once, before those who wait for the opening are told of it
+    // a server may speak at once, before the opening is told
     socket.on("message", (data, isBinary) => {
       if (isBinary) events.binary(data as Buffer);
       else events.text((data as Buffer).toString());

@@ -14,7 +14,7 @@ interface WebSocketLike {
   addEventListener(type: string, listener: (event: never) => void): void;
 }
 
-/** Opens a socket of the platform. Why it fails, browsers tell nobody: it is `unavailable` for every cause. */
+/** Opens a socket of the platform. Browsers do not tell why it fails: it is `unavailable` for every cause. */
 export function openWebSocket(url: URL, ticket: () => Promise<string | undefined>): OpenSocket {
   return async (events, signal) => {
     signal.throwIfAborted();
@@ -62,7 +62,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       send: (text) => socket.send(text),
       async sendBinary(frame) {
         socket.send(frame);
-        // nobody tells when the buffer has emptied
+        // no event tells when the buffer has emptied
         for (let left = socket.bufferedAmount; left > 0;) {
           if (socket.readyState !== open)
             throw new SluiceError("interrupted", "ws: send: the connection is gone");

@@ -1,7 +1,7 @@
 /** Name of the subprotocol (RFC 6455 §1.9): JSON-RPC messages of MCP, each a text frame. */
 export const SUBPROTOCOL = "mcp";
 
-/** Browsers can set no header but this one: a ticket comes as a second subprotocol that nobody selects. */
+/** Browsers can set no header but this one: a ticket comes as a second subprotocol, which is never selected. */
 const ticketPrefix = "mcp.ticket.";
 
 /** What a client offers. */

@@ -8,14 +8,14 @@ import { SluiceError } from "@sluice/core";
 import { problem, problemOf, type FailedRedemptions, type Reply } from "@sluice/server";
 import type { Tickets } from "./tickets.ts";
 
-/** Who may connect. */
+/** Which clients may connect. */
 export interface AuthenticationOptions {
   /** How bearer tokens of the upgrade request are verified: options of the SDK's `verifyBearerToken`. */
   readonly bearer?: VerifyBearerTokenOptions;
   /** Tickets for browsers; see {@link createTickets}. */
   readonly tickets?: Tickets;
   /**
-   * Let in whoever brings no credentials. Default: on a loopback `url` without `bearer` and
+   * Let in clients without credentials. Default: on a loopback `url` without `bearer` and
    * `tickets`. Credentials that are wrong are refused all the same.
    */
   readonly anonymous?: boolean;
@@ -29,12 +29,12 @@ export interface UpgradeCredentials {
   readonly address: string | undefined;
 }
 
-/** Somebody, nobody in particular, or a refusal. */
+/** A caller, an anonymous caller, or a refusal. */
 export type Authentication =
   | { readonly authInfo: AuthInfo | undefined; readonly refusal?: never }
   | { readonly refusal: Reply; readonly authInfo?: never };
 
-/** Makes the check of credentials; a `TypeError` when nobody could ever connect. */
+/** Makes the check of credentials. Throws a `TypeError` when no client could ever connect. */
 export function createAuthenticate(
   { bearer, tickets, anonymous }: AuthenticationOptions,
   {

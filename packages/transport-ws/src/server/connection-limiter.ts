@@ -13,7 +13,7 @@ export interface ConnectionLimits {
   readonly maxConnectionsPerAddress?: number;
 }
 
-/** Whose connections, and whose unsent bytes, are counted together. */
+/** A client: its connections, and its unsent bytes, are counted together. */
 export interface ConnectionShare {
   readonly name: string;
   readonly isPrincipal: boolean;

@@ -82,7 +82,7 @@ export function createConnections(pingIntervalMs: number): Connections {
       }
       if (!(await isInTime(empty, deadlineMs, signal))) {
         for (const { channel } of open) channel.end(closing);
-        // the close frame is on its way; nobody waits for its answer
+        // the close frame is on its way; its answer is not waited for
         await new Promise((resolve) => setImmediate(resolve));
         for (const { socket } of open) socket.terminate();
         await empty;

@@ -21,8 +21,8 @@ export interface ChannelContext {
 
 /**
  * Serves both protocol eras on one connection. The SDK's entry for long-lived channels decides the
- * era by the first message and keeps one server for the rest; it passes nothing on of who is at the
- * other end, so each server gets that with its messages.
+ * era by the first message and keeps one server for the rest; it does not pass on the
+ * caller at the other end, so each server gets that with its messages.
  */
 export function serveChannel(
   channel: ServerChannel,

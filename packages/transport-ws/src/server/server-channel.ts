@@ -82,7 +82,7 @@ export class ServerChannel implements Transport {
 
   async start(): Promise<void> {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    // each is answered, and who does not read the answers could have them pile up
+    // each is answered, and a peer that does not read the answers could have them pile up
     this.#socket.on("ping", () => this.#spend());
     this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
@@ -116,7 +116,7 @@ export class ServerChannel implements Transport {
     return new SluiceError("interrupted", message, { cause });
   }
 
-  /** Bytes behind an answer keep a connection from being idle, and nobody from going on. */
+  /** Bytes behind an answer keep a connection from being idle, and hold up no other message. */
   async #goOn(followed: Promise<number>): Promise<void> {
     const streams = await followed;
     if (streams > 0 && this.isIdle) this.onidle?.();

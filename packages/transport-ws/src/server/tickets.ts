@@ -24,7 +24,7 @@ export interface TicketsOptions {
 /** Single-use tickets for browsers, which cannot send a bearer token when they open a WebSocket. */
 export interface Tickets {
   /**
-   * A ticket for whoever holds this access token, verified by you on an ordinary HTTP request. Send it in
+   * A ticket for the holder of this access token, verified by you on an ordinary HTTP request. Send it in
    * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws: `throttled` for an
    * access token with as many live tickets as one owner may have records.
    */
@@ -80,7 +80,7 @@ function recordOf(id: string): string {
   return `ticket ${id}`;
 }
 
-/** In whose share tickets count: you verified the token; only your resolver knows its subject. */
+/** The share that tickets count in: you verified the token; only your resolver knows its subject. */
 function ownerOf({ token }: AuthInfo): string {
   const hash = createSha256();
   hash.update(encoder.encode(token));

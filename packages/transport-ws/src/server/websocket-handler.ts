@@ -10,28 +10,19 @@ import {
   noteRequest,
   problem,
   refuseFields,
-  type OriginGateOptions,
-  type PrincipalResolver,
-  type RateLimiter,
   type Reply,
 } from "@sluice/server";
 import { createClientAddress } from "@sluice/server/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
-import {
-  createAuthenticate,
-  type Authentication,
-  type AuthenticationOptions,
-} from "./authenticate.ts";
-import type { BinaryOptions } from "../binary/binary-channel.ts";
+import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings } from "../messages/closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
 import { watchExpiry } from "./watch-expiry.ts";
-import { ensureRate, type MessageRate } from "../messages/message-rate.ts";
+import { ensureRate } from "../messages/message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import {
   createConnectionLimiter,
-  type ConnectionLimits,
   type ConnectionShare,
   type ConnectionLease,
 } from "./connection-limiter.ts";
@@ -40,59 +31,7 @@ import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
 import { readProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
 import { readEndpoint, upgradeRequest } from "./upgrade-request.ts";
-
-/** Options of {@link createWebSocketHandler}. */
-export interface WebSocketHandlerOptions
-  extends AuthenticationOptions, ConnectionLimits, OriginGateOptions {
-  /**
-   * Public URL of the endpoint, such as `wss://api.example.com/mcp`: it says which `Host` and, for
-   * browsers, which `Origin` may connect. Taken from here, never from a header. `ws:` on a loopback address only.
-   */
-  readonly url: string;
-  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `url`. */
-  readonly path?: string;
-  /** Who shares `maxConnectionsPerPrincipal`. Default: whoever has the same access token. */
-  readonly principal?: PrincipalResolver;
-  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB, as over HTTP. */
-  readonly maxMessageBytes?: number;
-  /**
-   * Bytes of messages that may wait for a peer that does not read; the next message then closes with
-   * 1013. One message may be larger. Default 16 MiB.
-   */
-  readonly maxBufferedBytes?: number;
-  /**
-   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; the connection
-   * whose next message does not fit is closed with 1013. Default 32 MiB.
-   */
-  readonly maxBufferedBytesPerPrincipal?: number;
-  /** The same for all connections. Default 256 MiB. */
-  readonly maxBufferedBytesPerProcess?: number;
-  /**
-   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
-   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket.
-   */
-  readonly proxyHops?: number;
-  /**
-   * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
-   * second, and 200 at once.
-   */
-  readonly messageRate?: MessageRate;
-  /**
-   * Lets bytes go beside messages as binary frames, with clients that declare that they take them
-   * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
-   */
-  readonly binary?: BinaryOptions;
-  /**
-   * Tickets that were refused, keyed by the address of the client (IPv6 by its /64): one point each. Beyond the limit the
-   * answer is 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. Default: 20 a minute, in this
-   * process; `false` for no limit.
-   */
-  readonly failedTickets?: RateLimiter | false;
-  /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
-  readonly pingIntervalMs?: number;
-  /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
-  readonly onError?: (error: unknown) => void;
-}
+import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** MCP over WebSocket for any `node:http` server. */
 export interface WebSocketHandler {
@@ -158,7 +97,7 @@ export function createWebSocketHandler(
   const arriving = new Set<Duplex>();
   let draining = false;
 
-  /** What is wrong before anybody is asked who it is. */
+  /** What is wrong before the client is authenticated. */
   function refuse(request: IncomingMessage): Reply | undefined {
     const refused =
       refuseFields(request.rawHeaders) ??
