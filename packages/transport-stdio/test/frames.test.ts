@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { FrameParser, type FrameTaker } from "../src/lib/frame-parser.ts";
-import { frame, whole } from "./raw-peer.ts";
+import { frame, rawPeer, whole } from "./raw-peer.ts";
 
 const a = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";
 const b = "7b7b7b7b-7b7b-4b7b-8b7b-7b7b7b7b7b7b";
@@ -121,4 +121,23 @@ test("a message of the largest size is taken, also in pieces", () => {
   for (let i = 0; i < 100; i += 1) void parser.push(text("x"));
   void parser.push(text("\n"));
   expect(found).toEqual(["x".repeat(100)]);
+});
+
+test("a line nested deeper than 128 levels is refused before it is parsed", async () => {
+  const line = (levels: number): Buffer =>
+    Buffer.from(
+      `{"jsonrpc":"2.0","id":1,"method":"ping","a":${"[".repeat(levels)}${"]".repeat(levels)}}\n`,
+    );
+  const peer = rawPeer("server");
+  peer.write(line(127));
+  await expect.poll(() => peer.messages).toMatchObject([{ method: "ping" }]);
+  const parse = vi.spyOn(JSON, "parse");
+  try {
+    peer.write(line(128));
+    await expect.poll(() => peer.faults).toMatchObject([{ code: "protocol" }]);
+    expect(parse).not.toHaveBeenCalled();
+  } finally {
+    parse.mockRestore();
+  }
+  expect(peer.messages).toHaveLength(1);
 });
