@@ -61,7 +61,7 @@ const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 test.each([
   [
     "Link",
-    "client parseLinks",
+    "core parseLinks",
     String.raw`/<([^<>]*)>((?:\s*;\s*[^\s=;,]+(?:\s*=\s*(?:"[^"]*"|[^\s",;]*))?)*)\s*(?:,|$)/g`,
   ],
   [

@@ -14,7 +14,8 @@ import {
   type EventStore as SdkEventStore,
 } from "@modelcontextprotocol/server";
 import type { FetchLike } from "@sluice/client";
-import { createMemoryEventStore, generateKey, type EventStore } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import {
@@ -23,7 +24,8 @@ import {
   type SessionsHandler,
   type SluiceHandler,
 } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/transport-http/resume";
+import { withResume, type WithResumeOptions } from "@sluice/resume";
+import { rerunCalls } from "@sluice/resume/rerun";
 import * as z from "zod";
 
 /** What a test wants to be different. */
@@ -129,7 +131,10 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
         retryMs: 5,
         onError,
         ...(options.reruns && {
-          rerun: { allows: ({ method }) => method === "tools/call", server: surveys.server },
+          rerun: rerunCalls({
+            allows: ({ method }) => method === "tools/call",
+            server: surveys.server,
+          }),
         }),
         ...options.resume,
       });

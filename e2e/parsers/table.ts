@@ -25,7 +25,7 @@ import { boundaryOf } from "@sluice/binary-transfer/multipart";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
-import { parseLinks } from "../../packages/client/src/net/link-header.ts";
+import { parseLinks } from "../../packages/core/src/headers/link-header.ts";
 import { createIdentify } from "../../packages/server/src/access/principal.ts";
 import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
 import { isTextual } from "../../packages/server/src/resources/resource-type.ts";
@@ -36,7 +36,7 @@ import type { Root as FsRoot } from "../../packages/storage-fs/src/root/root.ts"
 import { parseAddress } from "../../packages/storage-graph/src/lib/emulator/item-address.ts";
 import { parseCursor as parseS3Cursor } from "../../packages/storage-s3/src/lib/cursor.ts";
 import type { Root as S3Root } from "../../packages/storage-s3/src/lib/root.ts";
-import { parseEventId } from "../../packages/transport-http/src/resume/resume-link.ts";
+import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/uploads/src/client/accept-list.ts";
 import {
   parseBooleanField,
@@ -92,7 +92,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: [...parameters, "\r\n", "\r", ":", "<", ">"],
   },
   "cli parseBytes": { read: parseBytes, starts: ["", "1"], symbols: [...digits, "k", "i", "b"] },
-  "client parseLinks": {
+  "core parseLinks": {
     read: parseLinks,
     starts: ["", "<a>", '<a>; rel="', "<>;", "<a>; rel=stream, "],
     symbols: [...parameters, "<", ">", "<a>", "rel", "stream", "anchor"],
@@ -195,7 +195,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "abcdefghijk."],
     symbols: ["a", ".", "_", "-", "=", "\n"],
   },
-  "transport-http parseEventId": {
+  "resume parseEventId": {
     read: parseEventId,
     starts: ["", "01234567-0123-4123-8123-0123456789ab/"],
     symbols: [...digits, "/", "f"],

@@ -1,4 +1,5 @@
-import { createMemoryStateStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
 import { streamResource } from "@sluice/client/node";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";

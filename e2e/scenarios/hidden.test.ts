@@ -43,7 +43,7 @@ async function start(work: string[] = []): Promise<{ site: Site; urlOf: (key: st
     site,
     urlOf(key) {
       const sealed = sealer.seal("download", {
-        handle: key,
+        key,
         use: "window",
         ttlMs: 3_600_000,
         principal,

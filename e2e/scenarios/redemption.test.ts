@@ -1,4 +1,4 @@
-import { createMemoryStateStore, type StateStore } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { startFleet, type Fleet, type Member } from "../bed/fleet.ts";

@@ -1,13 +1,9 @@
 import { generateKey } from "@sluice/core";
+import { rerunCalls } from "@sluice/resume/rerun";
 import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  answerTo,
-  createResuming,
-  eventsOf,
-  linkOf,
-} from "../../packages/transport-http/test/resuming.ts";
+import { answerTo, createResuming, eventsOf, linkOf } from "../../packages/resume/test/resuming.ts";
 import { hasRedis, startRedis } from "../bed/redis.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
@@ -29,7 +25,7 @@ async function startThree() {
         store: createRedisEventStore({ redis }),
         leaseMs: 400,
         retryMs: 10,
-        rerun: { allows: () => true, server: () => one.server() },
+        rerun: rerunCalls({ allows: () => true, server: () => one.server() }),
       },
     });
     return one;

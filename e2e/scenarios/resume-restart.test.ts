@@ -1,13 +1,8 @@
 import { setTimeout } from "node:timers/promises";
-import { withResume } from "@sluice/client/resume";
+import { withResume } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
-import {
-  createMemoryEventStore,
-  formatKey,
-  generateKey,
-  SluiceError,
-  type EventStore,
-} from "@sluice/core";
+import { formatKey, generateKey, SluiceError } from "@sluice/core";
+import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startCutter } from "../bed/cutter.ts";
 import { startProgram } from "../bed/program.ts";

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { withResume } from "@sluice/client/resume";
+import { withResume } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { describe, expect, onTestFinished, test } from "vitest";

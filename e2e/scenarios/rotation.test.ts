@@ -156,7 +156,7 @@ test("through whole rotations under load no process refuses a token of another o
   const [token = ""] = await fleet.members[0]!.mint(key, 1);
   const unseal = (keys: readonly SealingKey[]) =>
     createSealer({ keys: createKeyRing(keys), audience: sharedEndpoint }).unseal("download", token);
-  expect(unseal(await keysIn()).handle).toBe(key);
+  expect(unseal(await keysIn()).key).toBe(key);
   expect(() => unseal(keysBefore)).toThrow("not valid here");
 });
 

@@ -4,7 +4,8 @@ import {
   WebStandardStreamableHTTPServerTransport,
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, generateKey, type StateStore } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createSluice, type Sluice } from "@sluice/server";
 import { createRedisStateStore } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";

@@ -1,4 +1,5 @@
-import { createMemoryStateStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createTickets } from "@sluice/transport-ws";
 import type { Browser, Page } from "playwright-core";

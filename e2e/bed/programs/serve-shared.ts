@@ -4,7 +4,7 @@
  */
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import type { GrantOptions } from "@sluice/server";
 import { openKeyFile } from "@sluice/server/node";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";

@@ -1,4 +1,4 @@
-import { withResume } from "@sluice/client/resume";
+import { withResume } from "@sluice/resume/client";
 import { describe, expect, test } from "vitest";
 import { connectV1, connectV2 } from "../../bed/resuming.ts";
 import { connectHttp } from "../base/http-client.ts";

@@ -1,10 +1,11 @@
 import { createServer } from "node:http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createMemoryEventStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "@sluice/resume";
 import { expect, test } from "vitest";
 import { listen } from "../../bed/listen.ts";
 import { createServerOfSurveys } from "../../bed/resuming.ts";

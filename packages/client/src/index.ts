@@ -8,7 +8,7 @@ export {
 } from "./trust/accept-url.ts";
 export { classifyAddress, type AddressClass } from "./trust/classify-address.ts";
 export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
-export type { FetchLike } from "./net/fetch-exchange.ts";
+export type { FetchLike } from "@sluice/core";
 export type { StreamingClient } from "./download/permit.ts";
 export type {
   CachedResource,

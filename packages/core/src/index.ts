@@ -1,5 +1,6 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./bytes/source.ts";
+export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { discardSource } from "./bytes/discard-source.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
@@ -20,6 +21,7 @@ export {
   parseEntityTag,
   type EntityTag,
 } from "./headers/entity-tag.ts";
+export { decodeBase64Url, encodeBase64Url } from "./bytes/base64.ts";
 export { createSha256, type Sha256 } from "./bytes/sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
@@ -36,14 +38,11 @@ export {
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
 export { contentCodings } from "./headers/content-codings.ts";
-export {
-  fileNameFromUri,
-  localFileName,
-  sanitizeFileName,
-  trueFileName,
-} from "./headers/file-name.ts";
+export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export type { FetchLike } from "./headers/fetch-like.ts";
 export { parseHttpDate } from "./headers/http-date.ts";
+export { linkWith } from "./headers/link-header.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
 export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
@@ -58,6 +57,16 @@ export {
   type RpcMessage,
   type RpcResponse,
 } from "./json-rpc/read-rpc.ts";
+export {
+  cancelledBy,
+  isRequest,
+  isResponse,
+  keyOf,
+  type RpcId,
+  type LooseMessage,
+  type LooseRequest,
+  type LooseResponse,
+} from "./json-rpc/message.ts";
 
 export {
   createKeyRing,
@@ -70,14 +79,16 @@ export {
   type SealingKey,
 } from "./tokens/key-ring.ts";
 export { principalTag, resourceTag, type Principal } from "./tokens/principal.ts";
-export { createSealer, type Sealer, type SealerOptions } from "./tokens/sealed-token.ts";
 export {
-  createTokenStore,
-  isStoredToken,
-  type TokenStore,
-  type TokenStoreOptions,
-} from "./state/stored-token.ts";
-export type { SealedToken, SealTerms, UnsealedToken } from "./tokens/token-contents.ts";
+  createClaimsCipher,
+  type ClaimsCipher,
+  type ClaimsCipherOptions,
+  type ClaimsNonce,
+  type EncryptedClaims,
+  type SealerOptions,
+} from "./tokens/claims-cipher.ts";
+export { createSealer, type Sealer } from "./tokens/sealed-token.ts";
+export type { IssuedToken, TokenClaims, OpenedToken } from "./tokens/token-claims.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
   tokenLifetimes,
@@ -89,59 +100,23 @@ export {
 export {
   claimGrant,
   clockSkewMs,
-  grantState,
   leaseAllowance,
   leaseCharge,
   leaseMs,
   refundGrant,
   revokeGrant,
+  type GrantClaim,
   type ClaimedBody,
   type GrantRecord,
-  type GrantState,
   type GrantTerms,
   type GrantUse,
 } from "./tokens/grant.ts";
-export type {
-  Claim,
-  GrantSelector,
-  RecordTerms,
-  SessionBinding,
-  StateStore,
-  StateStoreLimits,
-} from "./state/state-store.ts";
-export {
-  createMemoryStateStore,
-  type MemoryStateStoreOptions,
-} from "./state/memory-state-store.ts";
-export {
-  eventStoreDefaults,
-  lastEventBytes,
-  type Ask,
-  type EventStore,
-  type EventStoreLimits,
-  type NewAnswer,
-  type NewEvent,
-  type NewStream,
-  type StreamPage,
-} from "./state/event-store.ts";
-export { createMemoryEventStore } from "./state/memory-event-store.ts";
-export type {
-  HeldFile,
-  ListedFile,
-  UploadLease,
-  UploadStore,
-  WriterClaim,
-  WriterOutcome,
-} from "./state/upload-store.ts";
-export { createMemoryUploadStore } from "./state/memory-upload-store.ts";
-
 export {
   advanceTransfer,
   startTransfer,
   type KeptBytes,
   type Transfer,
   type TransferEvent,
-  type TransferFailure,
-  type TransferProgress,
 } from "./transfer/transfer.ts";
-export type { Interruption, Recovery, Tries } from "./transfer/recovery.ts";
+export type { TransferFailure, TransferProgress, SpentRetries } from "./transfer/progress.ts";
+export type { Interruption, Recovery } from "./transfer/recovery.ts";

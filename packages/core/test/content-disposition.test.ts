@@ -1,6 +1,7 @@
-import { formatContentDisposition, parseContentDisposition, trueFileName } from "@sluice/core";
+import { formatContentDisposition, parseContentDisposition } from "@sluice/core";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { trueFileName } from "../src/headers/file-name.ts";
 import { hostileText } from "./hostile-text.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 3_000;

@@ -1,6 +1,7 @@
-import { fileNameFromUri, localFileName, sanitizeFileName, trueFileName } from "@sluice/core";
+import { fileNameFromUri, localFileName, sanitizeFileName } from "@sluice/core";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { trueFileName } from "../src/headers/file-name.ts";
 import { hostileText } from "./hostile-text.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 3_000;

@@ -1,7 +1,6 @@
 import {
   claimGrant,
   clockSkewMs,
-  grantState,
   leaseAllowance,
   leaseCharge,
   leaseMs,
@@ -12,6 +11,7 @@ import {
 } from "@sluice/core";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { grantState } from "../src/tokens/grant.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 50_000 : 2_000;
 const start = 1_800_000_000_000;

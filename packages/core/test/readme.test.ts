@@ -20,15 +20,15 @@ const sealer = createSealer({ keys, audience: "https://mcp.example.com/mcp" });
 const alice = { issuer: "https://id.example.com", subject: "alice", clientId: "desktop" };
 
 const { token, expiresAt } = sealer.seal("download", {
-  handle: "reports/q1.pdf",
+  key: "reports/q1.pdf",
   principal: alice,
-  revision: "0x8DD1",
+  etag: "0x8DD1",
   ttlMs: 300_000,
 });
 
 // later, in any process with the same keys
 const grant = sealer.unseal("download", token);
-const mayRead = grant.matchesPrincipal(alice) && grant.matchesRevision("0x8DD1");
+const mayRead = grant.matchesPrincipal(alice) && grant.matchesEtag("0x8DD1");
 // #endregion
 
 // #region rotation
@@ -37,42 +37,6 @@ function rotate(secrets: string): void {
   // k1:…  then  k1:…,k2:…:next  everywhere, then  k2:…,k1:…:previous,  and k2:… once k1's tokens are over
   keys.replace(secrets);
 }
-// #endregion
-
-// #region grants
-import { createMemoryStateStore, principalTag, resourceTag } from "@sluice/core";
-
-const state = createMemoryStateStore();
-const claim = await state.claim(
-  {
-    id: grant.id,
-    principal: principalTag(alice),
-    resource: resourceTag(grant.handle),
-    use: "once",
-    issuedAt: grant.issuedAt,
-    expiresAt: grant.expiresAt,
-  },
-  Date.now(),
-);
-const isFirst = claim.outcome === "granted";
-await state.revoke({ principal: principalTag(alice) }, { now: Date.now(), ttlMs: 3_600_000 });
-// #endregion
-
-// #region stored
-import { createTokenStore } from "@sluice/core";
-
-const tokens = createTokenStore({ keys, audience: "https://mcp.example.com/mcp", state });
-const link = await tokens.issue("download", { handle: "reports/q1.pdf", principal: alice });
-const opened = await tokens.open("download", link.token);
-// #endregion
-
-// #region conformance
-import { stateStoreCases } from "@sluice/core/conformance";
-
-for (const { id, run } of stateStoreCases)
-  await run((limits) => createMemoryStateStore(limits)).catch((error: Error) => {
-    throw new Error(`${id}: ${error.message}`);
-  });
 // #endregion
 
 // #region transfer
@@ -126,12 +90,10 @@ test("the examples of the README do what it says", () => {
   const next = formatKey(generateKey({ kid: "k2" }));
   for (const secrets of [`${secret},${next}:next`, `${next},${secret}:previous`]) {
     rotate(secrets);
-    expect(sealer.unseal("download", token).handle).toBe("reports/q1.pdf");
+    expect(sealer.unseal("download", token).key).toBe("reports/q1.pdf");
   }
   rotate(next);
   expect(() => sealer.unseal("download", token)).toThrow(SluiceError);
-  expect(isFirst).toBe(true);
-  expect([link.token.length, opened.id]).toEqual([32, link.id]);
   expect(todo).toBe("retry");
   const request = new Request("https://a.example", { headers: { range: "bytes=-10" } });
   const headers = headersFor(request, 100, "v1", createSha256().digest());

@@ -3,7 +3,7 @@ import { createKeyRing, createSealer, generateKey, SluiceError } from "@sluice/c
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { randomNumbers } from "./random-numbers.ts";
 
-// of millions of refusals nobody reads the stack, and taking it down costs most of the time
+// no reader needs the stacks of millions of refusals, and taking them costs most of the time
 const { stackTraceLimit } = Error;
 beforeAll(() => void (Error.stackTraceLimit = 0));
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit));
@@ -37,7 +37,7 @@ describe("altered tokens", () => {
     () => {
       let opened = 0;
       for (let n = 0; n < runs(20); n++) {
-        const { token } = sealer.seal("download", { handle: `file-${n}`, now });
+        const { token } = sealer.seal("download", { key: `file-${n}`, now });
         for (let at = 0; at <= token.length; at++) {
           const [before, here, after] = [token.slice(0, at), token[at] ?? "", token.slice(at + 1)];
           for (const character of characters) {
@@ -57,7 +57,7 @@ describe("altered tokens", () => {
     const random = randomNumbers(1);
     const tokens = Array.from(
       { length: 20 },
-      (_, n) => sealer.seal("download", { handle: "f".repeat(1 + n * 40), now }).token,
+      (_, n) => sealer.seal("download", { key: "f".repeat(1 + n * 40), now }).token,
     );
     let opened = 0;
     for (let n = 0; n < runs(1_000_000); n++) {
@@ -94,7 +94,7 @@ describe("altered tokens", () => {
   });
 
   test("a token has one spelling", () => {
-    const { token } = sealer.seal("download", { handle: "a", now });
+    const { token } = sealer.seal("download", { key: "a", now });
     const stem = token.slice(0, -1);
     const others = [
       ...Array.from(digits, (digit) => stem + digit),

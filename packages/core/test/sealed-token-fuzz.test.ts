@@ -31,7 +31,7 @@ const principalOf = (n: number) => ({
   clientId: `cl-${n % 3}`,
 });
 
-describe("who, what for and when", () => {
+describe("principal, purpose and time", () => {
   test("of 100 principals and 100 tokens each token matches its own principal only", () => {
     const near = { issuer: "iss-0", subject: "sub-0", clientId: "cl-0" };
     const principals = [
@@ -42,7 +42,7 @@ describe("who, what for and when", () => {
       ...Array.from({ length: 96 }, (_, n) => principalOf(n + 100)),
     ];
     const opened = principals.map((principal) =>
-      sealer.unseal("download", sealer.seal("download", { handle: "a", principal, now }).token, {
+      sealer.unseal("download", sealer.seal("download", { key: "a", principal, now }).token, {
         now,
       }),
     );
@@ -58,7 +58,7 @@ describe("who, what for and when", () => {
     fc.assert(
       fc.property(tuple, tuple, (one, other) => {
         fc.pre(one.subject !== "" || one.sessionId !== "");
-        const { token } = sealer.seal("download", { handle: "a", principal: one, now });
+        const { token } = sealer.seal("download", { key: "a", principal: one, now });
         const hasSession = one.sessionId !== "" && other.sessionId !== "";
         const same =
           one.issuer === other.issuer &&
@@ -89,7 +89,7 @@ describe("who, what for and when", () => {
       ),
     );
     const made = sealers.flatMap((by) =>
-      purposes.map((purpose) => ({ by, purpose, ...by.seal(purpose, { handle: "a", now }) })),
+      purposes.map((purpose) => ({ by, purpose, ...by.seal(purpose, { key: "a", now }) })),
     );
     for (const { by, purpose, token } of made)
       for (const other of sealers)
@@ -103,7 +103,7 @@ describe("who, what for and when", () => {
   test("a token opens from 60 s before it was made to 5 s after its end, and at no other second", () => {
     const ttl = 300;
     const { token } = sealer.seal("download", {
-      handle: "a",
+      key: "a",
       principal: principalOf(1),
       ttlMs: ttl * 1_000,
       now,
@@ -123,9 +123,9 @@ describe("what a token gives away", () => {
     const lengths = new Set<number>();
     const bodies: Buffer[] = [];
     for (let n = 0; n < runs(10_000); n++) {
-      const handle = `user/${random(1_000)}/${"x".repeat(random(1_000))}`;
+      const key = `user/${random(1_000)}/${"x".repeat(random(1_000))}`;
       const { token } = sealer.seal("download", {
-        handle,
+        key,
         principal: principalOf(random(50)),
         now,
       });
@@ -141,7 +141,7 @@ describe("what a token gives away", () => {
     const seen = new Set<string>();
     const count = runs(1_000_000, 200);
     for (let n = 0; n < count; n++) {
-      const { token, id } = sealer.seal("download", { handle: "a", now });
+      const { token, id } = sealer.seal("download", { key: "a", now });
       seen.add(id).add(token.slice(6, 38));
     }
     expect(seen.size).toBe(2 * count);
@@ -161,7 +161,7 @@ test("three rotations over two nodes that follow each other refuse no live token
     clock += 1_000;
     for (const by of sealers)
       for (let n = 0; n < 5; n++)
-        alive.push(by.seal("download", { handle: "a", ttlMs: 10_000, now: clock }));
+        alive.push(by.seal("download", { key: "a", ttlMs: 10_000, now: clock }));
     while (alive[0] && alive[0].expiresAt <= clock) alive.shift();
     for (const by of sealers)
       for (const { token } of alive) if (!opens(by, token, "download", clock)) refused++;

@@ -6,7 +6,7 @@ import {
   SluiceError,
   tokenLifetimes,
 } from "@sluice/core";
-import type { KeyState, SealTerms, TokenPurpose } from "@sluice/core";
+import type { KeyState, TokenClaims, TokenPurpose } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { makeVectors } from "./vectors/make-vectors.ts";
 import vectors from "./vectors/sealed-tokens.json" with { type: "json" };
@@ -41,31 +41,31 @@ describe("vectors", () => {
   test.each(vectors.pass)("opens: $name", (vector) => {
     const sealer = createSealer({ keys: ring, audience: vector.audience });
     const opened = sealer.unseal(vector.purpose as TokenPurpose, vector.token, vector);
-    const { handle, use, issuedAt, expiresAt, principal, revision } = vector.terms as SealTerms & {
+    const { key, use, issuedAt, expiresAt, principal, etag } = vector.terms as TokenClaims & {
       issuedAt: number;
       expiresAt: number;
     };
     expect(opened).toMatchObject({
       id: Buffer.from(vector.id, "hex").toString("base64url"),
-      handle,
+      key,
       use,
       issuedAt,
       expiresAt,
       auth: principal ? "bound" : "self",
       sessionBound: Boolean(principal?.sessionId),
-      revisionPinned: revision !== undefined,
+      etagBound: etag !== undefined,
     });
     expect(opened.matchesPrincipal(principal ?? user)).toBe(principal !== undefined);
     expect(opened.matchesPrincipal({ ...user, subject: "user-2" })).toBe(false);
-    expect(opened.matchesRevision(revision)).toBe(true);
-    expect(opened.matchesRevision("another")).toBe(revision === undefined);
-    expect(opened.matchesRevision(undefined)).toBe(revision === undefined);
+    expect(opened.matchesEtag(etag)).toBe(true);
+    expect(opened.matchesEtag("another")).toBe(etag === undefined);
+    expect(opened.matchesEtag(undefined)).toBe(etag === undefined);
   });
 
   test.each(vectors.pass.filter(({ token }) => token.startsWith("v1.k1.")))(
     "seals the same characters: $name",
     (vector) => {
-      const { issuedAt, expiresAt, ...terms } = vector.terms as SealTerms & {
+      const { issuedAt, expiresAt, ...terms } = vector.terms as TokenClaims & {
         issuedAt: number;
         expiresAt: number;
       };
@@ -100,7 +100,7 @@ describe("vectors", () => {
     const messages = vectors.fail.map((vector) => {
       const sealer = createSealer({ keys: ring, audience: vector.audience });
       try {
-        return sealer.unseal(vector.purpose as TokenPurpose, vector.token, vector).handle;
+        return sealer.unseal(vector.purpose as TokenPurpose, vector.token, vector).key;
       } catch (error) {
         return (error as Error).message;
       }
@@ -116,7 +116,7 @@ describe("binding", () => {
 
   test("a token of a user's session is good for that user without the session, and in no other one", () => {
     const inSession = { ...user, sessionId: "s1" };
-    const { token } = sealer.seal("download", { handle: "a", principal: inSession, now });
+    const { token } = sealer.seal("download", { key: "a", principal: inSession, now });
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal(inSession)).toBe(true);
     expect(opened.matchesPrincipal(user)).toBe(true);
@@ -128,45 +128,43 @@ describe("binding", () => {
   });
 
   test("a token that is not bound to a session does not ask for one", () => {
-    const { token } = sealer.seal("download", { handle: "a", principal: user, now });
+    const { token } = sealer.seal("download", { key: "a", principal: user, now });
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal({ ...user, sessionId: "any" })).toBe(true);
   });
 
   test("a session alone can hold a token, a client id alone cannot", () => {
-    const nobody = { issuer: "", subject: "", clientId: "client-1" };
-    const inSession = { ...nobody, sessionId: "s1" };
-    const { token } = sealer.seal("download", { handle: "a", principal: inSession, now });
+    const unnamed = { issuer: "", subject: "", clientId: "client-1" };
+    const inSession = { ...unnamed, sessionId: "s1" };
+    const { token } = sealer.seal("download", { key: "a", principal: inSession, now });
     const opened = sealer.unseal("download", token, { now });
     expect(opened.matchesPrincipal(inSession)).toBe(true);
-    expect(opened.matchesPrincipal(nobody)).toBe(false);
-    expect(opened.matchesPrincipal({ ...nobody, sessionId: "s2" })).toBe(false);
+    expect(opened.matchesPrincipal(unnamed)).toBe(false);
+    expect(opened.matchesPrincipal({ ...unnamed, sessionId: "s2" })).toBe(false);
     expect(opened.matchesPrincipal(user)).toBe(false);
-    expect(() => sealer.seal("download", { handle: "a", principal: nobody, now })).toThrow(
-      TypeError,
-    );
+    expect(() => sealer.seal("download", { key: "a", principal: unnamed, now })).toThrow(TypeError);
   });
 
   test("a principal that is none matches nothing", () => {
-    const { token } = sealer.seal("download", { handle: "a", principal: user, now });
+    const { token } = sealer.seal("download", { key: "a", principal: user, now });
     const opened = sealer.unseal("download", token, { now });
     for (const subject of ["user-1\ud800", 7, undefined, "x".repeat(70_000)])
       expect(opened.matchesPrincipal({ ...user, subject } as never)).toBe(false);
   });
 
-  test("a token opened before its key was dropped matches nobody afterwards", () => {
+  test("a token opened before its key was dropped matches no principal afterwards", () => {
     const keys = createKeyRing([generateKey({ kid: "a1" })]);
     const own = createSealer({ keys, audience });
-    const { token } = own.seal("download", { handle: "a", principal: user, revision: "1", now });
+    const { token } = own.seal("download", { key: "a", principal: user, etag: "1", now });
     const opened = own.unseal("download", token, { now });
     keys.replace([generateKey({ kid: "a2" })]);
     expect(opened.matchesPrincipal(user)).toBe(false);
-    expect(opened.matchesRevision("1")).toBe(false);
+    expect(opened.matchesEtag("1")).toBe(false);
     expect(codeOf(() => own.unseal("download", token, { now }))).toBe("not_found");
   });
 
   test("tokens work at any spelling of the same audience, and at no other", () => {
-    const { token } = sealer.seal("download", { handle: "a", now });
+    const { token } = sealer.seal("download", { key: "a", now });
     const at = (url: string) => () =>
       createSealer({ keys: ring, audience: url }).unseal("download", token, { now });
     expect(codeOf(at("HTTPS://MCP.example.com:443/mcp"))).toBe("none");
@@ -211,7 +209,7 @@ describe("sealing", () => {
     (purpose) => {
       for (const auth of ["bound", "self"] as const) {
         const { ttlMs, maxTtlMs } = tokenLifetimes[purpose][auth];
-        const terms = { handle: "a", now, ...(auth === "bound" && { principal: user }) };
+        const terms = { key: "a", now, ...(auth === "bound" && { principal: user }) };
         expect(sealer.seal(purpose, terms).expiresAt).toBe(now + ttlMs);
         expect(sealer.seal(purpose, { ...terms, ttlMs: maxTtlMs }).expiresAt).toBe(now + maxTtlMs);
         expect(sealer.seal(purpose, { ...terms, ttlMs: 1_999 }).expiresAt).toBe(now + 1_000);
@@ -224,34 +222,34 @@ describe("sealing", () => {
   );
 
   test("a time that is none is refused, sealing and opening", () => {
-    const { token } = sealer.seal("download", { handle: "a", now });
+    const { token } = sealer.seal("download", { key: "a", now });
     for (const wrong of [Number.NaN, Infinity, -1, 2 ** 32 * 1_000, String(now), BigInt(now), {}]) {
       const time = wrong as number;
-      expect(() => sealer.seal("download", { handle: "a", now: time })).toThrow(RangeError);
+      expect(() => sealer.seal("download", { key: "a", now: time })).toThrow(RangeError);
       expect(() => sealer.unseal("download", token, { now: time })).toThrow(RangeError);
     }
   });
 
   test("the clock is the default time", () => {
     vi.spyOn(Date, "now").mockReturnValue(now);
-    const { token, issuedAt } = sealer.seal("download", { handle: "a" });
+    const { token, issuedAt } = sealer.seal("download", { key: "a" });
     expect(issuedAt).toBe(now);
-    expect(sealer.unseal("download", token).handle).toBe("a");
+    expect(sealer.unseal("download", token).key).toBe("a");
   });
 
   test("terms that cannot be sealed are refused", () => {
-    for (const handle of ["", "a".repeat(1_025), "é".repeat(513), "a\udc00", 7, undefined])
-      expect(() => sealer.seal("download", { handle: handle as string, now })).toThrow(TypeError);
+    for (const key of ["", "a".repeat(1_025), "é".repeat(513), "a\udc00", 7, undefined])
+      expect(() => sealer.seal("download", { key: key as string, now })).toThrow(TypeError);
     for (const use of ["twice", "toString", "__proto__", ""])
-      expect(() => sealer.seal("download", { handle: "a", use: use as "once", now })).toThrow(
+      expect(() => sealer.seal("download", { key: "a", use: use as "once", now })).toThrow(
         TypeError,
       );
-    for (const revision of ["\ud800", 7, "x".repeat(70_000)])
-      expect(() =>
-        sealer.seal("download", { handle: "a", revision: revision as string, now }),
-      ).toThrow(TypeError);
+    for (const etag of ["\ud800", 7, "x".repeat(70_000)])
+      expect(() => sealer.seal("download", { key: "a", etag: etag as string, now })).toThrow(
+        TypeError,
+      );
     for (const purpose of ["principal", "toString", "__proto__", ""]) {
-      expect(() => sealer.seal(purpose as "upload", { handle: "a", now })).toThrow(TypeError);
+      expect(() => sealer.seal(purpose as "upload", { key: "a", now })).toThrow(TypeError);
       expect(() => sealer.unseal(purpose as "upload", "v1", { now })).toThrow(TypeError);
     }
   });
@@ -260,12 +258,12 @@ describe("sealing", () => {
     vi.spyOn(crypto, "getRandomValues").mockImplementation(() => {
       throw new Error("no entropy");
     });
-    expect(() => sealer.seal("download", { handle: "a", now })).toThrow("no entropy");
+    expect(() => sealer.seal("download", { key: "a", now })).toThrow("no entropy");
     expect(() => generateKey()).toThrow("no entropy");
   });
 
   test("what has another length than a token is not even looked at", () => {
-    const { token } = sealer.seal("download", { handle: "a", now });
+    const { token } = sealer.seal("download", { key: "a", now });
     const derive = vi.fn<() => undefined>();
     const watched = createSealer({ keys: { ...ring, derive }, audience });
     for (const other of [`${token}AAAA`, token.slice(0, -4), `v1.k1.${"A".repeat(1_000_000)}`])

@@ -48,7 +48,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
     talk: talkTo(house.sluice),
     cancelled: () => cancelled,
     token: (use: "once" | "window" = "window") =>
-      house.seal("download", { handle: "a.bin", principal: alice, use }).token,
+      house.seal("download", { key: "a.bin", principal: alice, use }).token,
   };
 }
 

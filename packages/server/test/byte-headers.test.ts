@@ -24,7 +24,7 @@ test("no name, type or coding of an object breaks out of its header", async () =
       } catch {
         return; // no legal key
       }
-      const { token } = house.seal("download", { handle: name });
+      const { token } = house.seal("download", { key: name });
       const { status, headers } = await house.redeem(token, { method: "HEAD" });
       await storage.remove(name);
       served += 1;
@@ -84,5 +84,5 @@ test("Last-Modified is never later than the answer", async () => {
 
 function headOf(storage: StorageBackend): Promise<Reply> {
   const house = createHouse({ storage });
-  return house.redeem(house.seal("download", { handle: "a.bin" }).token, { method: "HEAD" });
+  return house.redeem(house.seal("download", { key: "a.bin" }).token, { method: "HEAD" });
 }

@@ -21,7 +21,7 @@ test("small hot content is read from storage once, for reads and downloads, as l
     ).message;
     return result.contents[0].text as string;
   };
-  const { token } = house.seal("download", { handle: "a.txt", principal: alice });
+  const { token } = house.seal("download", { key: "a.txt", principal: alice });
   const get = async (range?: string) =>
     bodyOf(await house.redeem(token, { headers: { ...as(alice), ...(range && { range }) } }));
   for (let n = 0; n < 3; n++) {
@@ -52,7 +52,7 @@ test("access is decided before what is kept is looked at", async () => {
   const talk = talkTo(house.sluice);
   const read = async () =>
     (await talk("modern", "resources/read", { params: { uri: "files://demo/a.txt" } })).message;
-  const { token } = house.seal("download", { handle: "a.txt", principal: alice });
+  const { token } = house.seal("download", { key: "a.txt", principal: alice });
   const get = () => house.redeem(token, { headers: as(alice) });
   expect(JSON.stringify(await read())).toContain("secret");
   asked.length = 0;

@@ -171,7 +171,7 @@ describe("streams of subscriptions/listen", () => {
     expect(await house.sluice.listen({ id: 2, params, caller })).toMatchObject({
       fault: { data: { reason: "busy" } },
     });
-    const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+    const { token } = house.seal("download", { key: "a.bin", principal: alice });
     const reply = await house.redeem(token, { headers: as(alice) });
     expect(reply.status).toBe(200);
     reply.transfer?.end({ outcome: "aborted", bytes: 0 });

@@ -49,7 +49,7 @@ test("an answer beyond the limit takes its time, and none when the client goes a
 
 test("a URL that works is served to an address that is over the limit, and does not count", async () => {
   const house = createHouse();
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice });
   for (let n = 0; n < 30; n++)
     expect((await house.redeem(token, { method: "HEAD", headers, address: one })).status).toBe(200);
   await fail(house, one, 22);
@@ -57,7 +57,7 @@ test("a URL that works is served to an address that is over the limit, and does 
   // a client whose access token or URL is over is told so, and asks anew
   expect((await house.redeem(token, { address: one })).status).toBe(401);
   const old = house.seal("download", {
-    handle: "a.bin",
+    key: "a.bin",
     principal: alice,
     now: Date.now() - 10 ** 7,
   });
@@ -66,9 +66,9 @@ test("a URL that works is served to an address that is over the limit, and does 
 
 test("all that is answered 404 counts, and is answered alike beyond the limit", async () => {
   const house = createHouse({ access: (_, uri) => (uri.endsWith("b.bin") ? "hide" : "allow") });
-  const tokenFor = (handle: string, principal = alice): string =>
-    house.seal("download", { handle, principal }).token;
-  const once = house.seal("download", { handle: "a.bin", principal: alice, use: "once" }).token;
+  const tokenFor = (key: string, principal = alice): string =>
+    house.seal("download", { key, principal }).token;
+  const once = house.seal("download", { key: "a.bin", principal: alice, use: "once" }).token;
   await bodyOf(await house.redeem(once, { headers }));
   const tokens = [
     "forged",

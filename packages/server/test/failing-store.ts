@@ -1,4 +1,5 @@
-import { createMemoryStateStore, SluiceError, type StateStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 
 /** A store in memory that can be taken down, and counts what it was asked. */
 export interface FailingStore {

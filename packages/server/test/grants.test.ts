@@ -1,11 +1,11 @@
 import {
   createKeyRing,
-  createMemoryStateStore,
   createSealer,
   generateKey,
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import type { Reply, Revocation, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -84,7 +84,7 @@ test("tokens are sealed unless told otherwise, and a store is not asked to make 
 test("a server with stored tokens opens sealed ones, and one without asks its store for none", async () => {
   const { keys, state, houses } = createHouses(1, { grant: { tokens: "stored" } });
   const sealer = createSealer({ keys, audience: endpoint });
-  const { token } = sealer.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = sealer.seal("download", { key: "a.bin", principal: alice });
   expect(await statusOf(houses[0]!, token)).toBe(200);
   const getRecord = vi.spyOn(state, "get");
   const other = createHouse({ keys, state });
@@ -132,7 +132,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     const gone = await mint(house, alice, "gone.bin");
     const strange = createHouse({ keys: [generateKey()], grant: { tokens } });
     const altered = token.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
-    const upload = createSealer({ keys, audience: endpoint }).seal("upload", { handle: "a.bin" });
+    const upload = createSealer({ keys, audience: endpoint }).seal("upload", { key: "a.bin" });
     const asked = [
       altered,
       revoked.token,

@@ -149,7 +149,7 @@ test("a redemption of what is hidden is, to the byte and to the call to storage,
       const replies = await Promise.all(
         [hiding, empty].map(({ house }) => {
           const principal = open.principal();
-          const { token } = house.seal("download", { handle: key, principal });
+          const { token } = house.seal("download", { key, principal });
           return house.redeem(token, { headers, method });
         }),
       );
@@ -193,7 +193,7 @@ test("a storage that has an answer to every key gives none of it for what is hid
     const { message } = await talkTo(house.sluice)("modern", method, { params: { uri: secret } });
     expect(message.error?.data.reason).toBe("not_found");
   }
-  const { token } = house.seal("download", { handle: key, principal: open.principal() });
+  const { token } = house.seal("download", { key, principal: open.principal() });
   expect((await house.redeem(token)).status).toBe(404);
   expect(cancelled).toBe(2);
 });
@@ -201,7 +201,7 @@ test("a storage that has an answer to every key gives none of it for what is hid
 test("a key of the greatest length can be hidden", async () => {
   const longest = `${"f/".repeat(511)}xy`;
   const house = createHouse({ ...open, access: () => "hide" });
-  const { token } = house.seal("download", { handle: longest, principal: open.principal() });
+  const { token } = house.seal("download", { key: longest, principal: open.principal() });
   expect((await house.redeem(token)).status).toBe(404);
   expect(house.records[0]?.reason).toBe("hidden");
 });
@@ -230,7 +230,7 @@ test("another name that storage knows an object by does not lead around the rule
     expect(message.error?.data.reason).toBe("not_found");
   }
   const { token } = house.seal("download", {
-    handle: "Drafts/secret.bin",
+    key: "Drafts/secret.bin",
     principal: open.principal(),
   });
   expect((await house.redeem(token)).status).toBe(404);

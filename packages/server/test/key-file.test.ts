@@ -28,7 +28,7 @@ test("through a whole rotation every token that lives is opened by every process
   using two = await openKeyFile({ path, pollMs: 5 });
   const audience = "https://files.example.com/mcp";
   const sealers = [one, two].map(({ keys }) => createSealer({ keys, audience }));
-  const terms = { handle: "a.bin", use: "window" } as const;
+  const terms = { key: "a.bin", use: "window" } as const;
   const tokens: string[] = [];
   const now = Date.now();
   const sealAll = (): void => {

@@ -1,4 +1,5 @@
-import { createMemoryStateStore, generateKey, type KeyState, type SealingKey } from "@sluice/core";
+import { generateKey, type KeyState, type SealingKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

@@ -49,7 +49,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
   ): House[] => [1, 2].map(() => createHouse({ limits: limits(), ...more }));
 
   const tokenOf = (house: House): string =>
-    house.seal("download", { handle: "a.bin", principal: alice }).token;
+    house.seal("download", { key: "a.bin", principal: alice }).token;
 
   /** Answers to so many lists that both servers get at the same time: `undefined`, or why not. */
   async function listTogether(houses: readonly House[], times: number): Promise<unknown[]> {

@@ -21,8 +21,8 @@ function createTalk(limits: SluiceOptions["limits"], more: Partial<SluiceOptions
   return { house, talk: talkTo(house.sluice) };
 }
 
-const tokenOf = (house: House, principal = alice, handle = "a.bin"): string =>
-  house.seal("download", { handle, principal }).token;
+const tokenOf = (house: House, principal = alice, key = "a.bin"): string =>
+  house.seal("download", { key, principal }).token;
 
 test("the limiters of the library are limiters, whatever keeps their counters", () => {
   expectTypeOf<RateLimiterMemory>().toExtend<RateLimiter>();
@@ -85,7 +85,7 @@ describe.each(eras)("%s era", (era) => {
 test("a redemption over the limit is 429 with Retry-After, and leaves the grant alone", async () => {
   const requests = limiter(1);
   const { house } = createTalk({ requests: { perPrincipal: requests } });
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice, use: "once" });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice, use: "once" });
   await bodyOf(await house.redeem(tokenOf(house), { headers: as(alice) }));
   const refused = await house.redeem(token, { headers: as(alice) });
   expect([refused.status, JSON.parse(refused.text!).reason]).toEqual([429, "rate"]);

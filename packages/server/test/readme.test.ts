@@ -1,5 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, formatKey, generateKey } from "@sluice/core";
+import { formatKey, generateKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { talkTo } from "./talking.ts";

@@ -16,20 +16,20 @@ function createOpener(key = generateKey()) {
     },
   };
   const seal = (terms: object = {}) =>
-    sealer.seal("download", { handle: "a.bin", now: start, ...terms }).token;
+    sealer.seal("download", { key: "a.bin", now: start, ...terms }).token;
   return { keys, seal, open: createGrantOpener(counting, keys), opened: () => opened };
 }
 
 test("the same token within a second is opened once, and gives the same grant", () => {
   const { seal, open, opened } = createOpener();
-  const token = seal({ revision: "v1" });
+  const token = seal({ etag: "v1" });
   const first = open(token, start);
   expect(open(token, start + 999)).toBe(first);
   expect(opened()).toBe(1);
   for (let round = 0; round < 2; round++) {
-    expect(first.matchesRevision("v1")).toBe(true);
-    expect(first.matchesRevision("v2")).toBe(false);
-    expect(first.matchesRevision(undefined)).toBe(false);
+    expect(first.matchesEtag("v1")).toBe(true);
+    expect(first.matchesEtag("v2")).toBe(false);
+    expect(first.matchesEtag(undefined)).toBe(false);
   }
   open(token, start + 1_000);
   expect(opened()).toBe(2);
@@ -61,7 +61,7 @@ test("a token stays open through a rotation", () => {
   keys.replace([old, { kid: fresh.kid, key: fresh.key, state: "next" }]);
   open(token, start);
   keys.replace([{ kid: old.kid, key: old.key, state: "previous" }, fresh]);
-  expect(open(token, start).handle).toBe("a.bin");
+  expect(open(token, start).key).toBe("a.bin");
 });
 
 test("what did not open is not remembered, and what is remembered is bounded", () => {

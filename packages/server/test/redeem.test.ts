@@ -1,16 +1,11 @@
-import {
-  createMemoryStateStore,
-  principalTag,
-  SluiceError,
-  tokenLifetimes,
-  type StateStore,
-} from "@sluice/core";
+import { principalTag, SluiceError, tokenLifetimes } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createMemoryBackend, protect, wrap } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
 
 const bound = (house: House, more: object = {}): string =>
-  house.seal("download", { handle: "a.bin", principal: alice, ...more }).token;
+  house.seal("download", { key: "a.bin", principal: alice, ...more }).token;
 
 describe("what a token gives", () => {
   test("its holder gets the bytes with the headers that describe and shield them", async () => {
@@ -122,7 +117,7 @@ describe("what a token gives", () => {
       const storage = createMemoryBackend({ [name]: "<x/>" });
       const types = [false, true].map(async (exactTypes) => {
         const house = createHouse({ storage, exactTypes });
-        const { token } = house.seal("download", { handle: name, principal: alice });
+        const { token } = house.seal("download", { key: name, principal: alice });
         return headerOf(await house.redeem(token, { headers: as(alice) }), "content-type");
       });
       const [safe, exact] = await Promise.all(types);
@@ -142,7 +137,7 @@ describe("what is refused", () => {
     const good = bound(house);
     const once = bound(house, { use: "once" });
     await bodyOf(await house.redeem(once, { headers: as(alice) }));
-    const revoked = house.seal("download", { handle: "a.bin", principal: alice });
+    const revoked = house.seal("download", { key: "a.bin", principal: alice });
     await state.revoke({ id: revoked.id }, { now: Date.now(), ttlMs: 300_000 });
     const answers = await Promise.all([
       house.redeem("v1.xx.unknown", { headers: as(alice) }),
@@ -154,12 +149,12 @@ describe("what is refused", () => {
       house.redeem(good, { headers: as({ ...alice, subject: "mallory" }) }),
       house.redeem(once, { headers: as(alice) }),
       house.redeem(revoked.token, { headers: as(alice) }),
-      house.redeem(bound(house, { handle: "gone.bin" }), { headers: as(alice) }),
-      house.redeem(bound(house, { handle: "b.bin" }), { headers: as(alice) }),
-      house.redeem(createHouse().seal("download", { handle: "a.bin", principal: alice }).token, {
+      house.redeem(bound(house, { key: "gone.bin" }), { headers: as(alice) }),
+      house.redeem(bound(house, { key: "b.bin" }), { headers: as(alice) }),
+      house.redeem(createHouse().seal("download", { key: "a.bin", principal: alice }).token, {
         headers: as(alice),
       }),
-      house.redeem(house.seal("upload", { handle: "a.bin", principal: alice }).token, {
+      house.redeem(house.seal("upload", { key: "a.bin", principal: alice }).token, {
         headers: as(alice),
       }),
     ]);
@@ -206,7 +201,7 @@ describe("what is refused", () => {
       },
     });
     const house = createHouse({ storage });
-    const terms = { handle: "a.bin", principal: alice, revision: "earlier" };
+    const terms = { key: "a.bin", principal: alice, etag: "earlier" };
     const { token } = house.seal("download", terms);
     expect((await house.redeem(token, { headers: as(alice) })).status).toBe(410);
     expect(cancelled).toBe(1);
@@ -218,7 +213,7 @@ describe("what is refused", () => {
     const expired = await house.redeem(old, { headers: as(alice) });
     expect([expired.status, JSON.parse(expired.text!).reason]).toEqual([410, "expired"]);
     const { etag } = await house.storage.describe("a.bin");
-    const pinned = bound(house, { revision: etag });
+    const pinned = bound(house, { etag });
     expect((await house.redeem(pinned, { method: "HEAD", headers: as(alice) })).status).toBe(200);
     house.storage.put("a.bin", "another version");
     for (const headers of [as(alice), { ...as(alice), range: "bytes=1-" }]) {
@@ -367,7 +362,7 @@ describe("how often a grant works", () => {
 
   test("a self-authenticating token needs nobody, and a session-bound one ends with its session", async () => {
     const house = createHouse();
-    const self = house.seal("download", { handle: "a.bin" }).token;
+    const self = house.seal("download", { key: "a.bin" }).token;
     expect(await bodyOf(await house.redeem(self))).toBe("0123456789");
     const session = { principal: { ...alice, sessionId: "s-1" }, mayMint: true, maxTtlMs: 60_000 };
     const { token } = (await house.sluice.host.mint(session, "a.bin", undefined))!;
@@ -443,7 +438,7 @@ describe("who counts as whom", () => {
   test("a grant that was revoked or spent tells nothing any more, also not to HEAD or as a 304", async () => {
     const state = createMemoryStateStore();
     const house = createHouse({ state });
-    const { id, token: revoked } = house.seal("download", { handle: "a.bin", principal: alice });
+    const { id, token: revoked } = house.seal("download", { key: "a.bin", principal: alice });
     const head = await house.redeem(revoked, { method: "HEAD", headers: as(alice) });
     const etag = headerOf(head, "etag")!;
     await state.revoke({ id }, { now: Date.now(), ttlMs: 300_000 });
@@ -460,7 +455,7 @@ describe("who counts as whom", () => {
 describe("the audit trail", () => {
   test("has exactly one record for each redemption, whatever became of it, and no token", async () => {
     const house = createHouse();
-    const tokens = [bound(house), bound(house), bound(house, { handle: "gone.bin" }), "nonsense"];
+    const tokens = [bound(house), bound(house), bound(house, { key: "gone.bin" }), "nonsense"];
     const replies = await Promise.all(
       tokens.map((token) => house.redeem(token, { headers: as(alice) })),
     );

@@ -72,8 +72,8 @@ test("what was counted is written when the Sluice is closed, and where no timer 
 test("a caller that is identified, and each answer that gives something, is a record of its own", async () => {
   const { house, kept } = createStreet();
   const call = talkTo(house.sluice);
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice });
-  const gone = house.seal("download", { handle: "gone.bin", principal: alice });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice });
+  const gone = house.seal("download", { key: "gone.bin", principal: alice });
   for (let n = 0; n < 20; n++) {
     await house.redeem(token, { method: "HEAD", headers });
     await house.redeem(gone.token, { headers });
@@ -86,7 +86,7 @@ test("a caller that is identified, and each answer that gives something, is a re
 
 test("a leaked URL that is tried without its principal is counted under its grant", async () => {
   const { house, kept } = createStreet();
-  const { token, id } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token, id } = house.seal("download", { key: "a.bin", principal: alice });
   for (let n = 0; n < 30; n++) await house.redeem(token);
   for (let n = 0; n < 30; n++) await house.redeem("forged");
   await house.sluice.close();
@@ -102,7 +102,7 @@ test("an operation whose beginning is on record has its end there, too", async (
     audit: { required: true, sink: (record) => void kept.push(record) },
   });
   for (let n = 0; n < 20; n++) {
-    const { token } = house.seal("download", { handle: "a.bin", use: "lease" });
+    const { token } = house.seal("download", { key: "a.bin", use: "lease" });
     const { transfer } = await house.redeem(token);
     transfer!.end({ outcome: "aborted", bytes: 0 });
     await transfer!.source.body.cancel();
@@ -152,7 +152,7 @@ describe("the address of the client", () => {
   test("is in no record unless it is asked for", async () => {
     for (const addresses of [false, true]) {
       const { house, kept } = createStreet({ addresses });
-      const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+      const { token } = house.seal("download", { key: "a.bin", principal: alice });
       await house.redeem("forged", { address: "192.0.2.1" });
       await house.redeem(token, { method: "HEAD", headers, address: "2001:db8::1" });
       expect(kept.map(({ address }) => address)).toEqual(

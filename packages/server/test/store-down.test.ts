@@ -3,7 +3,7 @@ import {
   createSealer,
   generateKey,
   type GrantUse,
-  type SealTerms,
+  type TokenClaims,
 } from "@sluice/core";
 import type { Reply, SluiceOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
@@ -24,8 +24,8 @@ function setUp(options: Partial<SluiceOptions> = {}) {
     keys,
     store,
     house,
-    seal: (terms: Partial<SealTerms> = {}) =>
-      sealer.seal("download", { handle: "a.bin", principal: alice, ...terms }).token,
+    seal: (terms: Partial<TokenClaims> = {}) =>
+      sealer.seal("download", { key: "a.bin", principal: alice, ...terms }).token,
     issue: async () =>
       (await house.sluice.host.mint(
         { principal: alice, mayMint: true, maxTtlMs: 300_000 },
@@ -71,7 +71,7 @@ describe("while the store is down", () => {
     ["of a session", { principal: session }] as const,
   ])("a sealed URL is 503 for every request, with when to come back: %s", async (_name, terms) => {
     const { house, store, seal } = setUp();
-    const token = seal(terms as Partial<SealTerms>);
+    const token = seal(terms);
     store.isDown = true;
     const replies = await askAll(house, token);
     expect(statusesOf(replies)).toEqual(refused);
@@ -219,7 +219,7 @@ describe("URLs that are not revocable", () => {
     expect(await status(token)).toBe(200);
     expect(await status(token, { ...alice, subject: "mallory" })).toBe(404);
     expect(await status(seal({ now: Date.now() - 360_000 }))).toBe(410);
-    expect(await status(seal({ revision: "earlier" }))).toBe(410);
+    expect(await status(seal({ etag: "earlier" }))).toBe(410);
     decision = "hide";
     expect(await status(token)).toBe(404);
     decision = "allow";
@@ -235,7 +235,7 @@ describe("URLs that are not revocable", () => {
       { use: "lease", principal: undefined },
     ]) {
       const { house, store, seal } = setUp(fixed);
-      const token = seal(terms as Partial<SealTerms>);
+      const token = seal(terms as Partial<TokenClaims>);
       store.isDown = true;
       expect(statusesOf(await askAll(house, token))).toEqual(refused);
       store.isDown = false;

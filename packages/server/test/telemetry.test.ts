@@ -184,7 +184,7 @@ test("metrics count operations, bytes and open streams, and hold nothing that a 
   expect(await points("sluice.streams.active")).toMatchObject([{ value: 1 }]);
   await bodyOf(slot.reply!);
   expect(await points("sluice.streams.active")).toMatchObject([{ value: 0 }]);
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice });
   await bodyOf(await house.redeem(token, { headers: as(alice) }));
   await house.redeem("nonsense-of-a-client");
   expect(await points("sluice.transfer.io")).toMatchObject([
@@ -201,7 +201,7 @@ test("metrics count operations, bytes and open streams, and hold nothing that a 
 
 test("a download belongs to the active span, else to the trace in its headers, and shares an id with its record", async () => {
   const house = createMeasuredHouse();
-  const { token, id } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token, id } = house.seal("download", { key: "a.bin", principal: alice });
   const headers = { ...as(alice), traceparent };
   await bodyOf(await house.redeem(token, { headers }));
   const active = await tracer.startActiveSpan("http", async (span) => {
@@ -229,14 +229,14 @@ test("a fault is an error of the span; a refusal is not", async () => {
     }),
   });
   await house.redeem("nonsense");
-  const { token } = broken.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = broken.seal("download", { key: "a.bin", principal: alice });
   await broken.redeem(token, { headers: as(alice) });
   expect(spans("sluice.download").map(({ status }) => status.code)).toEqual([0, 2]);
 });
 
 test("without an SDK everything is done all the same", async () => {
   const house = createHouse({ telemetry: createTelemetry() });
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice });
   expect(await bodyOf(await house.redeem(token, { headers: as(alice) }))).toBe("0123456789");
 });
 
@@ -278,7 +278,7 @@ test("docs/telemetry.md names every span, metric and attribute that there is, an
     headers: as(alice),
   });
   await bodyOf(slot.reply!);
-  const { token } = house.seal("download", { handle: "a.bin", principal: alice });
+  const { token } = house.seal("download", { key: "a.bin", principal: alice });
   await bodyOf(await house.redeem(token, { headers: as(alice) }));
   const { resourceMetrics } = await reader.collect();
   const found = resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);

@@ -1,4 +1,4 @@
-import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/core/conformance";
+import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/state/conformance";
 import {
   createRedisEventStore,
   createRedisStateStore,

@@ -92,7 +92,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     const patient = createRedisStateStore({ redis, prefix: "{hangs}:", durable: true });
     const after = await Promise.all([1, 2, 3].map(() => patient.claim(onceGrant("b"), now)));
     expect(after.filter(({ outcome }) => outcome === "granted")).toHaveLength(1);
-    // those that nobody waited for were carried out: one redeemed the grant, and got no bytes
+    // Redis carried out calls after their deadline: one redeemed the grant, and got no bytes
     expect(await patient.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
   });
 
@@ -132,7 +132,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       await expect(
         state.put("r", Uint8Array.of(byte), { ...times, now: at }),
       ).rejects.toMatchObject({ code: "already_exists" });
-    // whoever got the first answer is not here: nobody may go on with what it gave
+    // the caller of the first answer is gone: no caller may go on with what it gave
     expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
     expect(await state.take("r", now)).toBeUndefined();
   });
@@ -145,10 +145,10 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   });
 
   test("what is no client is refused, and a wait that has no end", () => {
-    const nobody = {} as RedisClient;
+    const noClient = {} as RedisClient;
     for (const timeoutMs of [0, Number.NaN, Infinity])
       expect(() => createRedisStateStore({ redis, timeoutMs })).toThrow(RangeError);
-    expect(() => createRedisStateStore({ redis: nobody })).toThrow(TypeError);
+    expect(() => createRedisStateStore({ redis: noClient })).toThrow(TypeError);
     expect(() => createRedisEventStore({ redis, maxBytes: 0 })).toThrow(RangeError);
   });
 

@@ -1,4 +1,5 @@
-import { clockSkewMs, type GrantTerms, type StateStore } from "@sluice/core";
+import { clockSkewMs, type GrantTerms } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -118,7 +119,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     expect(await store.take("r", now + 6_000)).toEqual(Uint8Array.of(7));
   });
 
-  test("is as old as it says, also to who asked ten seconds before it answered", async () => {
+  test("is as old as it says, also to a caller that asked ten seconds before it answered", async () => {
     const store = storeIn(() => 16, [], 10_000);
     const startedAt = now - 6_000;
     const before = grant("before", { issuedAt: startedAt - 1_000 });

@@ -122,7 +122,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     await batches.next();
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
-    // what the other process told before it is gone as well, and nobody can tell what that was
+    // what the other process told before it is gone as well, and no process can tell what that was
     await redis.del("{sluice}:changes:forgotten");
     expect((await batches.next()).value).toMatchObject({ reset: true });
     send(0, "b");

@@ -115,7 +115,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
     expect(await statusOf(patient!, kept.token)).toBe(200);
   });
 
-  test("a dump of Redis redeems nothing and names nobody", async () => {
+  test("a dump of Redis redeems nothing and names no user", async () => {
     const prefix = "{dump}:";
     const [one, two] = createHouses(prefix, { tokens: "stored", use: "lease" }) as [House, House];
     const grants = await Promise.all(Array.from({ length: 5 }, () => mint(one)));

@@ -6,6 +6,5 @@ export { withSluice, type WithSluiceOptions } from "./endpoint/with-sluice.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
 export type { CorsTerms, EndpointRouter, Route, Routes } from "./endpoint/router.ts";
 export { createFrontHandler } from "./sessions/front-handler.ts";
-export { addRoutes } from "./endpoint/routed-handler.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";
 export type { OriginGateOptions } from "@sluice/server";

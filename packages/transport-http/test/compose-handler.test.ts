@@ -1,16 +1,16 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import {
-  addRoutes,
   composeHandler,
   withSluice,
   type McpFetchHandler,
   type SluiceHandler,
 } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
+import { addRoutes } from "@sluice/transport-http/handlers";
 import { expect, test } from "vitest";
+import { withResume } from "../../resume/src/index.ts";
 
 const url = "http://127.0.0.1:1/mcp";
 const page = "https://app.example.com";

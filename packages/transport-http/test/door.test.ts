@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "../../resume/src/index.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { listen } from "./serve.ts";
 

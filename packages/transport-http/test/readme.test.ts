@@ -1,10 +1,10 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "../../resume/src/index.ts";
 import { expect, test, vi } from "vitest";
 import { post } from "./call.ts";
 import { askForeign } from "./foreign-requests.ts";

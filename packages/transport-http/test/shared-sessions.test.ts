@@ -1,5 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, generateKey, SluiceError, type StateStore } from "@sluice/core";
+import { generateKey, SluiceError } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http";

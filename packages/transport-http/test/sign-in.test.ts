@@ -1,9 +1,9 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/core";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice, type McpFetchHandler } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "../../resume/src/index.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 const endpoint = "http://127.0.0.1:9/mcp";

@@ -1,7 +1,8 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, generateKey } from "@sluice/core";
+import { generateKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";

@@ -1,5 +1,6 @@
 import { connect as connectSocket } from "node:net";
-import { createMemoryStateStore, createSealer, createKeyRing, generateKey } from "@sluice/core";
+import { createSealer, createKeyRing, generateKey } from "@sluice/core";
+import { createMemoryStateStore } from "@sluice/state";
 import { createTickets, createWebSocketHandler, listenWebSocket } from "@sluice/transport-ws";
 import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -271,7 +272,7 @@ describe("a ticket", () => {
     );
     const { token: download } = createSealer({ keys: createKeyRing(keys), audience: url }).seal(
       "download",
-      { handle: "websocket" },
+      { key: "websocket" },
     );
     const { ticket } = await tickets.issue(authInfo);
     for (const wrong of [

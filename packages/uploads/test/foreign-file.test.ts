@@ -1,5 +1,5 @@
 import { request as httpRequest } from "node:http";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/core";
+import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { expect, test } from "vitest";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 

@@ -1,4 +1,5 @@
-import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { wrap } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";

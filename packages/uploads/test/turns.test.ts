@@ -1,5 +1,6 @@
 import { equal } from "node:assert/strict";
-import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createTurns, type Turn } from "../src/receive/turns.ts";
 

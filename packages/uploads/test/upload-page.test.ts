@@ -1,11 +1,6 @@
 import { request } from "node:http";
-import {
-  createKeyRing,
-  createMemoryStateStore,
-  formatKey,
-  generateKey,
-  type StateStore,
-} from "@sluice/core";
+import { createKeyRing, formatKey, generateKey } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
 import type { Fields } from "../src/ask/elicit-fields.ts";

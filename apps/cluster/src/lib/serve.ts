@@ -11,7 +11,7 @@ import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
 import { createSessions, withSluice } from "@sluice/transport-http";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
-import { withResume } from "@sluice/transport-http/resume";
+import { withResume } from "@sluice/resume";
 import express from "express";
 import { RateLimiterRedis } from "rate-limiter-flexible";
 import { connectRedis } from "./connect-redis.ts";

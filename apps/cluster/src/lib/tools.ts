@@ -55,7 +55,7 @@ export function registerTools(mcp: McpServer, parts: ToolParts): void {
     },
     async ({ uri, once }, ctx) => {
       const { token } = sealer.seal("download", {
-        handle: keyIn(uri, sluice.baseUri),
+        key: keyIn(uri, sluice.baseUri),
         use: once ? "once" : "window",
         ttlMs: 600_000,
         principal: parts.principalOf(clientOf(ctx)),

@@ -1,5 +1,6 @@
+import type { FetchLike } from "@sluice/core";
 import type { Exchange } from "../net/exchange.ts";
-import { createFetchExchange, type FetchLike } from "../net/fetch-exchange.ts";
+import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { createHttpExchange } from "../net/http-exchange.ts";
 import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
 import { divertStreams } from "./with-streaming.ts";

@@ -1,6 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { isResponse, keyOf, type LooseMessage, SluiceError } from "@sluice/core";
 import { createParser } from "eventsource-parser";
-import { isResponse, keyOf, type RpcMessage } from "../net/event-message.ts";
 import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 
@@ -143,7 +142,7 @@ function answers(message: unknown, id: unknown): boolean {
 }
 
 /** JSON-RPC 2.0 section 5: an error whose request could not be read has the id `null`. */
-function isNamelessError(message: unknown): message is RpcMessage {
+function isNamelessError(message: unknown): message is LooseMessage {
   const { id, error } = (message ?? {}) as { id?: unknown; error?: unknown };
   return (id === null || id === undefined) && typeof error === "object" && error !== null;
 }

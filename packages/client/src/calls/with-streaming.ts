@@ -1,8 +1,14 @@
-import { contentCodings, parseMediaType, SluiceError } from "@sluice/core";
+import {
+  contentCodings,
+  type FetchLike,
+  httpError,
+  parseMediaType,
+  SluiceError,
+} from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
-import { createFetchExchange, type FetchLike } from "../net/fetch-exchange.ts";
-import { httpError, retryAfterOf } from "../net/http-error.ts";
+import { createFetchExchange } from "../net/fetch-exchange.ts";
+import { retryAfterOf } from "../net/http-error.ts";
 import type { Credentials } from "../net/hop-headers.ts";
 import { outgoingCall } from "./outgoing-call.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";

@@ -1,5 +1,6 @@
 import {
   isSameResource,
+  linkWith,
   parseEntityTag,
   parseReprDigest,
   parseResourceUri,
@@ -17,7 +18,6 @@ import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url
 import { classifyAddress } from "../trust/classify-address.ts";
 import type { Exchange, HopAnswer, Reach } from "../net/exchange.ts";
 import type { Credentials } from "../net/hop-headers.ts";
-import { linkWith } from "../net/link-header.ts";
 import { rpcError } from "../calls/rpc-error.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";
 import type { StreamSettings } from "./stream-options.ts";

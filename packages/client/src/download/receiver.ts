@@ -1,5 +1,6 @@
 import {
   advanceTransfer,
+  httpError,
   SluiceError,
   startTransfer,
   type Interruption,
@@ -11,7 +12,7 @@ import {
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import type { Lending } from "../net/exchange.ts";
 import { fetchBytes, type Refusal } from "./fetch-bytes.ts";
-import { httpError, unrouted } from "../net/http-error.ts";
+import { unrouted } from "../net/http-error.ts";
 import { startPace } from "./pace.ts";
 import { pause } from "./pause.ts";
 import type { Permit } from "./permit.ts";

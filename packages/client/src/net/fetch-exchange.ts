@@ -1,8 +1,5 @@
-import { SluiceError, tlsFault } from "@sluice/core";
+import { type FetchLike, SluiceError, tlsFault } from "@sluice/core";
 import type { ByteFlow, Exchange, HopAnswer } from "./exchange.ts";
-
-/** The shape of `fetch` as MCP SDKs call it. */
-export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one. */
 export function createFetchExchange(fetch: FetchLike): Exchange {

@@ -1,13 +1,5 @@
-import { parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { parseRetryAfter, SluiceError } from "@sluice/core";
 import type { HopAnswer } from "./exchange.ts";
-
-/** An HTTP answer that brought no bytes, as an error of ours. The server's words are not in it. */
-export function httpError(what: string, status: number, retryAfterMs?: number): SluiceError {
-  const [code, hint] = rows.get(status) ?? fallback(status);
-  return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
-}
 
 /** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */
 export function unrouted(what: string): SluiceError {
@@ -20,23 +12,4 @@ export function unrouted(what: string): SluiceError {
 /** `Retry-After` of an answer in milliseconds. */
 export function retryAfterOf(answer: HopAnswer): number | undefined {
   return parseRetryAfter(answer.headers.get("retry-after"), Date.now());
-}
-
-const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
-  [400, ["protocol", "the server refused the request"]],
-  [401, ["unauthenticated", "credentials are missing or over; sign in again"]],
-  [403, ["permission_denied", "this account may not; ask for access"]],
-  [404, ["not_found", "there is no such resource, or the link is used up"]],
-  [408, ["timeout", "the server gave up waiting; try again"]],
-  [410, ["expired", "the link is over; ask for a new one"]],
-  [412, ["precondition_failed", "the resource changed; start again"]],
-  [413, ["too_large", "larger than the server allows"]],
-  [416, ["range_not_satisfiable", "the resource is shorter than it was; start again"]],
-  [429, ["throttled", "too many requests; try again later"]],
-]);
-
-function fallback(status: number): readonly [SluiceErrorCode, string] {
-  return status >= 500
-    ? ["unavailable", "the server failed; try again later"]
-    : ["protocol", "an answer that makes no sense here"];
 }

@@ -1,6 +1,6 @@
 import type { Source } from "./source.ts";
 
-/** Lets go of a source that nobody will read. Never rejects: whom would it tell? */
+/** Releases a source without reading it. Never rejects. */
 export async function discardSource(source: Source, error?: unknown): Promise<void> {
   if (source.bytes) return;
   // asking for `body` may be what makes it, so only where there is no file

@@ -9,7 +9,7 @@ export interface ByteRange {
 /**
  * Where bytes come from. It has up to three faces over the same bytes and is used once, through
  * one of them: the portable stream, the local file behind it where there is one, or the bytes
- * themselves where they lie in memory. Whoever takes a source reads it to its end, cancels
+ * themselves where they lie in memory. The taker of a source reads it to its end, cancels
  * `body`, or closes `file`; `bytes` need nothing.
  */
 export interface Source {
@@ -34,7 +34,7 @@ export interface FileRegion {
   readonly end: number;
   /**
    * Canonical path at which the file lay when it was opened; absent where that is unknown. Another file
-   * may lie there by now: compare device and inode before you send anybody there.
+   * may lie there by now: compare device and inode before you send a reader there.
    */
   readonly path?: string;
   /**

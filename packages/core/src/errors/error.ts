@@ -77,13 +77,13 @@ export interface SluiceErrorOptions {
   /** The underlying fault. For logs only: it never goes over the wire. */
   readonly cause?: unknown;
   /** Milliseconds to wait before another try, as the failing service said. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** Size in bytes of the whole object, with `range_not_satisfiable` and `too_large`. */
-  readonly size?: number;
+  readonly size?: number | undefined;
 }
 
 /**
- * The one error class of Sluice. The message starts with who and what
+ * The one error class of Sluice. The message starts with the part and its operation
  * (`fs: open "a/b.pdf": …`) and never holds a secret, a token or a signed URL.
  *
  * An abort is not a `SluiceError`: operations reject with `signal.reason`, the same object.

@@ -27,18 +27,18 @@ export function tlsFault(
   );
 }
 
-type Fault = { readonly code?: unknown; readonly message?: unknown; readonly cause?: unknown };
+type CodedError = { readonly code?: unknown; readonly message?: unknown; readonly cause?: unknown };
 
 /** An error and what caused it: `fetch` hides the reason one level down. */
-function causesOf(error: unknown): Fault[] {
-  const faults: Fault[] = [];
-  for (let at = error; isFault(at) && faults.length < mostCauses; at = at.cause) faults.push(at);
+function causesOf(error: unknown): CodedError[] {
+  const faults: CodedError[] = [];
+  for (let at = error; isCoded(at) && faults.length < mostCauses; at = at.cause) faults.push(at);
   return faults;
 }
 
 const mostCauses = 8;
 
-function isFault(error: unknown): error is Fault {
+function isCoded(error: unknown): error is CodedError {
   return typeof error === "object" && error !== null;
 }
 

@@ -11,7 +11,7 @@ export interface ContentDisposition {
    */
   readonly fileNames: readonly string[];
   /** Field of a form that a part belongs to (RFC 7578 §4.2); absent where there is no `name`. */
-  readonly fieldName?: string;
+  readonly fieldName?: string | undefined;
 }
 
 /**
@@ -39,11 +39,10 @@ export function parseContentDisposition(
   const parameters = typeEnd > 0 ? readParameters(text, typeEnd, { isSpaced: true }) : undefined;
   if (!parameters) return undefined;
   const names = [decodeExtended(parameters.get("filename*")), parameters.get("filename")];
-  const fieldName = parameters.get("name");
   return {
     type: text.slice(0, typeEnd).toLowerCase(),
     fileNames: names.filter((name) => name !== undefined && name !== "") as string[],
-    ...(fieldName !== undefined && { fieldName }),
+    fieldName: parameters.get("name"),
   };
 }
 

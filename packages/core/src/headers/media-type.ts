@@ -5,9 +5,9 @@ export interface MediaType {
   /** `type/subtype` in lower case. */
   readonly essence: string;
   /** Value of the `charset` parameter as it was written. */
-  readonly charset?: string;
+  readonly charset?: string | undefined;
   /** Value of the `boundary` parameter (RFC 2046 §5.1.1). */
-  readonly boundary?: string;
+  readonly boundary?: string | undefined;
 }
 
 /**
@@ -21,11 +21,10 @@ export function parseMediaType(text: string | null | undefined): MediaType | und
   if (slash === 0 || field[slash] !== "/" || end === slash + 1 || end > 127) return undefined;
   const parameters = readParameters(field, end);
   if (!parameters) return undefined;
-  const [charset, boundary] = [parameters.get("charset"), parameters.get("boundary")];
   return {
     essence: field.slice(0, end).toLowerCase(),
-    ...(charset !== undefined && { charset }),
-    ...(boundary !== undefined && { boundary }),
+    charset: parameters.get("charset"),
+    boundary: parameters.get("boundary"),
   };
 }
 

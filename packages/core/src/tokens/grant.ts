@@ -1,5 +1,3 @@
-import type { Claim } from "../state/state-store.ts";
-
 /**
  * How often a grant may be redeemed.
  * - `window`: any number of requests until it expires
@@ -58,6 +56,17 @@ export interface GrantRecord {
   readonly forgetAt: number;
 }
 
+/** What redeeming a grant gives. */
+export type GrantClaim =
+  /** Serve the bytes. `continued` is true for a further request within a lease. */
+  | { readonly outcome: "granted"; readonly continued: boolean }
+  /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
+  | { readonly outcome: "spent" }
+  /** Its time is over. */
+  | { readonly outcome: "expired" }
+  /** Withdrawn by `StateStore.revoke`. */
+  | { readonly outcome: "revoked" };
+
 /** Where a grant with this record stands at `now`. */
 export function grantState(
   record: GrantRecord | undefined,
@@ -81,7 +90,7 @@ export function claimGrant(
   terms: GrantTerms,
   now: number,
   body: ClaimedBody = emptyBody,
-): { readonly record: GrantRecord | undefined; readonly claim: Claim } {
+): { readonly record: GrantRecord | undefined; readonly claim: GrantClaim } {
   const state = grantState(record, terms, now);
   const charge = leaseCharge(body.bytes);
   if (state === "leased") {
@@ -112,7 +121,7 @@ export function revokeGrant(terms: GrantTerms): GrantRecord {
 function grant(
   record: GrantRecord | undefined,
   continued: boolean,
-): { record: GrantRecord | undefined; claim: Claim } {
+): { record: GrantRecord | undefined; claim: GrantClaim } {
   return { record, claim: { outcome: "granted", continued } };
 }
 

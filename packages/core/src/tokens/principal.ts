@@ -1,15 +1,15 @@
 import { createSha256 } from "../bytes/sha256.ts";
 import { encodeFields } from "../bytes/length-prefix.ts";
 
-/** Who may use a grant. At least `subject` or `sessionId` is not empty: a client id alone names nobody. */
+/** The holder of a grant. At least `subject` or `sessionId` is not empty: a client id alone names no holder. */
 export interface Principal {
-  /** Who vouches for the subject: the `iss` of the access token. */
+  /** Issuer that vouches for the subject: the `iss` of the access token. */
   readonly issuer: string;
   /** The user or service account: the `sub` of the access token. */
   readonly subject: string;
   /** The OAuth client through which it acts. */
   readonly clientId: string;
-  /** `Mcp-Session-Id`, in the era of sessions only; a grant for it is bound to that session too. */
+  /** `Mcp-Session-Id`, in the protocol revisions with sessions only; a grant for it is bound to that session too. */
   readonly sessionId?: string;
 }
 
@@ -23,9 +23,9 @@ export function principalTag(principal: Principal): string {
   return tag(encodeFields("sluice.v1 principal")!, fields);
 }
 
-/** The opaque tag of a resource handle or URI for records and logs: 64 hex digits. */
-export function resourceTag(handle: string): string {
-  return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(handle));
+/** The opaque tag of a resource key or URI for records and logs: 64 hex digits. */
+export function resourceTag(key: string): string {
+  return tag(encodeFields("sluice.v1 resource")!, new TextEncoder().encode(key));
 }
 
 /** Says what a principal must be, for errors. */

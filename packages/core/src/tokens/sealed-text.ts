@@ -9,22 +9,22 @@ export interface TextSealerOptions {
   readonly keys: KeyRing;
   /** What the text is for: one key is derived for each purpose, so that none opens another's. */
   readonly purpose: string;
-  /** Longest sealed text that is looked at, in characters. Default 16,384. */
+  /** Longest sealed text that is looked at, in characters. Default: 16,384. */
   readonly maxLength?: number;
 }
 
-/** Seals text that somebody else keeps and gives back. */
+/** Seals text that another party keeps and gives back. */
 export interface TextSealer {
-  /** `context` says what and whom it is for; it is not in the result, and must be the same when it comes back. */
+  /** `context` names the purpose and the holder; it is not in the result, and must be the same in `unseal`. */
   seal(text: string, context: readonly string[]): string;
   /** The text; `invalid_argument` for what was not sealed by these keys for this purpose and context. */
   unseal(sealed: string, context: readonly string[]): string;
 }
 
 /**
- * Makes a sealer for text such as list cursors: nobody else can read, alter or make it
+ * Makes a sealer for text such as list cursors: only a holder of the keys reads, alters or makes it
  * (XChaCha20-Poly1305 under a key derived by HKDF-SHA256). Its length is rounded up, because
- * the length of a name can tell the name. It does not expire: what it opens asks for permission itself.
+ * the length of a name can tell the name. It does not expire: the caller checks permission again.
  */
 export function createTextSealer(options: TextSealerOptions): TextSealer {
   const { keys, purpose, maxLength = 16_384 } = options;

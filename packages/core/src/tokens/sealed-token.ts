@@ -1,94 +1,54 @@
-import { xchacha20poly1305 } from "@noble/ciphers/chacha.js";
 import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
-import type { KeyRing } from "./key-ring.ts";
-import { encodeFields } from "../bytes/length-prefix.ts";
-import { claimsLengths } from "./token-claims.ts";
-import {
-  canonicalAudience,
-  idLength,
-  invalidToken,
-  readContents,
-  writeContents,
-  type SealedToken,
-  type SealTerms,
-  type UnsealedToken,
-} from "./token-contents.ts";
-import { ensurePurpose, ensureTime, type TokenPurpose } from "./token-lifetime.ts";
-
-/** Options of {@link createSealer}. */
-export interface SealerOptions {
-  readonly keys: KeyRing;
-  /** Absolute URL of the server the tokens are for, from configuration, never from a request. */
-  readonly audience: string;
-}
+import { createClaimsCipher, type SealerOptions } from "./claims-cipher.ts";
+import { claimsLengths } from "./claims-layout.ts";
+import { idLength, type IssuedToken, type TokenClaims, type OpenedToken } from "./token-claims.ts";
+import type { TokenPurpose } from "./token-lifetime.ts";
 
 /** Makes and opens sealed tokens for one server. */
 export interface Sealer {
   /**
-   * Seals a permission into a token. Throws a `RangeError` for a time out of bounds, a `TypeError`
-   * for a malformed handle, principal or revision.
+   * Seals claims into a token. Throws a `RangeError` for a time out of bounds, a `TypeError`
+   * for a malformed key, principal or etag.
    */
-  seal(purpose: TokenPurpose, terms: SealTerms): SealedToken;
+  seal(purpose: TokenPurpose, claims: TokenClaims): IssuedToken;
   /**
-   * Opens a token. Throws `expired` when it is genuine and its time is over, `not_found` for
-   * everything else that is wrong with it. `now` is unix milliseconds, default `Date.now()`.
+   * Opens a token. Throws `expired` when a genuine token is over, `not_found` for every other fault.
+   * `now` is unix milliseconds. Default: `Date.now()`.
    */
-  unseal(purpose: TokenPurpose, token: string, options?: { readonly now?: number }): UnsealedToken;
+  unseal(purpose: TokenPurpose, token: string, options?: { readonly now?: number }): OpenedToken;
 }
 
 /**
- * Makes a sealer: tokens that carry a permission and that nobody else can read, alter or make
+ * Makes a sealer. Its tokens carry their claims, and only a holder of the keys reads, alters or makes one
  * (XChaCha20-Poly1305 under a key per purpose, derived by HKDF-SHA256). A token is
  * `v1.<kid>.<base64url of nonce, cipher text and tag>`; the key id, the purpose and the audience
  * are authenticated with it.
  */
 export function createSealer(options: SealerOptions): Sealer {
-  const { keys } = options;
-  const audience = canonicalAudience(options.audience);
-
-  const headers = new Map<string, Uint8Array>();
-
-  function cipher(key: Uint8Array, nonce: Uint8Array, kid: string, purpose: TokenPurpose) {
-    const name = `${kid} ${purpose}`;
-    const header = headers.get(name) ?? encodeFields("sluice.v1", kid, purpose, audience)!;
-    headers.set(name, header);
-    return xchacha20poly1305(key, nonce, header);
-  }
-
+  const cipher = createClaimsCipher({ ...options, header: "sluice.v1", keyInfo: "sluice/v1/" });
   return {
-    seal(purpose, terms) {
-      ensurePurpose(purpose);
+    seal(purpose, claims) {
       const random = crypto.getRandomValues(new Uint8Array(nonceLength + idLength));
       const nonce = random.subarray(0, nonceLength);
       const id = random.subarray(nonceLength);
-      const { kid, bytes, ...times } = writeContents(keys, purpose, terms, id);
-      const key = keys.derive(kid, `sluice/v1/${purpose}`)!;
-      const box = cipher(key, nonce, kid, purpose).encrypt(bytes);
+      const { kid, box, ...times } = cipher.encrypt(purpose, claims, { id, nonce });
       const body = new Uint8Array(nonceLength + box.length);
       body.set(nonce);
       body.set(box, nonceLength);
       return { token: `v1.${kid}.${encodeBase64Url(body)}`, id: encodeBase64Url(id), ...times };
     },
-
-    unseal(purpose, token, { now = Date.now() } = {}) {
-      ensurePurpose(purpose);
-      ensureTime(now);
-      // the length comes first: nothing long is ever matched, decoded or hashed
-      if (typeof token !== "string" || !tokenLengths.has(token.length)) throw invalidToken();
-      const [, kid = "", encoded = ""] = tokenGrammar.exec(token) ?? [];
-      const key = keys.derive(kid, `sluice/v1/${purpose}`);
-      const body = key && decodeBase64Url(encoded);
-      if (!key || !body) throw invalidToken();
-      const nonce = body.subarray(0, nonceLength);
-      let plain: Uint8Array;
-      try {
-        plain = cipher(key, nonce, kid, purpose).decrypt(body.subarray(nonceLength));
-      } catch {
-        throw invalidToken();
-      }
-      return readContents(keys, purpose, { kid, bytes: plain, now });
-    },
+    unseal: (purpose, token, { now = Date.now() } = {}) =>
+      cipher.decrypt(purpose, parseSealed(token), now),
   };
+}
+
+/** The parts of a sealed token; `undefined` when it is not spelled like one. */
+function parseSealed(token: string) {
+  // the length comes first: nothing long is ever matched, decoded or hashed
+  if (typeof token !== "string" || !tokenLengths.has(token.length)) return undefined;
+  const [, kid = "", encoded = ""] = tokenGrammar.exec(token) ?? [];
+  const body = decodeBase64Url(encoded);
+  return body && { kid, nonce: body.subarray(0, nonceLength), box: body.subarray(nonceLength) };
 }
 
 const nonceLength = 24;

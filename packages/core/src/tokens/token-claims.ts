@@ -1,131 +1,181 @@
-import type { GrantUse } from "./grant.ts";
-import type { TokenAuth } from "./token-lifetime.ts";
+import { bytesToHex, equalBytes, hexToBytes } from "@noble/ciphers/utils.js";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { encodeBase64Url } from "../bytes/base64.ts";
+import { encodeFields, isText } from "../bytes/length-prefix.ts";
+import { SluiceError } from "../errors/error.ts";
+import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
+import { clockSkewMs, type GrantUse } from "./grant.ts";
+import type { KeyRing } from "./key-ring.ts";
+import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
+import { isLifetime, mintTimes, type TokenAuth, type TokenPurpose } from "./token-lifetime.ts";
 
-/** What stands inside the seal. */
+/** What a new token claims. */
 export interface TokenClaims {
-  /** 16 random bytes. */
-  readonly id: Uint8Array;
-  /** 1 to 1,024 UTF-8 bytes. */
-  readonly handle: string;
+  /** What the token permits to move, as the server names it: 1 to 1,024 UTF-8 bytes. */
+  readonly key: string;
+  /**
+   * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session only.
+   * Absent: the token authenticates itself.
+   */
+  readonly principal?: Principal | undefined;
+  /** Default `window`. */
+  readonly use?: GrantUse | undefined;
+  /** Strong etag that the object must still have when the token is used. */
+  readonly etag?: string | undefined;
+  /** Life in milliseconds, rounded down to seconds, at least 1,000. Default and maximum: `tokenLifetimes`. */
+  readonly ttlMs?: number | undefined;
+  /** Unix milliseconds. Default: `Date.now()`. */
+  readonly now?: number | undefined;
+}
+
+/** A new token and what a server needs to know about it. */
+export interface IssuedToken {
+  /**
+   * 252, 700 or 1,596 characters of `[A-Za-z0-9._-]` when it is sealed, 32 of `[A-Za-z0-9_-]` when it
+   * is stored. A secret: keep it out of logs.
+   */
+  readonly token: string;
+  /** Id of the grant, as opening gives it. */
+  readonly id: string;
+  /** Unix milliseconds, a whole second. */
+  readonly issuedAt: number;
+  /** Unix milliseconds, a whole second. */
+  readonly expiresAt: number;
+}
+
+/** What a genuine token claims. */
+export interface OpenedToken {
+  /** Random id of the grant, 22 characters of base64url: the name of a grant in stores and logs. */
+  readonly id: string;
+  readonly key: string;
+  readonly auth: TokenAuth;
   readonly use: GrantUse;
-  /** Unix milliseconds, whole seconds. */
+  /** Unix milliseconds. */
+  readonly issuedAt: number;
+  /** Unix milliseconds. Servers accept the token until `clockSkewMs` after it. */
+  readonly expiresAt: number;
+  /** True for a token that is good in one session only. */
+  readonly sessionBound: boolean;
+  /** `resourceTag` of the id of that session, for questions about its end. */
+  readonly sessionTag?: string | undefined;
+  /** True for a token that is good for one version of the object only. */
+  readonly etagBound: boolean;
+  /**
+   * True when the token is bound to exactly this principal; never for a self-authenticating one. A principal with a subject
+   * may come without the session that the token was made in, and never with another one.
+   */
+  matchesPrincipal(principal: Principal): boolean;
+  /** True when the token is good for every version, or for the one with this strong etag. */
+  matchesEtag(etag: string | undefined): boolean;
+}
+
+/** Length in bytes of a grant's id. */
+export const idLength = 16;
+
+/** Writes the claims of a token with the random id `id`. Throws as `Sealer.seal` does. */
+export function writeClaims(
+  keys: KeyRing,
+  purpose: TokenPurpose,
+  claims: TokenClaims,
+  id: Uint8Array,
+): {
+  readonly kid: string;
+  readonly bytes: Uint8Array;
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** 32 bytes that stand for the session it was made in; absent where there is none. */
-  readonly session?: Uint8Array;
-  /** 16 bytes that only the same key and principal give; absent in a self-authenticating token. */
-  readonly principal?: Uint8Array;
-  /** 16 bytes that only the same key and etag give; absent when the version does not matter. */
-  readonly revision?: Uint8Array;
-}
-
-/** How the holder of a token with these claims proves itself. */
-export function authOf(claims: TokenClaims): TokenAuth {
-  return claims.principal ? "bound" : "self";
-}
-
-/** The three lengths in bytes that claims have: the length tells next to nothing about the handle. */
-export const claimsLengths: readonly number[] = [144, 480, 1_152];
-
-/** Claims as bytes, padded with zeros to the smallest length that holds them. */
-export function encodeClaims(claims: TokenClaims): Uint8Array {
-  const handle = encoder.encode(claims.handle);
-  if (handle.length < 1 || handle.length > maxHandleBytes)
-    throw new TypeError(`token: a handle has 1 to ${maxHandleBytes} UTF-8 bytes`);
-  if (!Object.hasOwn(useFlags, claims.use))
-    throw new TypeError('token: a use is "window", "once" or "lease"');
-  const { session } = claims;
-  const bytes = new Uint8Array(claimsLength(handle.length, session !== undefined));
-  const view = new DataView(bytes.buffer);
-  view.setUint8(
-    at.flags,
-    useFlags[claims.use] |
-      (claims.principal ? 0 : bearerFlag) |
-      (session ? sessionBoundFlag : 0) |
-      (claims.revision ? revisionPinnedFlag : 0),
-  );
-  view.setUint32(at.issuedAt, claims.issuedAt / 1_000);
-  view.setUint32(at.expiresAt, claims.expiresAt / 1_000);
-  bytes.set(claims.id, at.id);
-  if (claims.principal) bytes.set(claims.principal, at.principal);
-  if (claims.revision) bytes.set(claims.revision, at.revision);
-  view.setUint16(at.handleLength, handle.length);
-  bytes.set(handle, at.handle);
-  if (session) bytes.set(session, at.handle + handle.length);
-  return bytes;
-}
-
-/** Claims from bytes; `undefined` unless they are exactly as `encodeClaims` writes them. */
-export function decodeClaims(bytes: Uint8Array): TokenClaims | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const flags = view.getUint8(at.flags);
-  const use = uses[flags & useMask];
-  const isBearer = (flags & bearerFlag) !== 0;
-  const sessionBound = (flags & sessionBoundFlag) !== 0;
-  const isPinned = (flags & revisionPinnedFlag) !== 0;
-  if (flags > allFlags || use === undefined || (isBearer && sessionBound)) return undefined;
-  const principal = bytes.slice(at.principal, at.revision);
-  const revision = bytes.slice(at.revision, at.handleLength);
-  if (isZero(principal) !== isBearer || isZero(revision) === isPinned) return undefined;
-  const length = view.getUint16(at.handleLength);
-  if (length < 1 || length > maxHandleBytes) return undefined;
-  if (claimsLength(length, sessionBound) !== bytes.length) return undefined;
-  const handleEnd = at.handle + length;
-  const handle = decodeText(bytes.subarray(at.handle, handleEnd));
-  const end = handleEnd + (sessionBound ? sessionLength : 0);
-  const session = bytes.slice(handleEnd, end);
-  if (handle === undefined || !isZero(bytes.subarray(end))) return undefined;
-  if (sessionBound && isZero(session)) return undefined;
-  return {
-    id: bytes.slice(at.id, at.principal),
-    handle,
+} {
+  const { key, principal, use = "window", etag, now = Date.now() } = claims;
+  const times = mintTimes(purpose, principal ? "bound" : "self", now, claims.ttlMs);
+  const holder = principal && encodePrincipal(principal, principal.subject === "");
+  const version = etag === undefined ? undefined : encodeFields(etag);
+  if (principal && !holder) throw new TypeError(principalRule);
+  if (!isText(key) || (etag !== undefined && !version))
+    throw new TypeError("token: key and etag must be strings without lone surrogates");
+  const kid = keys.current;
+  const bytes = encodeClaims({
+    id,
+    key,
     use,
-    issuedAt: view.getUint32(at.issuedAt) * 1_000,
-    expiresAt: view.getUint32(at.expiresAt) * 1_000,
-    ...(sessionBound && { session }),
-    ...(!isBearer && { principal }),
-    ...(isPinned && { revision }),
+    ...times,
+    session: principal?.sessionId ? hexToBytes(resourceTag(principal.sessionId)) : undefined,
+    principal: holder && tag(keys, kid, "principal", holder),
+    etag: version && tag(keys, kid, "etag", version),
+  });
+  return { kid, bytes, ...times };
+}
+
+/** Reads claims that were encrypted under the key `kid`, at `now`. Throws as `Sealer.unseal` does. */
+export function readClaims(
+  keys: KeyRing,
+  purpose: TokenPurpose,
+  { kid, bytes, now }: { readonly kid: string; readonly bytes: Uint8Array; readonly now: number },
+): OpenedToken {
+  const claims = decodeClaims(bytes);
+  if (!claims || !isLifetime(purpose, authOf(claims), claims)) throw invalidToken();
+  if (claims.issuedAt > now + maxAheadMs) throw invalidToken();
+  if (now >= claims.expiresAt + clockSkewMs)
+    throw new SluiceError("expired", "token: its time is over; ask for a new one");
+  const { id, key, use, issuedAt, expiresAt, principal, etag, session } = claims;
+  const sessionTag = session && bytesToHex(session);
+  return {
+    id: encodeBase64Url(id),
+    key,
+    auth: authOf(claims),
+    use,
+    issuedAt,
+    expiresAt,
+    sessionBound: session !== undefined,
+    sessionTag,
+    etagBound: etag !== undefined,
+    matchesPrincipal(other) {
+      const { subject, sessionId = "" } = other;
+      const holder = encodePrincipal(other, subject === "");
+      if (!principal || !holder) return false;
+      if (session && sessionId !== "" && resourceTag(sessionId) !== sessionTag) return false;
+      return matchesTag(principal, tag(keys, kid, "principal", holder));
+    },
+    matchesEtag(other) {
+      if (!etag) return true;
+      const version = other === undefined ? undefined : encodeFields(other);
+      return version !== undefined && matchesTag(etag, tag(keys, kid, "etag", version));
+    },
   };
 }
 
-const maxHandleBytes = 1_024;
-const sessionLength = 32;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** How far the clock of the process that made a token may be ahead of ours. */
+const maxAheadMs = 60_000;
 
-/** Offsets; numbers are big-endian. The session, where there is one, lies behind the handle. */
-const at = {
-  flags: 0,
-  issuedAt: 1,
-  expiresAt: 5,
-  id: 9,
-  principal: 25,
-  revision: 41,
-  handleLength: 57,
-  handle: 59,
-} as const;
+/** Labels of the keys that make tags; part of every token in circulation. */
+const tagLabels = { principal: "sluice/v1/principal", etag: "sluice/v1/revision" } as const;
 
-const bearerFlag = 1;
-const useFlags: Readonly<Record<GrantUse, number>> = { window: 0, once: 2, lease: 4 };
-const useMask = 6;
-const uses: readonly (GrantUse | undefined)[] = ["window", undefined, "once", undefined, "lease"];
-const sessionBoundFlag = 8;
-const revisionPinnedFlag = 16;
-const allFlags = 31;
-
-function claimsLength(handleLength: number, hasSession: boolean): number {
-  const needed = at.handle + handleLength + (hasSession ? sessionLength : 0);
-  return claimsLengths.find((length) => needed <= length)!;
+/** 16 bytes that stand for `fields`; only the key makes them. `undefined` once the ring dropped the key. */
+function tag(
+  keys: KeyRing,
+  kid: string,
+  kind: keyof typeof tagLabels,
+  fields: Uint8Array,
+): Uint8Array | undefined {
+  const key = keys.derive(kid, tagLabels[kind]);
+  return key && hmac(sha256, key, fields).slice(0, 16);
 }
 
-function decodeText(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    return undefined;
-  }
+/** Compares in constant time. */
+function matchesTag(sealed: Uint8Array, made: Uint8Array | undefined): boolean {
+  return made !== undefined && equalBytes(sealed, made);
 }
 
-function isZero(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0);
+/** The audience in one spelling. Throws a `TypeError` when it is no URL of a server. */
+export function canonicalAudience(audience: string): string {
+  const url = URL.canParse(audience) ? new URL(audience) : undefined;
+  if (!url || url.hash !== "" || url.username !== "" || url.password !== "")
+    throw new TypeError(
+      "token: the audience must be the server's absolute URL without user info or fragment",
+    );
+  return url.href;
+}
+
+/** The one error for every token that is not genuine: it does not say what is wrong. */
+export function invalidToken(): SluiceError {
+  return new SluiceError("not_found", "token: not valid here");
 }

@@ -1,7 +1,7 @@
 /** What a token is for. Each purpose has a key of its own, so no token passes for another purpose. */
 export type TokenPurpose = "download" | "upload" | "resume" | "connect";
 
-/** `bound`: only its principal may use it. `self`: whoever has it may. */
+/** `bound`: only its principal may use it. `self`: every holder may. */
 export type TokenAuth = "bound" | "self";
 
 /** Life of a token in milliseconds: what `seal` takes by default, and at most. */
@@ -50,7 +50,7 @@ export function mintTimes(
   return { issuedAt, expiresAt: issuedAt + wholeSeconds(ttlMs) };
 }
 
-/** True when a token may live from `issuedAt` to `expiresAt`, whoever made it. */
+/** True when a token may live from `issuedAt` to `expiresAt`. */
 export function isLifetime(
   purpose: TokenPurpose,
   auth: TokenAuth,

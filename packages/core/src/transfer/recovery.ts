@@ -1,5 +1,5 @@
 import type { SluiceErrorCode } from "../errors/error.ts";
-import type { TransferFailure, TransferProgress } from "./transfer.ts";
+import type { TransferFailure, TransferProgress, SpentRetries } from "./progress.ts";
 
 /** Why bytes stopped or never came. */
 export type Interruption =
@@ -26,17 +26,6 @@ export interface Recovery {
   readonly delayMs: number;
 }
 
-/** Spent budgets. All but `restarts` begin anew with every 64 KiB of progress. */
-export interface Tries {
-  readonly refreshes: number;
-  readonly reissues: number;
-  readonly attempts: number;
-  /** Never forgiven: an object that changes for ever must not be fetched for ever. */
-  readonly restarts: number;
-  /** `receivedBytes` when the budgets last began anew. */
-  readonly mark: number;
-}
-
 const maxRefreshes = 1;
 const maxReissues = 2;
 const maxAttempts = 5;
@@ -56,7 +45,9 @@ export function planRecovery(
   transfer: TransferProgress,
   reason: Interruption,
   random: number,
-): { readonly recovery: Recovery; readonly tries: Tries } | { readonly failure: TransferFailure } {
+):
+  | { readonly recovery: Recovery; readonly tries: SpentRetries }
+  | { readonly failure: TransferFailure } {
   const tries = renewTries(transfer);
   const cure =
     reason.kind === "status"
@@ -66,9 +57,9 @@ export function planRecovery(
         : "restart";
   const code = codeOf(reason);
   const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
-  const failure = { code, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const failure = { code, retryAfterMs };
 
-  function plan(action: Recovery["action"], delayMs: number, spent: Partial<Tries>) {
+  function plan(action: Recovery["action"], delayMs: number, spent: Partial<SpentRetries>) {
     return { recovery: { reason, action, delayMs }, tries: { ...tries, ...spent } };
   }
 
@@ -92,7 +83,7 @@ export function planRecovery(
           ? Math.round(pauseMs * (0.5 + random / 2))
           : retryAfterMs + Math.round(pauseMs * random);
       const attempts = tries.attempts + 1;
-      // without a strong tag nobody can tell whether the rest would still fit what is kept
+      // without a strong tag no check can show that the rest fits what is kept
       if (transfer.receivedBytes > 0 && transfer.etag === undefined)
         return tries.restarts >= maxRestarts
           ? { failure }
@@ -104,7 +95,7 @@ export function planRecovery(
   }
 }
 
-function renewTries({ tries, receivedBytes }: TransferProgress): Tries {
+function renewTries({ tries, receivedBytes }: TransferProgress): SpentRetries {
   if (receivedBytes - tries.mark < progressBytes) return tries;
   return { refreshes: 0, reissues: 0, attempts: 0, restarts: tries.restarts, mark: receivedBytes };
 }

@@ -1,5 +1,6 @@
-import { planRecovery, type Interruption, type Recovery, type Tries } from "./recovery.ts";
 import type { SluiceErrorCode } from "../errors/error.ts";
+import type { TransferFailure, TransferProgress } from "./progress.ts";
+import { planRecovery, type Interruption, type Recovery } from "./recovery.ts";
 
 /**
  * One download as its client sees it:
@@ -22,27 +23,6 @@ export type Transfer = TransferProgress &
     | { readonly state: "failed"; readonly failure: TransferFailure }
   );
 
-/** The facts that every state has. */
-export interface TransferProgress {
-  /** Bytes kept, from byte 0 on and without a gap. When it falls to 0, discard what was written. */
-  readonly receivedBytes: number;
-  /** Bytes of the whole object, once a response told. */
-  readonly size?: number;
-  /** Strong tag, with quotes, of the version that the kept bytes belong to. */
-  readonly etag?: string;
-  /** The last authorization gave a URL that can be fetched again. */
-  readonly reusable: boolean;
-  /** What was spent of the retry budgets. */
-  readonly tries: Tries;
-}
-
-/** Why a transfer failed for good. */
-export interface TransferFailure {
-  readonly code: SluiceErrorCode;
-  /** Milliseconds after which the server would have another try, when it said so. */
-  readonly retryAfterMs?: number;
-}
-
 /** What the client's engine saw or did. */
 export type TransferEvent =
   /** `resources/stream` was answered. `reusable`: with a URL that can be fetched again, also beside direct bytes. */
@@ -51,8 +31,8 @@ export type TransferEvent =
   | {
       readonly type: "response";
       readonly start: number;
-      readonly size?: number;
-      readonly etag?: string;
+      readonly size?: number | undefined;
+      readonly etag?: string | undefined;
     }
   /** So many more bytes arrived. */
   | { readonly type: "received"; readonly bytes: number }
@@ -138,8 +118,7 @@ function respond(facts: TransferProgress, event: ResponseEvent): Transfer {
     const sameVersion = etag !== undefined && event.etag === etag;
     const sameSize = size === undefined || event.size === undefined || event.size === size;
     if (!sameVersion || !sameSize) return interrupt(facts, { kind: "changed" }, 0);
-    const known = event.size ?? size;
-    return { ...facts, state: "receiving", ...(known !== undefined && { size: known }) };
+    return { ...facts, state: "receiving", size: event.size ?? size };
   }
   if (start !== 0) return interrupt(facts, { kind: "changed" }, 0);
   if (receivedBytes > 0) {
@@ -158,8 +137,8 @@ function begin(facts: TransferProgress, event: ResponseEvent): Transfer {
     receivedBytes: 0,
     reusable: facts.reusable,
     tries: { ...facts.tries, mark: 0 },
-    ...(event.size !== undefined && { size: event.size }),
-    ...(event.etag !== undefined && { etag: event.etag }),
+    size: event.size,
+    etag: event.etag,
   };
 }
 
@@ -205,11 +184,5 @@ function fail(facts: TransferProgress, failure: TransferFailure): Transfer {
 }
 
 function factsOf({ receivedBytes, size, etag, reusable, tries }: Transfer): TransferProgress {
-  return {
-    receivedBytes,
-    reusable,
-    tries,
-    ...(size !== undefined && { size }),
-    ...(etag !== undefined && { etag }),
-  };
+  return { receivedBytes, size, etag, reusable, tries };
 }

@@ -27,11 +27,11 @@ interface FailVector extends Vector {
 }
 
 interface Terms {
-  readonly handle: string;
+  readonly key: string;
   readonly use: "window" | "once" | "lease";
   readonly issuedAt: number;
   readonly expiresAt: number;
-  readonly revision?: string;
+  readonly etag?: string;
   readonly principal?: {
     readonly issuer: string;
     readonly subject: string;
@@ -97,7 +97,7 @@ function keyOf(kid: string): Buffer {
 }
 
 function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
-  const handle = Buffer.from(terms.handle);
+  const handle = Buffer.from(terms.key);
   const session = terms.principal?.sessionId ? 32 : 0;
   const needed = 59 + handle.length + session;
   const plain = Buffer.alloc([144, 480, 1152].find((length) => needed <= length)!);
@@ -115,9 +115,9 @@ function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
         .copy(plain, 59 + handle.length);
     }
   } else flags |= 1;
-  if (terms.revision !== undefined) {
+  if (terms.etag !== undefined) {
     flags |= 16;
-    mac(ikm, "revision", lp(terms.revision)).copy(plain, 41);
+    mac(ikm, "revision", lp(terms.etag)).copy(plain, 41);
   }
   plain.writeUInt8(flags, 0);
   plain.writeUInt32BE(terms.issuedAt / 1000, 1);
@@ -146,7 +146,7 @@ export interface StoredVector {
 export function makeStoredVector(): StoredVector {
   const secret = digest("secret of a stored token").subarray(0, 24);
   const id = digest("id of a stored token").subarray(0, 16);
-  const terms: Terms = { ...bound, use: "lease", revision: "0x8DD1" };
+  const terms: Terms = { ...bound, use: "lease", etag: "0x8DD1" };
   const key = createHmac("sha256", hkdf(keyOf("k1"), "sluice/v1/stored/download"));
   const header = lp("sluice.v1 stored", "k1", "download", audience);
   const plain = plainOf(terms, keyOf("k1"), id);
@@ -164,14 +164,14 @@ export function makeStoredVector(): StoredVector {
 }
 
 const bound: Terms = {
-  handle: "reports/2026/q1.pdf",
+  key: "reports/2026/q1.pdf",
   use: "window",
   issuedAt: start * 1000,
   expiresAt: (start + 300) * 1000,
   principal,
 };
 const self: Terms = {
-  handle: "reports/2026/q1.pdf",
+  key: "reports/2026/q1.pdf",
   use: "once",
   issuedAt: start * 1000,
   expiresAt: (start + 60) * 1000,
@@ -196,34 +196,34 @@ export function makeVectors(): Vectors {
   const pass: PassVector[] = [
     good,
     seal("self-authenticating, once", { terms: self }),
-    seal("lease, pinned to a version", { terms: { ...bound, use: "lease", revision: "0x8DD1" } }),
+    seal("lease, pinned to a version", { terms: { ...bound, use: "lease", etag: "0x8DD1" } }),
     seal("bound to a session", { terms: { ...bound, principal: inSession } }),
     seal("a session without a subject", {
       terms: { ...bound, principal: { ...inSession, subject: "" } },
     }),
     seal("the longest handle of the short class in a session", {
-      terms: { ...bound, handle: "a".repeat(53), principal: inSession },
+      terms: { ...bound, key: "a".repeat(53), principal: inSession },
     }),
     seal("the longest handle in a session", {
-      terms: { ...bound, handle: "a".repeat(1024), principal: inSession },
+      terms: { ...bound, key: "a".repeat(1024), principal: inSession },
     }),
     seal("every flag that goes together", {
-      terms: { ...bound, use: "once", principal: inSession, revision: "" },
+      terms: { ...bound, use: "once", principal: inSession, etag: "" },
     }),
     seal("the previous key", { terms: bound, kid: "k0" }),
     seal("upload", { terms: { ...bound, expiresAt: (start + 900) * 1000 }, purpose: "upload" }),
     seal("resume", { terms: bound, purpose: "resume" }),
-    seal("a handle of one byte", { terms: { ...bound, handle: "a" } }),
-    seal("the longest handle of the short class", { terms: { ...bound, handle: "a".repeat(85) } }),
+    seal("a handle of one byte", { terms: { ...bound, key: "a" } }),
+    seal("the longest handle of the short class", { terms: { ...bound, key: "a".repeat(85) } }),
     seal("the shortest handle of the middle class", {
-      terms: { ...bound, handle: "a".repeat(86) },
+      terms: { ...bound, key: "a".repeat(86) },
     }),
     seal("the longest handle of the middle class", {
-      terms: { ...bound, handle: "é".repeat(210) + "a" },
+      terms: { ...bound, key: "é".repeat(210) + "a" },
     }),
-    seal("the shortest handle of the long class", { terms: { ...bound, handle: "a".repeat(422) } }),
-    seal("the longest handle", { terms: { ...bound, handle: "a".repeat(1024) } }),
-    seal("a handle outside the basic plane", { terms: { ...bound, handle: "\ufeff😀/ü\u0000" } }),
+    seal("the shortest handle of the long class", { terms: { ...bound, key: "a".repeat(422) } }),
+    seal("the longest handle", { terms: { ...bound, key: "a".repeat(1024) } }),
+    seal("a handle outside the basic plane", { terms: { ...bound, key: "\ufeff😀/ü\u0000" } }),
     seal("the longest life", { terms: { ...bound, expiresAt: (start + 3600) * 1000 } }),
     { ...good, name: "the last second with clock skew", now: (start + 304) * 1000 + 999 },
     { ...good, name: "the first second with a fast minting clock", now: (start - 60) * 1000 },
@@ -295,7 +295,7 @@ export function makeVectors(): Vectors {
       terms: bound,
       edit: (plain) => Buffer.concat([plain, Buffer.alloc(480 - 144)]),
     }),
-    seal("a handle over 1,024 bytes", { terms: { ...bound, handle: "a".repeat(1025) } }),
+    seal("a handle over 1,024 bytes", { terms: { ...bound, key: "a".repeat(1025) } }),
   ];
   return {
     keys,

@@ -1,4 +1,5 @@
-import { resourceTag, tokenLifetimes, type StateStore } from "@sluice/core";
+import { resourceTag, tokenLifetimes } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { Identity } from "./principal.ts";
 
 /** Notes that something is bound to the session of an identity, if it has one. */

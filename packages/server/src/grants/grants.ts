@@ -1,12 +1,5 @@
-import {
-  createSealer,
-  createTokenStore,
-  isStoredToken,
-  tokenLifetimes,
-  type KeyRing,
-  type SealedToken,
-  type StateStore,
-} from "@sluice/core";
+import { createSealer, tokenLifetimes, type IssuedToken, type KeyRing } from "@sluice/core";
+import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
@@ -23,7 +16,7 @@ export interface Grants {
 }
 
 /** A download URL and its token's facts. */
-interface MintedGrant extends SealedToken {
+interface MintedGrant extends IssuedToken {
   readonly url: string;
 }
 
@@ -59,11 +52,11 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
       const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
       if (!mayMint || ttlMs < 1_000) return undefined;
       const terms = {
-        handle: key,
+        key,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
         ...(principal && { principal }),
-        revision: etag ?? unversioned,
+        etag: etag ?? unversioned,
       } as const;
       if (revocable) await bindSession(identity);
       const minted = opensStored

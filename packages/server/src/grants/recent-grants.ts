@@ -3,7 +3,7 @@ import {
   resourceTag,
   type KeyRing,
   type Sealer,
-  type UnsealedToken,
+  type OpenedToken,
 } from "@sluice/core";
 
 /** How long a token stays open. */
@@ -11,7 +11,7 @@ const keptMs = 1_000;
 const maxKept = 256;
 
 /** A grant as its token says, with what is asked of it again and again worked out once. */
-export interface OpenGrant extends UnsealedToken {
+export interface OpenGrant extends OpenedToken {
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
 }
@@ -51,23 +51,23 @@ function isGood({ grant, until }: Kept, now: number): boolean {
   return now < until && now < grant.expiresAt + clockSkewMs;
 }
 
-/** The revision of a grant for an object whose storage named none when it was issued; no etag has a space. */
+/** The etag of a grant for an object whose storage named none when it was issued; no etag has a space. */
 export const unversioned: string = " ";
 
 /** Whether a grant was issued for an object of no version. */
 export function isUnversioned(grant: OpenGrant): boolean {
-  return grant.revisionPinned && grant.matchesRevision(unversioned);
+  return grant.etagBound && grant.matchesEtag(unversioned);
 }
 
 /** A grant that works out once what is asked of it again and again. */
-export function toOpenGrant(grant: UnsealedToken): OpenGrant {
+export function toOpenGrant(grant: OpenedToken): OpenGrant {
   let matched: string | undefined;
   return {
     ...grant,
-    resource: resourceTag(grant.handle),
-    matchesRevision(etag) {
+    resource: resourceTag(grant.key),
+    matchesEtag(etag) {
       if (etag !== undefined && etag === matched) return true;
-      if (!grant.matchesRevision(etag)) return false;
+      if (!grant.matchesEtag(etag)) return false;
       matched = etag;
       return true;
     },

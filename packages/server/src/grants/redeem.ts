@@ -57,7 +57,7 @@ async function answerRedemption(parts: SluiceParts, asked: Asked): Promise<Reply
   let release: (() => void) | undefined;
   try {
     const grant = await parts.grants.open(request.token, Date.now());
-    const { handle: key } = grant;
+    const { key } = grant;
     entry.facts.grant = grant.id;
     entry.facts.uri = parts.mapper.toUri(key);
 
@@ -128,7 +128,7 @@ async function choose(
   { method, header, signal }: RedeemRequest,
 ): Promise<Chosen> {
   const options = signal ? { signal } : {};
-  const key = grant.handle;
+  const { key } = grant;
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
@@ -176,7 +176,7 @@ function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
 }
 
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
-  if (isUnversioned(grant) || grant.matchesRevision(info.etag)) return info;
+  if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }
 

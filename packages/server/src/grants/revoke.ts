@@ -3,9 +3,9 @@ import {
   resourceTag,
   SluiceError,
   tokenLifetimes,
-  type GrantSelector,
   type Principal,
 } from "@sluice/core";
+import type { GrantSelector } from "@sluice/state";
 import { tagOf, type SluiceParts } from "../options/sluice-parts.ts";
 
 /** Which download URLs to withdraw. */

@@ -1,5 +1,6 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
-import type { GrantUse, KeyRing, KeyRingInput, Principal, StateStore } from "@sluice/core";
+import type { GrantUse, KeyRing, KeyRingInput, Principal } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { AccessPageRule, AccessRule } from "../access/access.ts";
 import type { AuditOptions, AuditSink } from "../audit/audit.ts";

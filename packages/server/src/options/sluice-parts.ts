@@ -1,7 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import {
   createKeyRing,
-  createMemoryStateStore,
   createTextSealer,
   formatKey,
   generateKey,
@@ -9,9 +8,9 @@ import {
   SluiceError,
   type KeyRing,
   type Principal,
-  type StateStore,
   type TextSealer,
 } from "@sluice/core";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createUriMapper, protect, type StorageBackend, type UriMapper } from "@sluice/storage";
 import { bindTo, type BindSession } from "../access/bound-sessions.ts";
 import { createAnswerAccount, type AnswerAccount } from "../grants/answer-lease.ts";

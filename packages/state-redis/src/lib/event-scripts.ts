@@ -3,7 +3,7 @@ import { createScript, type Script } from "./redis-client.ts";
 // One stream is a hash of facts, a list of events, and hashes of its questions and answers. Beside
 // them stand, for all streams: bytes of each, the time at which each ends, the order in which those
 // that are over ended, and the sum of bytes. Times come in from the caller; Redis' own clock only
-// says when keys of streams that nobody asked for again may be forgotten.
+// says when keys of streams that no call asks for may be forgotten.
 
 /** Keys: what all keys begin with. First arguments: id, now, maxStreams, maxTotalBytes. */
 const common = `

@@ -14,12 +14,12 @@ export type RedisClient =
 export interface RedisOptions {
   readonly redis: RedisClient;
   /**
-   * What every key begins with. Default `{sluice}:`: the braces keep all of them on one node of a
+   * What every key begins with. Default: `{sluice}:`: the braces keep all of them on one node of a
    * cluster, where scripts need them.
    */
   readonly prefix?: string;
   /**
-   * Longest wait for an answer in milliseconds, from 1 to 60,000; then the store counts as down. Default 2,000.
+   * Longest wait for an answer in milliseconds, from 1 to 60,000; then the store counts as down. Default: 2,000.
    */
   readonly timeoutMs?: number;
 }
@@ -48,13 +48,13 @@ export interface Commander {
 
 /** Makes a commander of a client; a `TypeError` for what is none, a `RangeError` for a wait out of bounds. */
 export function createCommander(
-  who: string,
+  operation: string,
   { redis, timeoutMs = defaultTimeoutMs }: RedisOptions,
 ): Commander {
   const sendTo = senderOf(redis);
-  if (!sendTo) throw new TypeError(`${who}: redis must be a client of ioredis or node-redis`);
+  if (!sendTo) throw new TypeError(`${operation}: redis must be a client of ioredis or node-redis`);
   if (!(timeoutMs >= 1 && timeoutMs <= 60_000))
-    throw new RangeError(`${who}: timeoutMs must be from 1 to 60000`);
+    throw new RangeError(`${operation}: timeoutMs must be from 1 to 60000`);
 
   async function ask(command: string, args: readonly string[]): Promise<unknown> {
     return sendTo!([command, ...args]);
@@ -68,7 +68,7 @@ export function createCommander(
         expired: () => new Error(`no answer within ${timeoutMs} ms`),
       });
     } catch (error) {
-      throw new SluiceError("unavailable", `${who}: Redis does not answer as it should`, {
+      throw new SluiceError("unavailable", `${operation}: Redis does not answer as it should`, {
         cause: error,
         retryAfterMs: 1_000,
       });

@@ -1,12 +1,12 @@
+import { SluiceError } from "@sluice/core";
 import {
-  eventStoreDefaults,
   lastEventBytes,
-  SluiceError,
+  readEventStoreLimits,
   type Ask,
   type EventStore,
   type EventStoreLimits,
   type StreamPage,
-} from "@sluice/core";
+} from "@sluice/state";
 import {
   answerScript,
   appendScript,
@@ -31,7 +31,7 @@ import {
  */
 export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
   const { prefix = defaultPrefix } = options;
-  const limits = readLimits(options);
+  const limits = readEventStoreLimits("redis event store", options);
   const commander = createCommander("redis event store", options);
 
   const run = (
@@ -90,17 +90,6 @@ export function createRedisEventStore(options: RedisOptions & EventStoreLimits):
   };
 }
 
-function readLimits(given: EventStoreLimits): Required<EventStoreLimits> {
-  const limits = { ...eventStoreDefaults };
-  for (const name of Object.keys(limits) as (keyof EventStoreLimits)[]) {
-    const limit = given[name] ?? limits[name];
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`redis event store: ${name} must be a whole number from 1`);
-    limits[name] = limit;
-  }
-  return limits;
-}
-
 function pageOf(answer: unknown, after: number): StreamPage | undefined {
   const [record, lastSeq, isOver, events, asked, answered] = answer as [
     record?: string,
@@ -112,10 +101,11 @@ function pageOf(answer: unknown, after: number): StreamPage | undefined {
   ];
   if (record === undefined) return undefined;
   const answers = new Map(pairsOf(answered));
-  const asks = pairsOf(asked).map(([ask, seq]): Ask => {
-    const given = answers.get(ask);
-    return { ask, seq: Number(seq), ...(given !== undefined && { answer: given }) };
-  });
+  const asks = pairsOf(asked).map(([ask, seq]): Ask => ({
+    ask,
+    seq: Number(seq),
+    answer: answers.get(ask),
+  }));
   return {
     record,
     events: (events ?? []).map((text, n) => ({ seq: after + 1 + n, text })),
@@ -133,23 +123,29 @@ function pairsOf(flat: readonly string[] = []): [name: string, value: string][] 
 }
 
 function refusal(method: string, outcome: unknown): SluiceError {
-  const who = `redis event store: ${method}`;
+  const operation = `redis event store: ${method}`;
   switch (outcome) {
     case "already_exists":
-      return new SluiceError("already_exists", `${who}: this stream or question is kept already`);
+      return new SluiceError(
+        "already_exists",
+        `${operation}: this stream or question is kept already`,
+      );
     case "not_found":
-      return new SluiceError("not_found", `${who}: no such stream`);
+      return new SluiceError("not_found", `${operation}: no such stream`);
     case "over":
-      return new SluiceError("precondition_failed", `${who}: the stream is over`);
+      return new SluiceError("precondition_failed", `${operation}: the stream is over`);
     case "taken":
-      return new SluiceError("precondition_failed", `${who}: another writer has taken the stream`);
+      return new SluiceError(
+        "precondition_failed",
+        `${operation}: another writer has taken the stream`,
+      );
     case "too_large":
       return new SluiceError(
         "too_large",
-        `${who}: more than one stream may keep; raise maxEvents or maxBytes`,
+        `${operation}: more than one stream may keep; raise maxEvents or maxBytes`,
       );
     default:
-      return new SluiceError("unavailable", `${who}: full of live streams; try again later`, {
+      return new SluiceError("unavailable", `${operation}: full of live streams; try again later`, {
         retryAfterMs: 1_000,
       });
   }

@@ -4,11 +4,9 @@ import {
   leaseCharge,
   leaseMs,
   SluiceError,
-  type Claim,
-  type GrantSelector,
-  type StateStore,
-  type StateStoreLimits,
+  type GrantClaim,
 } from "@sluice/core";
+import { readSelector, type StateStore, type StateStoreLimits } from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,
@@ -87,7 +85,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       await redis.run(refundScript, [keyOf.grant(id)], [bytes]);
     },
     async revoke(selector, { now, ttlMs }) {
-      const [kind, value] = readSelector(selector);
+      const [kind, value] = readSelector("redis state store", selector);
       await redis.run(
         revokeScript,
         [keyOf.revoked(kind, value)],
@@ -164,20 +162,12 @@ function known(call: "claim" | "take", answer: unknown): unknown {
 
 const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as const;
 
-function claimOf(answer: unknown): Claim {
+function claimOf(answer: unknown): GrantClaim {
   const outcome = outcomes.find((one) => one === String(answer));
   if (outcome === undefined) throw noAnswer("claim");
   if (outcome === "granted" || outcome === "continued")
     return { outcome: "granted", continued: outcome === "continued" };
   return { outcome };
-}
-
-/** A self-authenticating grant has an empty principal: revoking that would revoke them all. */
-function readSelector(selector: GrantSelector): [kind: string, value: string] {
-  const [[kind, value] = ["", ""], ...others] = Object.entries(selector) as [string, unknown][];
-  if (typeof value !== "string" || value === "" || others.length > 0)
-    throw new TypeError("redis state store: revoke: name one id, principal or resource");
-  return [kind, value];
 }
 
 function recordIn(answer: unknown, now: number): Uint8Array | undefined {

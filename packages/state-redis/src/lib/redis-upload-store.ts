@@ -1,4 +1,5 @@
-import { SluiceError, type UploadLease, type UploadStore, type WriterOutcome } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { UploadLease, UploadStore, WriterOutcome } from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import { wrap, type ChangeBatch, type StorageBackend, type WatchOptions } from "@sluice/storage";
 import {
@@ -12,7 +12,7 @@ import {
 export interface ShareChangesOptions extends RedisOptions {
   /** Name of what is shared: backends of the same name in all processes hear of the same changes. */
   readonly name: string;
-  /** Pause between two looks at what others told, in milliseconds. Default 250. */
+  /** Pause between two looks at what other processes told, in milliseconds. Default: 250. */
   readonly pollMs?: number;
 }
 
@@ -35,47 +35,47 @@ export function shareChanges(
   });
 }
 
-interface Watching {
+interface SharedWatch {
   readonly inner: NonNullable<StorageBackend["watch"]>;
   readonly shared: SharedLog;
   readonly pollMs: number;
 }
 
 async function* watchShared(
-  { inner, shared, pollMs }: Watching,
+  { inner, shared, pollMs }: SharedWatch,
   { prefix = "", cursor, signal }: WatchOptions,
 ): AsyncGenerator<ChangeBatch> {
-  const from = cursor === undefined ? undefined : placeIn(cursor);
+  const from = cursor === undefined ? undefined : positionIn(cursor);
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
-  // others may look at other prefixes: everything is told
-  const own = inner({ signal: both, ...(from?.own && { cursor: from.own }) })[
+  // other processes may watch other prefixes: this one tells every change
+  const own = inner({ signal: both, ...definedMembers({ cursor: from?.own || undefined }) })[
     Symbol.asyncIterator
   ]();
-  const place: Place = { at: nothing };
+  const position: WatchPosition = { at: nothing };
   let failure: { readonly error: unknown } | undefined;
   try {
     const first = await own.next();
     if (first.done || signal.aborted) return;
-    place.own = first.value.cursor;
+    position.own = first.value.cursor;
     const missed = from !== undefined && (await shared.after(from.at)) === undefined;
-    place.at = missed || !from ? await shared.newest() : from.at;
-    yield { cursor: cursorOf(place) };
-    if (missed) yield { reset: true, cursor: cursorOf(place) };
-    const telling = tellAll(own, shared, place).catch((error: unknown) => (failure = { error }));
+    position.at = missed || !from ? await shared.newest() : from.at;
+    yield { cursor: cursorOf(position) };
+    if (missed) yield { reset: true, cursor: cursorOf(position) };
+    const telling = tellAll(own, shared, position).catch((error: unknown) => (failure = { error }));
     try {
       while (!signal.aborted) {
         if (failure) throw failure.error;
-        const news = await shared.after(place.at);
+        const news = await shared.after(position.at);
         if (!news) {
-          place.at = await shared.newest();
-          yield { reset: true, cursor: cursorOf(place) };
+          position.at = await shared.newest();
+          yield { reset: true, cursor: cursorOf(position) };
           continue;
         }
         for (const { id, batch } of news) {
-          place.at = id;
+          position.at = id;
           const wanted = below(prefix, batch);
-          if (wanted) yield { ...wanted, cursor: cursorOf(place) };
+          if (wanted) yield { ...wanted, cursor: cursorOf(position) };
         }
         if (news.length === 0) await sleep(pollMs, both).catch(() => {});
       }
@@ -90,25 +90,25 @@ async function* watchShared(
 }
 
 /** How far a watch has come: in what all tell, and in what its own storage told this process. */
-interface Place {
+interface WatchPosition {
   at: string;
   own?: string | undefined;
 }
 
-/** Tells everybody what this process hears, until its own watch ends. */
+/** Tells all processes what this one hears, until its own watch ends. */
 async function tellAll(
   own: AsyncIterator<ChangeBatch>,
   shared: SharedLog,
-  place: Place,
+  position: WatchPosition,
 ): Promise<void> {
   for (;;) {
     const { done, value } = await own.next();
     if (done) return;
     const { changed = [], removed = [], reset } = value;
     if (reset || changed.length > 0 || removed.length > 0)
-      await shared.tell({ changed, removed, ...(reset && { reset }) });
+      await shared.tell(definedMembers({ changed, removed, reset }));
     // only now: what comes again after a restart does no harm, what is left out does
-    place.own = value.cursor;
+    position.own = value.cursor;
   }
 }
 
@@ -139,7 +139,7 @@ const keptMs = "86400000";
 /** Before the first id. */
 const nothing = "0-0";
 
-type Entry = [id: string, fields: string[]];
+type LogEntry = [id: string, fields: string[]];
 
 function createSharedLog(redis: Commander, key: string): SharedLog {
   return {
@@ -148,12 +148,12 @@ function createSharedLog(redis: Commander, key: string): SharedLog {
       await redis.send("PEXPIRE", key, keptMs);
     },
     async newest() {
-      const [entry] = (await redis.send("XREVRANGE", key, "+", "-", "COUNT", "1")) as Entry[];
+      const [entry] = (await redis.send("XREVRANGE", key, "+", "-", "COUNT", "1")) as LogEntry[];
       return entry?.[0] ?? nothing;
     },
     async after(id) {
       const count = String(mostAtOnce + 1);
-      const entries = (await redis.send("XRANGE", key, id, "+", "COUNT", count)) as Entry[];
+      const entries = (await redis.send("XRANGE", key, id, "+", "COUNT", count)) as LogEntry[];
       // what was heard last is there, and so is all that came after it; before anything was heard, nothing tells
       const isWhole = id === nothing ? entries.length <= mostAtOnce : entries.shift()?.[0] === id;
       if (!isWhole) return undefined;
@@ -165,11 +165,11 @@ function createSharedLog(redis: Commander, key: string): SharedLog {
   };
 }
 
-function cursorOf({ at, own }: Place): string {
+function cursorOf({ at, own }: WatchPosition): string {
   return `redis.${at}.${Buffer.from(own ?? "").toString("base64url")}`;
 }
 
-function placeIn(cursor: string): Place {
+function positionIn(cursor: string): WatchPosition {
   const [, at, own = ""] = /^redis\.(\d{1,15}-\d{1,15})\.([\w-]*)$/.exec(cursor) ?? [];
   if (at === undefined)
     throw new SluiceError("invalid_argument", "redis: watch: the cursor is not one of this store");

@@ -114,7 +114,7 @@ return {text(writer), turnOf(writer)}
 /** Further: number of the writer. Gives what it hears. */
 export const renewScript: Script = createScript(`${writers}
 local writer = tonumber(ARGV[4])
--- its claim was forgotten, and nobody newer is known
+-- its claim was forgotten, and no newer writer is known
 if writer > newest then
   newest = writer
   redis.call('HSET', key, 'newest', text(writer))
@@ -124,7 +124,7 @@ if isHeld and holder == writer then return 'wanted' end
 return 'lost'
 `);
 
-/** Further: number of the writer. The newest leaves a number behind that nobody has. */
+/** Further: number of the writer. The newest leaves a number behind that no writer has. */
 export const releaseScript: Script = createScript(`${writers}
 local writer = tonumber(ARGV[4])
 if holder == writer then redis.call('HDEL', key, 'holder', 'till') end

@@ -126,7 +126,7 @@ export const describeMutants: Mutants = {
   },
   "describe-type": {
     flaw: "calls everything bytes",
-    also: ["write-type"],
+    also: ["list-types", "write-type"],
     breaks: () => describes((info) => (info.contentType ? { ...info, contentType: "a/b" } : info)),
   },
   "describe-type-not-guessed": {

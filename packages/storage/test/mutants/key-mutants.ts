@@ -160,6 +160,7 @@ export const listMutants: Mutants = {
   },
   "list-prefix": {
     flaw: "takes a prefix for a folder",
+    also: ["list-beyond-bmp"],
     breaks: () => ({
       list:
         (list) =>
@@ -258,6 +259,7 @@ export const listMutants: Mutants = {
   },
   "list-opens": {
     flaw: "lists keys as they stand in URLs",
+    also: ["list-beyond-bmp"],
     breaks: () =>
       lists((page) => ({
         ...page,

@@ -6,7 +6,8 @@ import {
   definedMembers,
   SluiceError,
 } from "@sluice/core";
-import type { KeyRing, KeyRingInput, StateStore } from "@sluice/core";
+import type { KeyRing, KeyRingInput } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 
 /** Options of {@link createTickets}. */
@@ -45,7 +46,7 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
   return {
     async issue(authInfo) {
       const now = Date.now();
-      const terms = definedMembers({ handle: "websocket", use: "once", now, ttlMs } as const);
+      const terms = definedMembers({ key: "websocket", use: "once", now, ttlMs } as const);
       const { token, id, expiresAt } = sealer.seal("connect", terms);
       const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
       const owner = ownerOf(authInfo);

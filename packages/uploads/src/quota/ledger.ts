@@ -1,4 +1,5 @@
-import { clockSkewMs, SluiceError, type UploadStore } from "@sluice/core";
+import { clockSkewMs, SluiceError } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
 import type { UploadQuota } from "../slots/uploads-options.ts";

@@ -1,4 +1,5 @@
-import { SluiceError, type UploadStore } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import { sleep, systemClock, within } from "@sluice/core/async";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 

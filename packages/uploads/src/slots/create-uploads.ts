@@ -1,4 +1,5 @@
-import { createMemoryUploadStore, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createMemoryUploadStore } from "@sluice/state";
 import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "../confirm/confirm.ts";
 import { keepBytes } from "../store/keep-bytes.ts";

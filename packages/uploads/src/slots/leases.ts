@@ -1,4 +1,4 @@
-import type { UploadLease } from "@sluice/core";
+import type { UploadLease } from "@sluice/state";
 
 /** A lease of so many milliseconds from now on. */
 export function leaseOf(ms: number): UploadLease {

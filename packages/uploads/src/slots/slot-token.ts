@@ -46,7 +46,7 @@ export function createSlotSealer(options: {
       const owner = ownerOf(principal);
       const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
       const { token, expiresAt } = sealer.seal("upload", {
-        handle: encodeHandle({ uploadId, owner, terms }),
+        key: encodeHandle({ uploadId, owner, terms }),
         ...(ttlMs !== undefined && { ttlMs: Math.min(ttlMs, maxTtlMs) }),
         ...(holder && { principal: holder }),
       });
@@ -55,7 +55,7 @@ export function createSlotSealer(options: {
     open(token, now) {
       const sealed = sealer.unseal("upload", token, { now });
       return {
-        ...decodeHandle(sealed.handle),
+        ...decodeHandle(sealed.key),
         auth: sealed.auth,
         expiresAt: sealed.expiresAt,
         matchesPrincipal: (principal) => sealed.matchesPrincipal(principal),

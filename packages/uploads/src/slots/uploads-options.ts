@@ -1,4 +1,4 @@
-import type { UploadStore } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { UploadPace } from "../receive/body-guard.ts";
 

@@ -1,4 +1,5 @@
-import { addRoutes, type SluiceHandler } from "@sluice/transport-http";
+import type { SluiceHandler } from "@sluice/transport-http";
+import { addRoutes } from "@sluice/transport-http/handlers";
 import type { Uploads } from "./create-uploads.ts";
 import { createPageRoutes } from "../page/page-route.ts";
 import { createUploadRoutes } from "../receive/upload-route.ts";

@@ -1,4 +1,4 @@
-import type { UploadStore } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
 import { sweepUploads } from "./sweep.ts";

@@ -1,12 +1,5 @@
-import {
-  createKeyRing,
-  createMemoryStateStore,
-  createSealer,
-  createTokenStore,
-  formatKey,
-  generateKey,
-  resourceTag,
-} from "@sluice/core";
+import { createKeyRing, createSealer, formatKey, generateKey, resourceTag } from "@sluice/core";
+import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import type { Bench } from "../bench.ts";
 import { quantile, summarise } from "../statistics.ts";
 import type { Experiment, Table } from "../table.ts";
@@ -24,15 +17,15 @@ export const tokens: Experiment = {
     const state = createMemoryStateStore();
     const stored = createTokenStore({ ...server, state });
     const principal = { issuer: "https://id.example.com", subject: "somebody", clientId: "bench" };
-    const terms = { handle: "reports/2026/all.bin", principal, use: "lease" } as const;
+    const terms = { key: "reports/2026/all.bin", principal, use: "lease" } as const;
     const seal = (): string => sealer.seal("download", terms).token;
     const token = seal();
     const { token: kept } = await stored.issue("download", terms);
     const mintAndRedeem = async (): Promise<void> => {
       const grant = sealer.unseal("download", seal());
       if (!grant.matchesPrincipal(principal)) throw new Error("bench: a token lost its holder");
-      const { id, use, issuedAt, expiresAt, handle } = grant;
-      const resource = resourceTag(handle);
+      const { id, use, issuedAt, expiresAt, key } = grant;
+      const resource = resourceTag(key);
       await state.claim({ id, principal: "", resource, use, issuedAt, expiresAt }, Date.now());
     };
     const steps = {

@@ -1,0 +1,57 @@
+// `resources/stream`: SEP-2532, and what we add to it.
+
+/** Method name (SEP-2532 §3). */
+export const STREAM_METHOD = "resources/stream";
+
+/**
+ * Extension id (SEP-2133) under `capabilities.extensions` and under `_meta` of resources, templates
+ * and results, where official SDKs strip the literal fields of SEP-2532.
+ */
+export const EXTENSION_ID = "dev.sluice/resource-streaming";
+
+/** Response header that names the resource whose bytes follow (SEP-2532 §3). */
+export const RESOURCE_URI_HEADER = "mcp-resource-uri";
+
+/** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
+export const OFFLOAD_HEADER = "x-sluice-offload";
+
+/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol.md, 3) or of events (SEP-1335). */
+export const STREAM_RELATION = "stream";
+
+/** What a client declares, literally as `capabilities.resourceStreaming` and mirrored in the extension. */
+export interface ClientStreaming {
+  /** Largest stream in bytes that the client accepts (SEP-2532 §1). */
+  readonly maxStreamSize?: number;
+  /** Ours, extension only: answers the client would rather have, best first. */
+  readonly prefer?: readonly DeliveryMode[];
+}
+
+/** The three ways bytes travel (SEP-2532 §3). */
+export type DeliveryMode = "direct" | "redirect" | "downloadUrl";
+
+/** `result` of a `resources/stream` call that answers with a URL (SEP-2532 §3, download URL mode). */
+export interface DownloadUrlResult {
+  readonly uri: string;
+  readonly mimeType?: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly downloadUrl: string;
+}
+
+/** What we add to a download URL result under `_meta[EXTENSION_ID]`. */
+export interface DownloadUrlMeta {
+  /** `bound`: send the session's credentials with the GET. `self`: the URL is enough. Absent means `bound`. */
+  readonly auth: "bound" | "self";
+  /** ISO 8601 date-time. */
+  readonly expiresAt: string;
+  /** Strong validator with quotes, as in the `ETag` header. */
+  readonly etag?: string;
+  /** As in the `Repr-Digest` header (RFC 9530). */
+  readonly digest?: string;
+  /** File name as the server suggests it. Untrusted. */
+  readonly name?: string;
+  /** Milliseconds for which what is said here may be used without asking again; absent means 0. */
+  readonly ttlMs?: number;
+  /** True when the URL belongs to a session: a client without other credentials sends its `Mcp-Session-Id`. */
+  readonly sessionBound?: boolean;
+}

@@ -1,0 +1,65 @@
+// Binary elicitation: SEP-1306, and what we add to it.
+
+/**
+ * Extension id under `_meta` of an entry of `uploadEndpoints` (SEP-1306 §2) and of an upload descriptor
+ * (SEP-2631): what the endpoint takes beside the multipart form that every one takes.
+ */
+export const UPLOADS_EXTENSION_ID = "dev.sluice/uploads";
+
+/** What `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint says. Absent fields mean the least. */
+export interface UploadEndpointMeta {
+  /**
+   * `raw`: one file as the body of a `POST`. `resumable`: also in steps, as
+   * draft-ietf-httpbis-resumable-upload describes. Absent: multipart only.
+   */
+  readonly wire?: "raw" | "resumable";
+  /** `bound`: send the session's credentials with the bytes. `self`: the URL is enough. Absent means `bound`. */
+  readonly auth?: "bound" | "self";
+  /** True when the bytes must also carry the `Mcp-Session-Id` of the session, in protocol revisions with sessions. */
+  readonly sessionBound?: boolean;
+  /** ISO 8601 date-time. */
+  readonly expiresAt?: string;
+  /** Most files, where `multiple` is true. */
+  readonly maxFiles?: number;
+}
+
+/** What a client declares as `capabilities.elicitation.binary` (SEP-1306 §1). */
+export interface BinaryElicitation {
+  /** Largest file in bytes. */
+  readonly maxFileSize?: number;
+  /** Media types and ranges. Absent means everything. */
+  readonly supportedMimeTypes?: readonly string[];
+}
+
+/** A property of `requestedSchema` that is to be a file (SEP-1306 §2). */
+export interface FileFieldSchema {
+  readonly type: "file";
+  readonly title?: string;
+  readonly description?: string;
+  /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Absent means everything. */
+  readonly accept?: readonly string[];
+  /** Largest file in bytes. */
+  readonly maxSize?: number;
+  readonly multiple?: boolean;
+  /** The same as being listed in the `required` of the whole. */
+  readonly required?: boolean;
+}
+
+/** Where the files of one field go (SEP-1306 §2). */
+export interface UploadEndpoint {
+  readonly url: string;
+  readonly method: "POST" | "PUT";
+  readonly uploadId: string;
+  readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta };
+}
+
+/** A file in the answer (SEP-1306 §3). */
+export interface AnsweredFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  readonly uploadId: string;
+  /** Ours: lower-case hex. */
+  readonly sha256?: string;
+}

@@ -1,0 +1,171 @@
+import {
+  cancelledBy,
+  isRequest,
+  isResponse,
+  keyOf,
+  type LooseResponse,
+  SluiceError,
+} from "@sluice/core";
+import { onAbort, sleep, systemClock } from "@sluice/core/async";
+import type { EventSourceMessage } from "eventsource-parser";
+import { CountingNotifier } from "../protocol/counting-notifier.ts";
+import { openEvents, type EventConnection } from "./event-connection.ts";
+import type { LinkRequest } from "./link-request.ts";
+import type { ResumeOptions } from "./options.ts";
+
+/** A stream of events that goes on over any number of connections. */
+export interface EventFlow {
+  /** True for the id of a request of the server whose answer belongs to this stream. */
+  expects(id: unknown): boolean;
+  /** Keeps an answer until it is the client's turn. */
+  answer(response: LooseResponse, text: string): void;
+  /** Every event as text, to the result. Ends with the result, or throws. */
+  follow(): AsyncGenerator<string>;
+}
+
+/** What {@link createEventFlow} needs. */
+export interface EventFlowOptions {
+  /** The first answer. */
+  readonly first: ReadableStream<Uint8Array>;
+  /** The requests to the link of the stream. */
+  readonly link: LinkRequest;
+  /** Id of the request that the stream answers; `undefined` when any response is the last. */
+  readonly requestId: unknown;
+  readonly limits: Required<ResumeOptions>;
+  readonly signal: AbortSignal;
+}
+
+/** Makes the flow of one request. */
+export function createEventFlow(options: EventFlowOptions): EventFlow {
+  const { link, requestId, limits, signal } = options;
+  /** Requests of the server: those without an answer, and all so far. */
+  const waiting = new Set<string>();
+  const asked = new Set<string>();
+  /** Notifies when every request of the server has its answer. */
+  const answered = new CountingNotifier();
+  let answers: string[] = [];
+  let answerBytes = 0;
+  let connection: EventConnection | undefined;
+  let cancelOverdue: (() => void) | undefined;
+  let lastEventId: string | undefined;
+  let { retryMs } = limits;
+  /** Tries in a row that failed, and connections in a row that brought nothing. */
+  let failures = 0;
+  let silences = 0;
+
+  /** Takes in an event; `undefined` for one that the client has had. */
+  function take({ id, data }: EventSourceMessage): "event" | "result" | undefined {
+    // the same event again is no progress
+    if (id !== lastEventId) silences = 0;
+    // an empty id means none (HTML, section 9.2.6)
+    if (id !== undefined) lastEventId = id === "" ? undefined : id;
+    const message = data === "" ? undefined : parse(data);
+    if (isResponse(message))
+      return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
+    const withdrawn = cancelledBy(message);
+    if (withdrawn !== undefined) waiting.delete(keyOf(withdrawn));
+    if (!isRequest(message)) return "event";
+    const key = keyOf(message.id);
+    if (asked.has(key)) return undefined;
+    if (asked.size >= maxAsked)
+      throw new SluiceError("protocol", "client: the server asks too much within one request");
+    asked.add(key);
+    waiting.add(key);
+    return "event";
+  }
+
+  async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<string, boolean> {
+    connection = openEvents(body, {
+      ...limits,
+      onRetry: (ms) => (retryMs = Math.min(ms, limits.maxRetryMs)),
+    });
+    const removeListener = onAbort(signal, connection.cut);
+    try {
+      for await (const event of connection.events()) {
+        const kind = take(event);
+        if (kind) yield format(event);
+        if (kind === "result") return true;
+      }
+      return false;
+    } finally {
+      cancelOverdue?.();
+      connection = undefined;
+      removeListener();
+    }
+  }
+
+  /** The next body, when there is one at once. */
+  async function reconnect(): Promise<ReadableStream<Uint8Array> | undefined> {
+    const asking = await link.get(lastEventId);
+    // answers stay until the server took them: further events do not say that they arrived
+    if (asking !== "your turn") return asking;
+    if (waiting.size > 0) {
+      silences = 0;
+      await answered.wait(answered.count, { ms: limits.renewMs, signal });
+      if (waiting.size > 0) return undefined;
+    }
+    if (answers.length === 0)
+      throw new SluiceError("interrupted", "client: the server waits for what it has not asked");
+    const body = await link.post(`[${answers.join(",")}]`, lastEventId);
+    answers = [];
+    answerBytes = 0;
+    return body;
+  }
+
+  async function* follow(): AsyncGenerator<string> {
+    let body: ReadableStream<Uint8Array> | undefined = options.first;
+    for (;;) {
+      if (body && (yield* read(body))) return;
+      signal.throwIfAborted();
+      // a server that always says "again, at once" is asked less and less often
+      await sleep(Math.max(retryMs, Math.min(2 ** silences * leastMs, 1_000)), signal);
+      try {
+        silences += 1;
+        body = await reconnect();
+        failures = 0;
+      } catch (error) {
+        signal.throwIfAborted();
+        failures += 1;
+        if (!SluiceError.is(error) || !error.retryable || failures >= limits.maxTries) throw error;
+        body = undefined;
+        const againMs = error.retryAfterMs ?? 2 ** (failures - 1) * limits.retryMs;
+        await sleep(Math.min(againMs, limits.maxRetryMs), signal);
+      }
+    }
+  }
+
+  return {
+    expects: (id) => waiting.has(keyOf(id)),
+    answer(response, text) {
+      waiting.delete(keyOf(response.id));
+      answerBytes += text.length;
+      if (answerBytes > limits.maxAnswerBytes) {
+        link.fail(new SluiceError("too_large", "client: the answers to the server are too long"));
+        return;
+      }
+      answers.push(text);
+      if (waiting.size > 0) return;
+      // a server that waits must end the connection; one that does not is cut off
+      if (connection) cancelOverdue = systemClock.schedule(connection.cut, overdueMs);
+      else answered.notify();
+    },
+    follow,
+  };
+}
+
+const maxAsked = 1_000;
+const leastMs = 5;
+const overdueMs = 1_000;
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
+
+function format({ event, id, data }: EventSourceMessage): string {
+  const lines = data.split("\n").map((line) => `data: ${line}\n`);
+  return `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}${lines.join("")}\n`;
+}

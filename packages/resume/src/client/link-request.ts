@@ -1,0 +1,100 @@
+import { type FetchLike, httpError, parseRetryAfter, SluiceError, tlsFault } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
+import { hasEvents } from "../protocol/event-reader.ts";
+import { streamLinkOf } from "../protocol/stream-link.ts";
+
+type Body = ReadableStream<Uint8Array>;
+
+/** Asks at the link of a stream, and follows it when it changes. */
+export interface LinkRequest {
+  /** The rest of the stream, or that the server waits for the client. */
+  get(lastEventId: string | undefined): Promise<Body | "your turn">;
+  /** Hands over answers, a JSON array; gives the rest of the stream. */
+  post(answers: string, lastEventId: string | undefined): Promise<Body>;
+  /** Uses the credentials of a newer request of the same session. */
+  renew(authorization: string | undefined): void;
+  /** Ends the stream with an error. */
+  fail(error: SluiceError): void;
+}
+
+/** What {@link createLinkRequest} needs. */
+export interface LinkRequestOptions {
+  readonly fetch: FetchLike;
+  /** The endpoint. */
+  readonly url: URL;
+  /** Of the request that opened the stream. */
+  readonly headers: Headers;
+  readonly link: URL;
+  readonly headersMs: number;
+  readonly signal: AbortSignal;
+  readonly fail: (error: SluiceError) => void;
+}
+
+/** Makes the requests of one stream. */
+export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
+  const { fetch, url, headersMs, signal, fail } = options;
+  const headers = new Headers(options.headers);
+  for (const name of ["content-length", "content-type", "last-event-id"]) headers.delete(name);
+  headers.set("accept", "text/event-stream");
+  let { link } = options;
+
+  async function send(init: RequestInit, lastEventId: string | undefined): Promise<Response> {
+    const sent = new Headers(headers);
+    if (lastEventId !== undefined) sent.set("last-event-id", utf8FieldOf(lastEventId));
+    if (init.body !== undefined) sent.set("content-type", "application/json");
+    const late = new AbortController();
+    const cancelTimer = systemClock.schedule(
+      () => late.abort(new SluiceError("timeout", "client: the server did not answer in time")),
+      headersMs,
+    );
+    try {
+      const response = await fetch(link, {
+        ...init,
+        headers: sent,
+        redirect: "manual",
+        signal: AbortSignal.any([signal, late.signal]),
+      });
+      link = streamLinkOf(response.headers, url) ?? link;
+      return response;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (SluiceError.is(error)) throw error;
+      throw (
+        tlsFault("client", url, error) ??
+        new SluiceError("unavailable", `client: ${url.origin} could not be reached`, {
+          cause: error,
+        })
+      );
+    } finally {
+      cancelTimer();
+    }
+  }
+
+  return {
+    async get(lastEventId) {
+      const response = await send({ method: "GET" }, lastEventId);
+      return response.status === 204 ? "your turn" : bodyOf(response);
+    },
+    post: async (body, lastEventId) => bodyOf(await send({ method: "POST", body }, lastEventId)),
+    renew(authorization) {
+      if (authorization !== undefined) headers.set("authorization", authorization);
+    },
+    fail,
+  };
+}
+
+/** A text as a field value in UTF-8, as HTML section 9.2.4 has it: `Headers` takes one character for each byte. */
+function utf8FieldOf(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
+}
+
+async function bodyOf(response: Response): Promise<Body> {
+  const { status } = response;
+  if (status === 200 && hasEvents(response.headers) && response.body) return response.body;
+  await response.body?.cancel().catch(() => {});
+  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), Date.now());
+  const failure = httpError("a stream that is picked up again", status, retryAfterMs);
+  // its token may have been renewed by now
+  if (status !== 401) throw failure;
+  throw new SluiceError("interrupted", failure.message, { cause: failure });
+}

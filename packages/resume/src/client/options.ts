@@ -1,0 +1,45 @@
+/** Bounds of a stream that is picked up again. */
+export interface ResumeOptions {
+  /** Milliseconds for one request, from its first byte to its result. Default: 1 h. */
+  readonly totalMs?: number;
+  /** Milliseconds until the headers of an answer must be there. Default: 30 s. */
+  readonly headersMs?: number;
+  /** Milliseconds after which a connection that brings nothing is replaced by another. Default: 60 s. */
+  readonly idleMs?: number;
+  /** Milliseconds between two looks at a link while answers are being made: without them it would expire. Default: 60 s. */
+  readonly renewMs?: number;
+  /** Tries in a row that bring nothing. Default: 5. */
+  readonly maxTries?: number;
+  /** Milliseconds to wait before a new try, where the server did not say; doubled after each that failed. Default: 1 s. */
+  readonly retryMs?: number;
+  /** Longest wait that a server may ask for with `retry`, in milliseconds. Default: 60 s. */
+  readonly maxRetryMs?: number;
+  /** Most bytes of answers that wait for their turn. Default: 4 MiB. */
+  readonly maxAnswerBytes?: number;
+  /** Longest event, in characters. Default: 16 Mi. */
+  readonly maxEventLength?: number;
+}
+
+/** Bounds that were not set. */
+const resumeDefaults: Required<ResumeOptions> = {
+  totalMs: 3_600_000,
+  headersMs: 30_000,
+  idleMs: 60_000,
+  renewMs: 60_000,
+  maxTries: 5,
+  retryMs: 1_000,
+  maxRetryMs: 60_000,
+  maxAnswerBytes: 4 * 1024 * 1024,
+  maxEventLength: 16 * 1024 * 1024,
+};
+
+/** Fills in what is absent; throws a `RangeError` for what is no bound. */
+export function readResumeOptions(options: ResumeOptions): Required<ResumeOptions> {
+  const limits = { ...resumeDefaults, ...options };
+  for (const [name, limit] of Object.entries(limits))
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > 2 ** 31 - 1)
+      throw new RangeError(
+        `client: withResume: ${name} must be a whole number from 1 to 2147483647`,
+      );
+  return limits;
+}

@@ -1,0 +1,3 @@
+export { withResume } from "./server/with-resume.ts";
+export type { CloseResumeOptions, ResumeHandler, WithResumeOptions } from "./server/options.ts";
+export type { Rerun } from "./stream/rerun.ts";

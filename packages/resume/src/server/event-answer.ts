@@ -1,0 +1,54 @@
+import { definedMembers } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
+import { markPaced } from "@sluice/transport-http/handlers";
+import type { StreamPosition } from "../stream/event-id.ts";
+import { createEventFeed, type SendAway } from "../stream/event-feed.ts";
+import type { ResumeParts } from "./parts.ts";
+import { noteRead } from "./read-note.ts";
+
+/** One answer with events. */
+interface EventAnswer {
+  readonly position: StreamPosition;
+  readonly sessionId: string;
+  /** `Link` header; absent for a caller that gets none. */
+  readonly link: string | undefined;
+  readonly primed: boolean;
+  readonly sendAway: SendAway;
+  readonly adopt?: (page: StreamPage) => Promise<unknown>;
+  /** In whose share of the state store the notes about the reader count. */
+  readonly owner?: string | undefined;
+}
+
+/** Answers with the events behind a position. */
+export type AnswerWithEvents = (answer: EventAnswer) => Response;
+
+/** Makes the answers of one endpoint. */
+export function createEventAnswers(
+  parts: Pick<ResumeParts, "sluice" | "store" | "calls" | "holdMs" | "retryMs" | "onError">,
+): AnswerWithEvents {
+  const { sluice, store, calls, holdMs, retryMs, onError } = parts;
+  const { state } = sluice.host;
+  return ({ position, sessionId, link, primed, sendAway, adopt, owner = "" }) => {
+    const feed = createEventFeed({
+      store,
+      position,
+      writerOf: calls.writerOf,
+      isClosing: () => calls.isClosing,
+      primed,
+      sendAway,
+      onAsked: (read) => noteRead(read, { state, owner, onError }),
+      adopt,
+      holdMs,
+      retryMs,
+      onError,
+    });
+    const headers = definedMembers({
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache, no-transform",
+      "x-accel-buffering": "no",
+      "mcp-session-id": sessionId,
+      link,
+    });
+    return markPaced(new Response(feed, { headers }));
+  };
+}

@@ -1,0 +1,83 @@
+import type { EventStore } from "@sluice/state";
+import type { OriginGateOptions } from "@sluice/server";
+import type { SluiceHandler } from "@sluice/transport-http";
+import type { Rerun } from "../stream/rerun.ts";
+
+/** Options of `withResume`. */
+export interface WithResumeOptions extends OriginGateOptions {
+  /** Where streams are kept: `createMemoryEventStore()` for one process, a store that they share for several. */
+  readonly store: EventStore;
+  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
+  readonly path?: string;
+  /** Milliseconds for which a reader is kept while there is nothing to read. 0 sends it away at once. Default: 25 s. */
+  readonly holdMs?: number;
+  /** Milliseconds that a reader is told to wait before it comes back. Default: 1 s. */
+  readonly retryMs?: number;
+  /** Life of a link in milliseconds; every answer carries a new one. Default: 5 min, at most 15 min. */
+  readonly linkTtlMs?: number;
+  /** Milliseconds for which a call may take; then it is cancelled. Default: 1 h. */
+  readonly maxAgeMs?: number;
+  /** Milliseconds for which a result can be read again. Default: 60 s. */
+  readonly keepMs?: number;
+  /** Milliseconds after which another process takes over the calls of a silent one. Default: 8 s. */
+  readonly leaseMs?: number;
+  /**
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * tools with large arguments.
+   */
+  readonly maxRequestBodySize?: number;
+  /** Runs calls again after a restart: `rerunCalls(…)` of `@sluice/resume/rerun`. Default: they end with the error `interrupted`. */
+  readonly rerun?: Rerun;
+  /** Gets errors that no caller waits for. Default: that of the Sluice. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** How to close. */
+export interface CloseResumeOptions {
+  /** Milliseconds that calls under way may still take. Default: 0. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
+/** A handler whose streams can be picked up again. */
+export interface ResumeHandler extends SluiceHandler {
+  /**
+   * Sends readers away that can go on elsewhere, lets calls end until the deadline, and gives up the others: with a
+   * shared store another process takes them over at once. Their tools are cancelled here. Idempotent.
+   */
+  close(options?: CloseResumeOptions): Promise<void>;
+}
+
+/** Times of `withResume` in milliseconds, complete. */
+export interface ResumeTimes {
+  readonly holdMs: number;
+  readonly retryMs: number;
+  readonly leaseMs: number;
+  readonly maxAgeMs: number;
+  readonly keepMs: number;
+}
+
+/** Fills in the times that were not set. Throws a `RangeError` for one that is out of its bounds. */
+export function readTimes(options: WithResumeOptions): ResumeTimes {
+  const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
+  const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
+  const times = { holdMs, retryMs, leaseMs, maxAgeMs, keepMs };
+  for (const [name, least] of Object.entries(leastTimes)) {
+    const ms = times[name as keyof ResumeTimes];
+    if (!(Number.isSafeInteger(ms) && ms >= least && ms <= longestMs))
+      throw new RangeError(
+        `withResume: ${name} must be a whole number from ${least} to ${longestMs}`,
+      );
+  }
+  return times;
+}
+
+const leastTimes: Readonly<Record<keyof ResumeTimes, number>> = {
+  holdMs: 0,
+  retryMs: 0,
+  leaseMs: 100,
+  maxAgeMs: 1_000,
+  keepMs: 1_000,
+};
+const longestMs = 2 ** 31 - 1;

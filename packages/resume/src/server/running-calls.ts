@@ -1,0 +1,124 @@
+import type { RpcId } from "@sluice/core";
+import type { EventStore } from "@sluice/state";
+import { backgroundClock } from "@sluice/core/async";
+import type { Sluice } from "@sluice/server";
+import { CountingNotifier } from "../protocol/counting-notifier.ts";
+import type { RunningCall } from "../stream/running-call.ts";
+import type { StreamWriter } from "../stream/stream-writer.ts";
+import type { CloseResumeOptions } from "./options.ts";
+
+/** The calls that this process is working on. */
+export interface RunningCalls {
+  /** Adds one; it leaves when its stream ends. */
+  add(call: RunningCall): void;
+  of(streamId: string): RunningCall | undefined;
+  readonly writerOf: (streamId: string) => StreamWriter | undefined;
+  /** Ends the calls of a session, or only the one of a request, and forgets their streams. */
+  end(sessionId: string, requestId?: RpcId): Promise<void>;
+  /** True once this process is about to end: its readers go elsewhere. */
+  readonly isClosing: boolean;
+  /** Waits until the calls are done, and gives up the others: another process can take them over at once. */
+  close(options?: CloseResumeOptions): Promise<void>;
+}
+
+/** What {@link createRunningCalls} needs. */
+export interface RunningCallsOptions {
+  readonly store: EventStore;
+  /** Milliseconds for which a silent process keeps its streams. */
+  readonly leaseMs: number;
+  readonly sluice: Pick<Sluice, "host" | "isSessionOver">;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Makes the collection. While it has a call, every quarter of the lease it prolongs what this process holds, and looks
+ * for answers, and for ends of sessions, that came to another process.
+ */
+export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
+  const { store, leaseMs, sluice, onError } = options;
+  const calls = new Map<string, RunningCall>();
+  const sessions = new Map<string, Set<RunningCall>>();
+  const emptied = new CountingNotifier();
+  let cancelLook: (() => void) | undefined;
+  let isClosing = false;
+
+  /** Looks after all calls, again and again. Its timer keeps no process alive. */
+  function scheduleLook(): void {
+    cancelLook = backgroundClock.schedule(() => {
+      scheduleLook();
+      for (const call of calls.values()) lookAfter(call).catch(onError);
+      if (!sluice.host.state.shared) return;
+      for (const sessionId of sessions.keys()) lookAfterSession(sessionId).catch(onError);
+    }, leaseMs / 4);
+  }
+
+  async function lookAfter(call: RunningCall): Promise<void> {
+    const { writer } = call;
+    await writer.hold(Date.now() + leaseMs);
+    if (!writer.isAsking) return;
+    const page = await store.read(writer.streamId, {
+      after: writer.lastSeq,
+      now: Date.now(),
+      maxEvents: 1,
+    });
+    for (const { ask, answer } of page?.asks ?? [])
+      if (answer !== undefined) await call.deliver(ask, answer);
+  }
+
+  /** Any process that shares the state store may delete a session. */
+  async function lookAfterSession(sessionId: string): Promise<void> {
+    if (await sluice.isSessionOver(sessionId)) await end(sessionId);
+  }
+
+  async function end(sessionId: string, requestId?: RpcId): Promise<void> {
+    const ending = [...(sessions.get(sessionId) ?? [])].filter(
+      (call) => requestId === undefined || call.requestId === requestId,
+    );
+    for (const { writer } of ending) writer.end();
+    // one that cannot be dropped expires; it keeps neither the others nor the session
+    for (const { writer } of ending) await store.drop(writer.streamId).catch(onError);
+  }
+
+  function remove(call: RunningCall): void {
+    const session = sessions.get(call.sessionId);
+    session?.delete(call);
+    if (session?.size === 0) sessions.delete(call.sessionId);
+    calls.delete(call.writer.streamId);
+    if (calls.size > 0) return;
+    cancelLook?.();
+    cancelLook = undefined;
+    emptied.notify();
+  }
+
+  return {
+    add(call) {
+      const { writer } = call;
+      if (writer.isOver) return;
+      calls.set(writer.streamId, call);
+      const session = sessions.get(call.sessionId) ?? new Set();
+      sessions.set(call.sessionId, session.add(call));
+      writer.onEnd(() => remove(call));
+      if (!cancelLook) scheduleLook();
+    },
+    of: (streamId) => calls.get(streamId),
+    writerOf: (streamId) => calls.get(streamId)?.writer,
+    end,
+    get isClosing() {
+      return isClosing;
+    },
+    async close({ deadlineMs = 0, signal } = {}) {
+      isClosing = true;
+      for (const { writer } of calls.values()) writer.notifier.notify();
+      if (calls.size > 0) await emptied.wait(emptied.count, { ms: deadlineMs, signal });
+      await Promise.all([...calls.values()].map((call) => giveUp(call).catch(onError)));
+    },
+  };
+}
+
+async function giveUp({ writer }: RunningCall): Promise<void> {
+  try {
+    await writer.hold(Date.now());
+  } finally {
+    writer.end();
+  }
+}

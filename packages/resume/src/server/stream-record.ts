@@ -1,0 +1,18 @@
+import type { RpcId } from "@sluice/core";
+import type { StreamPage } from "@sluice/state";
+import type { RerunRecord } from "../stream/rerun.ts";
+
+/** What the event store keeps of a stream beside its events, as JSON. */
+export interface StreamRecord {
+  readonly requestId: RpcId;
+  readonly sessionId: string;
+  /** Tag of the principal in its session. */
+  readonly owner: string;
+  /** Only for a call that may run again. */
+  readonly rerun?: RerunRecord | undefined;
+}
+
+/** Reads the record of a stream. */
+export function readRecord({ record }: StreamPage): StreamRecord {
+  return JSON.parse(record) as StreamRecord;
+}

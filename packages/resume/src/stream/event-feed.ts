@@ -1,0 +1,130 @@
+import type { EventStore, StreamPage } from "@sluice/state";
+import { sleep } from "@sluice/core/async";
+import { formatEventId, type StreamPosition } from "./event-id.ts";
+import type { StreamWriter } from "./stream-writer.ts";
+
+/**
+ * When a reader is sent away before the result: `asking`, when the server waits for the client, and when nothing comes;
+ * `idle`, only when nothing comes; `never`, for a client that would not come back.
+ */
+export type SendAway = "asking" | "idle" | "never";
+
+/** How a stream is shown to one reader. */
+export interface EventFeedOptions {
+  readonly store: EventStore;
+  /** Where the reader goes on. */
+  readonly position: StreamPosition;
+  /** The writer of a stream, where it is in this process. */
+  readonly writerOf: (streamId: string) => StreamWriter | undefined;
+  /** True once this process is about to end: its readers go elsewhere. */
+  readonly isClosing: () => boolean;
+  /** Begin with an event that has an id and no data (SEP-1699): a position to come back to. */
+  readonly primed: boolean;
+  readonly sendAway: SendAway;
+  /** Notes, before a reader is sent away with a question, the position that it has read to; false where that is not kept. */
+  readonly onAsked: (position: StreamPosition) => Promise<boolean>;
+  /** Looks after the stream for a reader that stays, while no writer is in this process. */
+  readonly adopt?: ((page: StreamPage) => Promise<unknown>) | undefined;
+  /** Milliseconds for which a reader is kept while there is nothing to read. */
+  readonly holdMs: number;
+  /** Milliseconds that a reader which is sent away is told to wait. */
+  readonly retryMs: number;
+  readonly onError: (error: unknown) => void;
+}
+
+interface FeedPart {
+  readonly text: string;
+  readonly isEnd: boolean;
+}
+
+/**
+ * The events behind a position as server-sent events, until the result is there. A reader is sent away with a `retry`
+ * as `sendAway` says, and when another process works on the call.
+ */
+export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8Array> {
+  const { store, position, writerOf, isClosing, primed, sendAway } = options;
+  const { onAsked, adopt, holdMs, retryMs, onError } = options;
+  const { streamId } = position;
+  const gone = new AbortController();
+  let { seq } = position;
+  const patienceMs = sendAway === "never" ? silenceMs : holdMs;
+  let text = primed ? `id: ${formatEventId(position)}\nretry: ${retryMs}\ndata: \n\n` : "";
+  let silentSince = Date.now();
+
+  /** The next part for the reader; `undefined` when there is none yet. */
+  async function next(): Promise<FeedPart | undefined> {
+    if (text !== "") return give("", false);
+    const writer = writerOf(streamId);
+    const notified = writer?.notifier.count ?? 0;
+    const page = await store.read(streamId, {
+      after: seq,
+      now: Date.now(),
+      maxEvents: eventsAtOnce,
+    });
+    if (!page) return give("", true);
+    for (const event of page.events) {
+      seq = event.seq;
+      text += `id: ${formatEventId({ streamId, seq })}\ndata: ${event.text}\n\n`;
+    }
+    const isEnd = page.isOver && seq === page.lastSeq;
+    if (text !== "" || isEnd) return give("", isEnd);
+    const isAsking = page.asks.some(({ answer }) => answer === undefined);
+    const leftMs = silentSince + patienceMs - Date.now();
+    if (sendAway === "asking" && isAsking) {
+      const isKept = await onAsked({ streamId, seq });
+      return give(`retry: ${isKept ? askingRetryMs : retryMs}\n\n`, true);
+    }
+    const isOut = !writer || leftMs <= 0 || isClosing();
+    if (sendAway !== "never" && isOut) return give(`retry: ${retryMs}\n\n`, true);
+    if (!writer) await adopt?.(page);
+    if (leftMs <= 0) return give(": still there\n\n", false);
+    const { signal } = gone;
+    if (writer) await writer.notifier.wait(notified, { ms: leftMs, signal });
+    else await pause(Math.min(leftMs, Math.max(retryMs, leastMs)), signal);
+    return undefined;
+  }
+
+  function give(more: string, isEnd: boolean): FeedPart {
+    const part = { text: text + more, isEnd };
+    text = "";
+    silentSince = Date.now();
+    return part;
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          while (!gone.signal.aborted) {
+            const part = await next();
+            if (!part) continue;
+            if (gone.signal.aborted) return;
+            if (part.text !== "") controller.enqueue(encoder.encode(part.text));
+            if (part.isEnd) controller.close();
+            return;
+          }
+        } catch (error) {
+          onError(error);
+          // a broken stream, not an ended one: the reader comes back
+          controller.error(error);
+        }
+      },
+      cancel: () => gone.abort(),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Waits so long, or until the reader is gone. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return sleep(ms, signal).catch(() => {});
+}
+
+const encoder = new TextEncoder();
+const eventsAtOnce = 64;
+/** A client comes back only once to hear that the server waits for its answers. */
+const askingRetryMs = 10;
+/** Least pause between two looks at a stream that another process writes. */
+const leastMs = 100;
+/** Longest silence towards a reader that cannot be sent away, as in the SDK. */
+const silenceMs = 15_000;

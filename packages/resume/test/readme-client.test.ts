@@ -1,0 +1,20 @@
+// #region client
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { withResume } from "@sluice/resume/client";
+
+export async function connect(url: string): Promise<Client> {
+  const client = new Client({ name: "me", version: "1.0.0" });
+  const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: withResume() });
+  await client.connect(transport);
+  return client;
+}
+// #endregion
+import { expect, test } from "vitest";
+import { startRawServer } from "../../client/test/raw-server.ts";
+
+test("the client of the page connects, also to a server that knows no links", async () => {
+  await using server = await startRawServer({});
+  const client = await connect(server.url);
+  expect(client.getServerVersion()?.name).toBe("raw");
+  await client.close();
+});

@@ -1,0 +1,156 @@
+/** Bounds of an {@link EventStore}. */
+export interface EventStoreLimits {
+  /** Most events of one stream. Default: 1,000. */
+  readonly maxEvents?: number;
+  /** Most bytes of one stream: its record, its events and the answers to them, in UTF-8. Default: 4 MiB. */
+  readonly maxBytes?: number;
+  /** Most streams. Default: 10,000. */
+  readonly maxStreams?: number;
+  /** Most bytes of all streams together, counted as in `maxBytes`. Default: 64 MiB. */
+  readonly maxTotalBytes?: number;
+}
+
+const defaults: Required<EventStoreLimits> = {
+  maxEvents: 1_000,
+  maxBytes: 4 * 1024 * 1024,
+  maxStreams: 10_000,
+  maxTotalBytes: 64 * 1024 * 1024,
+};
+
+/** The bounds of a store, with defaults. Throws a `RangeError` that begins with `store` for one that is none. */
+export function readEventStoreLimits(
+  store: string,
+  given: EventStoreLimits,
+): Required<EventStoreLimits> {
+  const limits = { ...defaults };
+  for (const name of Object.keys(limits) as (keyof EventStoreLimits)[]) {
+    const limit = given[name] ?? limits[name];
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw new RangeError(`${store}: ${name} must be a whole number from 1`);
+    limits[name] = limit;
+  }
+  return limits;
+}
+
+/**
+ * UTF-8 bytes that the last event of a stream may have and be kept whatever is full: a reader must
+ * always get to know how it ended.
+ */
+export const lastEventBytes = 1_024;
+
+/** What {@link EventStore.open} keeps of a new stream. */
+export interface NewStream {
+  /** Opaque text about the stream, given back by every `read`. */
+  readonly record: string;
+  readonly now: number;
+  /** End of the stream, whatever happens in it. */
+  readonly expiresAt: number;
+  /** Until then the first writer, of epoch 1, holds the stream. */
+  readonly heldUntil: number;
+}
+
+/** One event to {@link EventStore.append}. */
+export interface NewEvent {
+  /** Writer: the number that `claim` gave, or 1. */
+  readonly epoch: number;
+  /** The event itself, opaque. Not empty. */
+  readonly text: string;
+  readonly now: number;
+  /**
+   * Number of the event, from a writer that did not hear whether the store kept it. When the event with that
+   * number has the same text, the store adds nothing.
+   */
+  readonly seq?: number;
+  /** The event asks the reader something under this name; {@link EventStore.answer} takes the answer. */
+  readonly ask?: string;
+  /** No event follows, and the stream is forgotten at this time or at its end, whichever comes first. */
+  readonly last?: { readonly keepUntil: number };
+}
+
+/** A question of a stream. */
+export interface Ask {
+  readonly ask: string;
+  /** Number of the event that asks. */
+  readonly seq: number;
+  /** Absent until the first answer. */
+  readonly answer?: string | undefined;
+}
+
+/** One answer to {@link EventStore.answer}. */
+export interface NewAnswer {
+  readonly ask: string;
+  readonly answer: string;
+}
+
+/** Result of {@link EventStore.read}. */
+export interface StreamPage {
+  readonly record: string;
+  /** Events after the one asked for, in order, as many as were wanted. */
+  readonly events: readonly { readonly seq: number; readonly text: string }[];
+  /** Number of the newest event; 0 when there is none. */
+  readonly lastSeq: number;
+  /** The newest event is the last one. */
+  readonly isOver: boolean;
+  /** Every question so far, in the order of their events. */
+  readonly asks: readonly Ask[];
+}
+
+/**
+ * Streams of events that any process can read again, and the answers to what they ask. Every method is atomic across processes; a store that cannot answer rejects with
+ * `unavailable`. Ids and names of questions are opaque ASCII of at most 128 characters; times are
+ * unix milliseconds and are passed in; events are numbered from 1 without gaps.
+ *
+ * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and a replaced
+ * writer can write no more, however late it notices (a fencing token).
+ */
+export interface EventStore {
+  /**
+   * Opens a stream. Rejects with `already_exists` for an id that is kept, with `too_large` for a record beyond
+   * `maxBytes`. Where there is no room, streams that are over are forgotten, the one that ended first
+   * going first; when that does not help, it rejects with `unavailable`.
+   */
+  open(id: string, stream: NewStream): Promise<void>;
+  /**
+   * Makes the caller the writer of a stream that is not over and has no holder at `now`. Gives its epoch, one
+   * more than the one before; `undefined` when the stream has a holder, is over or does not exist.
+   */
+  claim(
+    id: string,
+    times: { readonly now: number; readonly heldUntil: number },
+  ): Promise<number | undefined>;
+  /**
+   * Prolongs the hold of the writer of this epoch, or gives it up with a `heldUntil` that is not after `now`.
+   * False when another writer has claimed the stream, it is over or does not exist.
+   */
+  hold(
+    id: string,
+    writer: { readonly epoch: number; readonly now: number; readonly heldUntil: number },
+  ): Promise<boolean>;
+  /**
+   * Adds an event and gives its number. Rejects, and changes nothing: with `not_found` when there is no such
+   * stream; with `precondition_failed` when another writer has claimed it or it is over; with `already_exists` for a
+   * question that was asked before; with `too_large` beyond `maxEvents` or `maxBytes`; with `unavailable` when the store is
+   * full even without the streams that are over. A `last` event of at most {@link lastEventBytes} is never refused for its size.
+   */
+  append(id: string, event: NewEvent): Promise<number>;
+  /**
+   * Keeps answers, all or none: the first one to each question counts. `accepted` when at least one
+   * is new; `repeated` when every one was there, word for word; `refused`, with nothing changed, when
+   * there are none, one is to a question that was not asked or is named twice, one differs from what was
+   * answered before, or one is new and the stream is over. `undefined` when there is no such stream. Rejects with `too_large` or `unavailable` like `append`.
+   */
+  answer(
+    id: string,
+    answers: readonly NewAnswer[],
+    now: number,
+  ): Promise<"accepted" | "repeated" | "refused" | undefined>;
+  /** Events after number `after`, at most `maxEvents` of them (default all); `undefined` when there is no such stream. */
+  read(
+    id: string,
+    from: { readonly after: number; readonly now: number; readonly maxEvents?: number | undefined },
+  ): Promise<StreamPage | undefined>;
+  /** Forgets a stream; unknown ones are ignored. */
+  drop(id: string): Promise<void>;
+  /** Releases connections and timers. Idempotent. */
+  close?(): Promise<void>;
+}

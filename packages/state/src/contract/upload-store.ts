@@ -1,0 +1,96 @@
+/** Time in which something counts, in unix milliseconds. */
+export interface UploadLease {
+  readonly now: number;
+  /** The lease ends then unless it is prolonged: its process may be dead. */
+  readonly until: number;
+}
+
+/** Bytes of a file that is about to come, and the bounds of its owner. */
+export interface HeldFile extends UploadLease {
+  readonly bytes: number;
+  /** Most files of the owner, this one included. */
+  readonly maxFiles: number;
+  /** Most bytes of the owner, these included. */
+  readonly maxBytes: number;
+}
+
+/** A file as storage shows it. */
+export interface ListedFile {
+  readonly fileId: string;
+  readonly bytes: number;
+}
+
+/** Answer of {@link UploadStore.renew}. */
+export type WriterOutcome =
+  /** No other writer writes before `until`. */
+  | "held"
+  /** Another writer still has the file. Ask again. */
+  | "waiting"
+  /** A newer writer waits: finish before the time that was given last, then release. It is not prolonged. */
+  | "wanted"
+  /** Write no more. */
+  | "lost";
+
+/** Answer of {@link UploadStore.claim}. */
+export interface WriterClaim {
+  /** Higher than that of every writer before (a fencing token). */
+  readonly writer: number;
+  readonly outcome: "held" | "waiting";
+}
+
+/**
+ * What processes that take uploads into one storage share: how much each owner has under way and keeps,
+ * and which writer has a file. Only storage tells the truth about bytes; what the store forgets is
+ * counted anew. Every method is atomic across processes; a store that cannot answer rejects
+ * with `unavailable`. Owners, places and ids of files are opaque ASCII of at most 128 characters; times
+ * are unix milliseconds and are passed in.
+ */
+export interface UploadStore {
+  /**
+   * Takes one of `places` places of an owner, or prolongs it under the name it was taken by. False, with
+   * nothing changed, when others have them all.
+   */
+  enter(
+    owner: string,
+    place: string,
+    lease: UploadLease & { readonly places: number },
+  ): Promise<boolean>;
+  /** Gives a place back; unknown ones are ignored. */
+  leave(owner: string, place: string): Promise<void>;
+  /**
+   * Counts a file that is about to come, counts it anew, or prolongs that. False, with nothing changed, when
+   * it would be too much; a file that counts with at least as many bytes already is never refused.
+   */
+  hold(owner: string, fileId: string, file: HeldFile): Promise<boolean>;
+  /** Counts a file that is no longer under way, whatever the limits. */
+  settle(
+    owner: string,
+    fileId: string,
+    file: UploadLease & { readonly bytes: number },
+  ): Promise<void>;
+  /** Counts a file no longer; unknown ones are ignored. */
+  drop(owner: string, fileId: string): Promise<void>;
+  /**
+   * Counts what storage showed of an owner at `listedAt` in place of all that was settled or listed before.
+   * What is held, or was settled at that time or later, stays as it is.
+   */
+  seed(
+    owner: string,
+    files: readonly ListedFile[],
+    lease: UploadLease & { readonly listedAt: number },
+  ): Promise<void>;
+  /**
+   * Asks to write to a file. The newest writer that asks gets it, as soon as the holder releases it or the
+   * holder's time is over; all others must stop.
+   */
+  claim(fileId: string, lease: UploadLease): Promise<WriterClaim>;
+  /**
+   * Prolongs the time of a writer, or asks whether its turn has come. A time that is over is prolonged, too, when no
+   * other writer asked. A writer newer than all the store knows counts: its claim was forgotten since.
+   */
+  renew(fileId: string, writer: number, lease: UploadLease): Promise<WriterOutcome>;
+  /** Ends a writer, whether its turn had come or not; `renew` says `lost` from then on. */
+  release(fileId: string, writer: number): Promise<void>;
+  /** Releases connections and timers. Idempotent. */
+  close?(): Promise<void>;
+}

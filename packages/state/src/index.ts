@@ -1,0 +1,41 @@
+export {
+  readSelector,
+  type GrantSelector,
+  type RecordTerms,
+  type SessionBinding,
+  type StateStore,
+  type StateStoreLimits,
+} from "./contract/state-store.ts";
+export {
+  createMemoryStateStore,
+  type MemoryStateStoreOptions,
+} from "./memory/memory-state-store.ts";
+export {
+  createTokenStore,
+  isStoredToken,
+  type TokenStore,
+  type TokenStoreOptions,
+} from "./tokens/stored-token.ts";
+
+export {
+  lastEventBytes,
+  readEventStoreLimits,
+  type Ask,
+  type EventStore,
+  type EventStoreLimits,
+  type NewAnswer,
+  type NewEvent,
+  type NewStream,
+  type StreamPage,
+} from "./contract/event-store.ts";
+export { createMemoryEventStore } from "./memory/memory-event-store.ts";
+
+export type {
+  HeldFile,
+  ListedFile,
+  UploadLease,
+  UploadStore,
+  WriterClaim,
+  WriterOutcome,
+} from "./contract/upload-store.ts";
+export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";

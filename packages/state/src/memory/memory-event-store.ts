@@ -1,0 +1,177 @@
+import { SluiceError } from "@sluice/core";
+import {
+  lastEventBytes,
+  readEventStoreLimits,
+  type Ask,
+  type EventStore,
+  type EventStoreLimits,
+} from "../contract/event-store.ts";
+
+interface KeptStream {
+  readonly record: string;
+  readonly events: string[];
+  readonly asks: Map<string, Ask>;
+  epoch: number;
+  heldUntil: number;
+  expiresAt: number;
+  isOver: boolean;
+  bytes: number;
+}
+
+/**
+ * An event store in this process's memory: streams can be picked up again after a broken connection,
+ * not after a restart. Throws a `RangeError` for a bound that is none.
+ */
+export function createMemoryEventStore(options: EventStoreLimits = {}): EventStore {
+  const limits = readEventStoreLimits("event store", options);
+  const streams = new Map<string, KeptStream>();
+  /** Ids of streams that are over, the one that ended first first. */
+  const over = new Set<string>();
+  let totalBytes = 0;
+  let sweptAt = -Infinity;
+
+  function forget(id: string): void {
+    totalBytes -= streams.get(id)?.bytes ?? 0;
+    streams.delete(id);
+    over.delete(id);
+  }
+
+  function live(id: string, now: number): KeptStream | undefined {
+    const kept = streams.get(id);
+    if (!kept || kept.expiresAt > now) return kept;
+    forget(id);
+    return undefined;
+  }
+
+  const isFull = (bytes: number, count: number): boolean =>
+    streams.size + count > limits.maxStreams || totalBytes + bytes > limits.maxTotalBytes;
+
+  /** Looks for room for so much more, without the stream that is to have it. */
+  function ensureRoom(bytes: number, { now, count }: { now: number; count: number }): void {
+    // a sweep visits every stream: not for every call of a store that stays full
+    if (isFull(bytes, count) && Math.abs(now - sweptAt) >= sweepPauseMs) {
+      sweptAt = now;
+      for (const id of streams.keys()) live(id, now);
+    }
+    for (const id of over) {
+      if (!isFull(bytes, count)) return;
+      forget(id);
+    }
+    if (isFull(bytes, count))
+      throw new SluiceError("unavailable", "event store: full of live streams; try again later", {
+        retryAfterMs: 1_000,
+      });
+  }
+
+  function charge(kept: KeptStream, bytes: number): void {
+    kept.bytes += bytes;
+    totalBytes += bytes;
+  }
+
+  return {
+    async open(id, { record, now, expiresAt, heldUntil }) {
+      if (live(id, now))
+        throw new SluiceError("already_exists", "event store: open: this stream is kept already");
+      const bytes = byteLength(record);
+      if (bytes > limits.maxBytes) throw tooLarge("open");
+      ensureRoom(bytes, { now, count: 1 });
+      const asks = new Map<string, Ask>();
+      const kept = { record, events: [], asks, epoch: 1, heldUntil, expiresAt, isOver: false };
+      streams.set(id, { ...kept, bytes });
+      totalBytes += bytes;
+    },
+    async claim(id, { now, heldUntil }) {
+      const kept = live(id, now);
+      if (!kept || kept.isOver || kept.heldUntil > now) return undefined;
+      kept.heldUntil = heldUntil;
+      return (kept.epoch += 1);
+    },
+    async hold(id, { epoch, now, heldUntil }) {
+      const kept = live(id, now);
+      if (!kept || kept.isOver || kept.epoch !== epoch) return false;
+      kept.heldUntil = heldUntil;
+      return true;
+    },
+    async append(id, { epoch, text, seq: known, ask, last, now }) {
+      const kept = live(id, now);
+      if (!kept) throw new SluiceError("not_found", "event store: append: no such stream");
+      if (known !== undefined && kept.epoch === epoch && kept.events[known - 1] === text)
+        return known;
+      if (kept.isOver || kept.epoch !== epoch)
+        throw new SluiceError(
+          "precondition_failed",
+          kept.isOver
+            ? "event store: append: the stream is over"
+            : "event store: append: another writer has taken the stream",
+        );
+      if (ask !== undefined && kept.asks.has(ask))
+        throw new SluiceError("already_exists", "event store: append: this was asked before");
+      const bytes = byteLength(text);
+      if (!last || bytes > lastEventBytes) {
+        if (kept.events.length >= limits.maxEvents || kept.bytes + bytes > limits.maxBytes)
+          throw tooLarge("append");
+        ensureRoom(bytes, { now, count: 0 });
+      }
+      const seq = kept.events.push(text);
+      charge(kept, bytes);
+      if (ask !== undefined) kept.asks.set(ask, { ask, seq });
+      if (last) {
+        kept.isOver = true;
+        kept.expiresAt = Math.min(kept.expiresAt, last.keepUntil);
+        over.add(id);
+      }
+      return seq;
+    },
+    async answer(id, answers, now) {
+      const kept = live(id, now);
+      if (!kept) return undefined;
+      const names = new Set(answers.map(({ ask }) => ask));
+      if (names.size === 0 || names.size < answers.length) return "refused";
+      const fresh: Ask[] = [];
+      for (const { ask, answer } of answers) {
+        const asked = kept.asks.get(ask);
+        if (!asked || (asked.answer !== undefined && asked.answer !== answer)) return "refused";
+        if (asked.answer === undefined) fresh.push({ ...asked, answer });
+      }
+      if (fresh.length === 0) return "repeated";
+      if (kept.isOver) return "refused";
+      const bytes = fresh.reduce((sum, { answer }) => sum + byteLength(answer!), 0);
+      if (kept.bytes + bytes > limits.maxBytes) throw tooLarge("answer");
+      ensureRoom(bytes, { now, count: 0 });
+      charge(kept, bytes);
+      for (const answered of fresh) kept.asks.set(answered.ask, answered);
+      return "accepted";
+    },
+    async read(id, { after, now, maxEvents = limits.maxEvents + 1 }) {
+      const kept = live(id, now);
+      if (!kept) return undefined;
+      const { record, events, asks, isOver } = kept;
+      return {
+        record,
+        events: events
+          .slice(after, after + maxEvents)
+          .map((text, n) => ({ seq: after + 1 + n, text })),
+        lastSeq: events.length,
+        isOver,
+        asks: [...asks.values()],
+      };
+    },
+    async drop(id) {
+      forget(id);
+    },
+  };
+}
+
+const sweepPauseMs = 1_000;
+const encoder = new TextEncoder();
+
+function byteLength(text: string): number {
+  return encoder.encode(text).byteLength;
+}
+
+function tooLarge(method: string): SluiceError {
+  return new SluiceError(
+    "too_large",
+    `event store: ${method}: more than one stream may keep; raise maxEvents or maxBytes`,
+  );
+}

@@ -1,0 +1,117 @@
+import {
+  builtInModule,
+  claimGrant,
+  clockSkewMs,
+  refundGrant,
+  revokeGrant,
+  SluiceError,
+  type GrantRecord,
+  type GrantTerms,
+} from "@sluice/core";
+import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
+import { createBoundSessions } from "./memory-sessions.ts";
+import { readSelector, type StateStore, type StateStoreLimits } from "../contract/state-store.ts";
+
+/** Options of {@link createMemoryStateStore}. */
+export interface MemoryStateStoreOptions extends StateStoreLimits {
+  /** Most live records of each kind: redeemed grants, revocations, opaque records, bound sessions. Default: 100,000. */
+  readonly maxRecords?: number;
+  /** Most of one owner, of each kind but revocations. Default: a tenth of `maxRecords`. */
+  readonly maxRecordsPerOwner?: number;
+}
+
+/**
+ * A state store in this process's memory, for servers that are one process. No live grant, revocation or record is
+ * dropped to make room: an owner with its full share is `throttled`, and a store that several owners have filled
+ * rejects with `unavailable`, both until something expires. Throws a
+ * `TypeError` in a worker of `node:cluster`, whose siblings would each redeem the same grant.
+ */
+export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): StateStore {
+  const { maxRecords = 100_000 } = options;
+  const { maxRecordsPerOwner: maxPerOwner = Math.max(1, Math.ceil(maxRecords / 10)) } = options;
+  const cluster = builtInModule("node:cluster") as { readonly isWorker?: boolean } | undefined;
+  if (cluster?.isWorker)
+    throw new TypeError(
+      "state store: memory is not shared between cluster workers; use a store that they share",
+    );
+  const grants = createExpiringMap<GrantRecord>(maxRecords, maxPerOwner);
+  const records = createExpiringMap<Uint8Array>(maxRecords, maxPerOwner);
+  // the host alone revokes
+  const revocations = createExpiringMap<number>(maxRecords);
+  const sessions = createBoundSessions({ maxSessions: maxRecords, maxPerOwner });
+
+  function isRevoked(terms: GrantTerms, now: number): boolean {
+    const { id, principal, resource, issuedAt } = terms;
+    return [`id ${id}`, `principal ${principal}`, `resource ${resource}`].some(
+      (marker) => (revocations.get(marker, now) ?? -1) >= issuedAt,
+    );
+  }
+
+  return {
+    shared: false,
+    async claim(terms, now, body) {
+      const kept = isRevoked(terms, now) ? revokeGrant(terms) : grants.get(terms.id, now);
+      const { record, claim } = claimGrant(kept, terms, now, body);
+      if (record && record !== kept)
+        ensureKept(
+          grants.set(terms.id, record, {
+            now,
+            expiresAt: record.forgetAt,
+            owner: terms.principal,
+          }),
+        );
+      return claim;
+    },
+    async refund(id, bytes, now) {
+      const record = refundGrant(grants.get(id, now), bytes);
+      if (record) grants.replace(id, record);
+    },
+    async revoke(selector, { now, ttlMs }) {
+      const marker = readSelector("state store", selector).join(" ");
+      const revokedAt = Math.max(now, revocations.get(marker, now) ?? 0);
+      const expiresAt = revokedAt + ttlMs + 2 * clockSkewMs;
+      ensureKept(revocations.set(marker, revokedAt, { now, expiresAt }));
+    },
+    async put(id, record, terms) {
+      if (records.get(id, terms.now))
+        throw new SluiceError(
+          "already_exists",
+          "state store: put: a record with this id is kept already",
+        );
+      ensureKept(records.set(id, record.slice(), terms));
+    },
+    async get(id, now) {
+      return records.get(id, now)?.slice();
+    },
+    async take(id, now) {
+      const record = records.get(id, now);
+      records.delete(id);
+      return record;
+    },
+    async bindSession(session, binding) {
+      if (!sessions.bind(session, binding)) throw full(1_000);
+    },
+    endSession: async (session, now) => sessions.end(session, now),
+    isSessionOver: async (session, now) => sessions.isOver(session, now),
+  };
+}
+
+function ensureKept(refusal: EntryRefusal | undefined): void {
+  if (refusal?.by === "map") throw full(refusal.retryAfterMs);
+  if (refusal) throw shareIsFull(refusal.retryAfterMs);
+}
+
+function full(retryAfterMs: number): SluiceError {
+  return new SluiceError("unavailable", "state store: full of live records; try again later", {
+    retryAfterMs,
+  });
+}
+
+/** What a store says to an owner that has as many records as one owner may have. */
+function shareIsFull(retryAfterMs: number): SluiceError {
+  return new SluiceError(
+    "throttled",
+    "state store: the caller has as many live records as one may have; use or wait for what was issued",
+    { retryAfterMs },
+  );
+}

@@ -1,0 +1,55 @@
+import { createMemoryUploadStore } from "@sluice/state";
+import { uploadStoreCases } from "@sluice/state/conformance";
+import { describe, expect, test } from "vitest";
+import { brokenUploadStores } from "./broken-upload-stores.ts";
+
+const now = 1_800_000_000_000;
+
+describe("the rules of an upload store", () => {
+  test.each(uploadStoreCases)("$id: $sentence", async ({ run }) => {
+    await expect(run(createMemoryUploadStore)).resolves.toBeUndefined();
+  });
+
+  test("every rule has a broken store of its own", () => {
+    const ids = uploadStoreCases.map(({ id }) => id);
+    expect(Object.keys(brokenUploadStores).toSorted()).toEqual(ids.toSorted());
+  });
+
+  test.each(Object.entries(brokenUploadStores))(
+    "the store that breaks %s is caught by it, and by little else",
+    async (broken, make) => {
+      const caught: string[] = [];
+      for (const { id, run } of uploadStoreCases)
+        await run(make).catch((error: Error) => caught.push(`${id} ${error.message.slice(0, 13)}`));
+      expect(caught).toContain(`${broken} upload store:`);
+      expect(caught.length).toBeLessThanOrEqual(5);
+    },
+  );
+});
+
+test("files that were released make room at once, and their last writers are known for a while", async () => {
+  const store = createMemoryUploadStore();
+  const lease = { now, until: now + 1_000 };
+  let last = 0;
+  for (let n = 0; n < 100_001; n++) {
+    const { writer, outcome } = await store.claim(`${n}`, lease);
+    expect(outcome).toBe("held");
+    ({ writer: last } = await store.claim(`${n}`, lease));
+    await store.release(`${n}`, last);
+    await store.release(`${n}`, writer);
+  }
+  expect(await store.renew("100000", last, lease)).toBe("lost");
+  expect((await store.claim("100000", lease)).writer).toBeGreaterThan(last);
+});
+
+test("a store that is full of live writers takes no other, until their time is over", async () => {
+  const store = createMemoryUploadStore();
+  const lease = { now, until: now + 1_000 };
+  await Promise.all(Array.from({ length: 100_000 }, (_, n) => store.claim(`${n}`, lease)));
+  await expect(store.claim("one more", lease)).rejects.toMatchObject({
+    code: "unavailable",
+    retryAfterMs: 1_000,
+  });
+  const later = { now: now + 120_000, until: now + 121_000 };
+  expect(await store.claim("one more", later)).toMatchObject({ outcome: "held" });
+});
