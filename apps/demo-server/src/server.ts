@@ -8,7 +8,7 @@ import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createAuditFile } from "@sluice/server/node";
-import { createSessions, withSluice } from "@sluice/transport-http";
+import { composeHandler, createSessions } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -37,7 +37,11 @@ export function createApp({ received, ...options }: AppOptions): Express {
     registerPictureTool(server, uploads);
     return sluice.attach(server);
   }, sluice);
-  const handler = withUploads(withSluice(mcp, sluice), uploads);
+  const handler = composeHandler({
+    mcp,
+    sluice,
+    uploads: (inner) => withUploads(inner, uploads),
+  });
   return createMcpExpressApp().use(toNodeHandler(handler));
 }
 

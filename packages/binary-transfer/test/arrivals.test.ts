@@ -3,7 +3,7 @@ import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import {
   createBinaryPeer,
   openBinary,
-  type Arrival,
+  type IncomingStream,
   type BinaryPeerOptions,
   type Inbox,
   type OpenedBinary,
@@ -19,7 +19,10 @@ interface Receiving {
   /** A message that announces a stream, as the application gets it. */
   readonly announce: (ref?: object) => { readonly content: object; readonly streamId: string };
   /** The same, opened and begun. */
-  readonly begin: (ref?: object) => { readonly opened: OpenedBinary; readonly arrival: Arrival };
+  readonly begin: (ref?: object) => {
+    readonly opened: OpenedBinary;
+    readonly incoming: IncomingStream;
+  };
 }
 
 function receive(options: Partial<BinaryPeerOptions> = {}): Receiving {
@@ -48,7 +51,7 @@ function receive(options: Partial<BinaryPeerOptions> = {}): Receiving {
     announce,
     begin(ref) {
       const { content, streamId } = announce(ref);
-      return { opened: openBinary(content)!, arrival: peer.inbox.begin(streamId) };
+      return { opened: openBinary(content)!, incoming: peer.inbox.begin(streamId) };
     },
   };
 }
@@ -66,11 +69,11 @@ async function outcome(body: ReadableStream<Uint8Array>): Promise<unknown> {
 describe("a transfer", () => {
   test("is what was sent, in order, whatever the chunks are", async () => {
     const { begin, ended } = receive();
-    const { opened, arrival } = begin({ checksum: sha256.toUpperCase() });
-    for (let at = 0; at < bytes.length; at += 7) void arrival.write(bytes.subarray(at, at + 7));
-    arrival.end();
+    const { opened, incoming } = begin({ checksum: sha256.toUpperCase() });
+    for (let at = 0; at < bytes.length; at += 7) void incoming.write(bytes.subarray(at, at + 7));
+    incoming.end();
     expect(await outcome(opened.body)).toBe("the bytes");
-    expect(ended.mock.calls).toEqual([[arrival.ref.streamId, undefined]]);
+    expect(ended.mock.calls).toEqual([[incoming.ref.streamId, undefined]]);
   });
 
   test.each([
@@ -82,7 +85,7 @@ describe("a transfer", () => {
     onTestFinished(() => void vi.useRealTimers());
     const size = 20 * bytesAtOnce;
     const { begin, ended } = receive({ maxBinarySize: size });
-    const { opened, arrival } = begin({ size });
+    const { opened, incoming } = begin({ size });
     const reader = opened.body.getReader();
     const reading = (async () => {
       for (let left = size; left > 0;) {
@@ -93,10 +96,10 @@ describe("a transfer", () => {
     })().catch(({ code }: { code: string }) => code);
     for (let n = 0; n < 20; n += 1) {
       await vi.advanceTimersByTimeAsync(10_000);
-      void arrival.write(new Uint8Array(bytesAtOnce));
+      void incoming.write(new Uint8Array(bytesAtOnce));
     }
     await vi.advanceTimersByTimeAsync(1);
-    arrival.end();
+    incoming.end();
     await vi.advanceTimersByTimeAsync(readerMs * 20);
     expect(await reading).toBe(expected);
     expect(ended).toHaveBeenCalledTimes(1);
@@ -110,19 +113,19 @@ describe("a transfer", () => {
     const streams = Array.from({ length: 4 }, () => begin({ size }));
     for (const { opened } of streams) void new Response(opened.body).arrayBuffer().catch(() => {});
     const unread = begin({ size });
-    void unread.arrival.write(new Uint8Array(1));
+    void unread.incoming.write(new Uint8Array(1));
     for (let n = 0; n < 16; n += 1) {
       await vi.advanceTimersByTimeAsync(10_000);
-      void streams[n % 4]!.arrival.write(new Uint8Array(40_960));
+      void streams[n % 4]!.incoming.write(new Uint8Array(40_960));
     }
     const late = { code: "timeout" };
-    expect(ended.mock.calls).toMatchObject([[unread.arrival.ref.streamId, late]]);
+    expect(ended.mock.calls).toMatchObject([[unread.incoming.ref.streamId, late]]);
   });
 
   test("of no bytes is complete", async () => {
     const { begin, inbox } = receive();
-    const { opened, arrival } = begin({ size: 0 });
-    arrival.end();
+    const { opened, incoming } = begin({ size: 0 });
+    incoming.end();
     expect((await new Response(opened.body).arrayBuffer()).byteLength).toBe(0);
     expect(inbox.size).toBe(0);
   });
@@ -133,30 +136,30 @@ describe("a transfer", () => {
     ["other bytes", "corrupt", { checksum: sha256 }, [bytes.toReversed()]],
   ] as const)("with %s is %s, never a success", async (_what, code, ref, chunks) => {
     const { begin, inbox, ended } = receive();
-    const { opened, arrival } = begin(ref);
-    for (const chunk of chunks) void arrival.write(chunk.slice());
-    arrival.end();
+    const { opened, incoming } = begin(ref);
+    for (const chunk of chunks) void incoming.write(chunk.slice());
+    incoming.end();
     expect(await outcome(opened.body)).toBe(code);
     expect(inbox.size).toBe(0);
-    expect(ended).toHaveBeenCalledWith(arrival.ref.streamId, expect.objectContaining({ code }));
+    expect(ended).toHaveBeenCalledWith(incoming.ref.streamId, expect.objectContaining({ code }));
   });
 
   test("whose checksum is wrong does not end cleanly, also when its bytes were read before [BINARY/security/may-verify]", async () => {
     const { begin } = receive();
-    const { opened, arrival } = begin({ checksum: "0".repeat(64) });
+    const { opened, incoming } = begin({ checksum: "0".repeat(64) });
     const reader = opened.body.getReader();
-    void arrival.write(bytes);
+    void incoming.write(bytes);
     expect((await reader.read()).value?.length).toBe(500);
-    arrival.end();
+    incoming.end();
     await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
   });
 
   test("wakes everybody who wrote on behind a full window", async () => {
     const { begin } = receive({ windowBytes: 100 });
-    const { opened, arrival } = begin();
-    const first = arrival.write(bytes.slice(0, 200))!;
-    const second = arrival.write(bytes.slice(200))!;
-    arrival.end();
+    const { opened, incoming } = begin();
+    const first = incoming.write(bytes.slice(0, 200))!;
+    const second = incoming.write(bytes.slice(200))!;
+    incoming.end();
     expect(await outcome(opened.body)).toBe("the bytes");
     await first;
     await second;
@@ -164,13 +167,13 @@ describe("a transfer", () => {
 
   test("waits for a reader with a window of bytes, and then holds its writer up", async () => {
     const { begin } = receive({ windowBytes: 300 });
-    const { opened, arrival } = begin();
-    expect(arrival.write(bytes.subarray(0, 200))).toBeUndefined();
-    const held = arrival.write(bytes.subarray(200, 400))!;
+    const { opened, incoming } = begin();
+    expect(incoming.write(bytes.subarray(0, 200))).toBeUndefined();
+    const held = incoming.write(bytes.subarray(200, 400))!;
     let isFree = false;
     void held.then(() => (isFree = true));
     await new Promise(setImmediate);
-    expect([isFree, arrival.queuedBytes]).toEqual([false, 400]);
+    expect([isFree, incoming.queuedBytes]).toEqual([false, 400]);
     await opened.body.getReader().read();
     await held;
     expect(isFree).toBe(true);
@@ -179,11 +182,11 @@ describe("a transfer", () => {
   test("that nobody reads is given up, and its writer goes free", async () => {
     const { announce, inbox, ended } = receive({ windowBytes: 100, idleMs: 10 });
     const { streamId, content } = announce();
-    const arrival = inbox.begin(streamId);
-    await arrival.write(bytes.subarray(0, 400));
+    const incoming = inbox.begin(streamId);
+    await incoming.write(bytes.subarray(0, 400));
     expect(ended).toHaveBeenCalledWith(streamId, expect.objectContaining({ code: "timeout" }));
-    expect(arrival.queuedBytes).toBe(0);
-    expect(arrival.write(bytes)).toBeUndefined();
+    expect(incoming.queuedBytes).toBe(0);
+    expect(incoming.write(bytes)).toBeUndefined();
     // who comes late learns why
     expect(await outcome(openBinary(content)!.body)).toBe("timeout");
   });
@@ -195,10 +198,10 @@ describe("a transfer", () => {
 
   test("whose reader cancels needs no more bytes", async () => {
     const { begin, ended, inbox } = receive();
-    const { opened, arrival } = begin();
+    const { opened, incoming } = begin();
     await opened.body.cancel();
-    expect(ended).toHaveBeenCalledWith(arrival.ref.streamId, expect.anything());
-    expect([inbox.size, arrival.isOver]).toEqual([0, true]);
+    expect(ended).toHaveBeenCalledWith(incoming.ref.streamId, expect.anything());
+    expect([inbox.size, incoming.isOver]).toEqual([0, true]);
   });
 
   test("ends with the reason of an abort itself", async () => {
@@ -215,10 +218,10 @@ describe("a transfer", () => {
   test("fails with its connection, unless all of it is here", async () => {
     const { begin, inbox } = receive();
     const half = begin();
-    void half.arrival.write(bytes.subarray(1));
+    void half.incoming.write(bytes.subarray(1));
     const whole = begin();
-    void whole.arrival.write(bytes);
-    whole.arrival.end();
+    void whole.incoming.write(bytes);
+    whole.incoming.end();
     inbox.close(new Error("gone"));
     await expect(half.opened.body.getReader().read()).rejects.toThrow("gone");
     expect(await outcome(whole.opened.body)).toBe("the bytes");
@@ -226,9 +229,10 @@ describe("a transfer", () => {
 
   test("of many tiny chunks keeps none of the buffers that they are views of", async () => {
     const { begin } = receive({ maxBinarySize: 2 ** 20 });
-    const { opened, arrival } = begin({ size: 2 ** 13 });
-    for (let i = 0; i < 2 ** 10; i += 1) void arrival.write(new Uint8Array(2 ** 16).subarray(0, 8));
-    arrival.end();
+    const { opened, incoming } = begin({ size: 2 ** 13 });
+    for (let i = 0; i < 2 ** 10; i += 1)
+      void incoming.write(new Uint8Array(2 ** 16).subarray(0, 8));
+    incoming.end();
     const chunks: Uint8Array[] = [];
     for await (const chunk of opened.body) chunks.push(chunk);
     expect(chunks.map(({ buffer }) => buffer.byteLength)).toEqual([2 ** 14]);
@@ -249,13 +253,13 @@ describe("an inbox", () => {
 
   test("takes no id a second time while its bytes are on their way, however many others came since", async () => {
     const { announce, begin, inbox } = receive({ maxStreams: 2 });
-    const { opened, arrival } = begin();
+    const { opened, incoming } = begin();
     for (let others = 0; others < 2_000; others += 1) announce({ size: 1_001 });
-    expect(inbox.wasUsed(arrival.ref.streamId)).toBe(true);
-    const again = announce({ streamId: arrival.ref.streamId });
+    expect(inbox.wasUsed(incoming.ref.streamId)).toBe(true);
+    const again = announce({ streamId: incoming.ref.streamId });
     expect(() => openBinary(again.content)).toThrow(expect.objectContaining({ code: "protocol" }));
-    void arrival.write(bytes);
-    arrival.end();
+    void incoming.write(bytes);
+    incoming.end();
     expect(await outcome(opened.body)).toBe("the bytes");
   });
 
@@ -291,12 +295,12 @@ describe("an inbox", () => {
 
   test("takes a bounded number at a time", () => {
     const { announce, begin, inbox } = receive({ maxStreams: 2 });
-    const { arrival } = begin();
+    const { incoming } = begin();
     announce();
     expect(() => openBinary(announce().content)).toThrow(
       expect.objectContaining({ code: "throttled" }),
     );
-    arrival.fail(new Error("over"));
+    incoming.fail(new Error("over"));
     expect(openBinary(announce().content)).toBeDefined();
     expect(inbox.size).toBe(2);
   });

@@ -17,9 +17,9 @@ function connection(size: number, sentBytes: number, ref: object = {}): object {
   const streamId = crypto.randomUUID();
   const content = { type: "image", binaryRef: { streamId, size, ...ref } };
   const { message } = peer.received({ method: "x", params: { content } });
-  const arrival = peer.inbox.begin(streamId);
-  void arrival.write(new Uint8Array(sentBytes).fill(7));
-  if (sentBytes === size) arrival.end();
+  const incoming = peer.inbox.begin(streamId);
+  void incoming.write(new Uint8Array(sentBytes).fill(7));
+  if (sentBytes === size) incoming.end();
   peer.close(new Error("gone"));
   return message.params.content;
 }

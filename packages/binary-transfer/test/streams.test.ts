@@ -70,9 +70,9 @@ describe("content", () => {
     expect(streams.map(({ ref }) => ref)).toEqual([wire.binaryRef]);
     const opened = openBinary(content[0]!)!;
     expect(opened).toMatchObject({ mimeType: "image/png", size: 500, transferMode: "binary" });
-    const arrival = ends.client.inbox.begin(wire.binaryRef.streamId, 500);
-    void arrival.write(bytes);
-    arrival.end();
+    const incoming = ends.client.inbox.begin(wire.binaryRef.streamId, 500);
+    void incoming.write(bytes);
+    incoming.end();
     expect((await read(opened.body)).equals(bytes)).toBe(true);
     expect(ends.client.inbox.size).toBe(0);
   });

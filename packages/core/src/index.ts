@@ -47,6 +47,18 @@ export { parseHttpDate } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
+export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
+export {
+  namesMethod,
+  readJson,
+  readRpc,
+  type MessageFault,
+  type ReadJson,
+  type ReadRpc,
+  type RpcCall,
+  type RpcMessage,
+  type RpcResponse,
+} from "./json-rpc/read-rpc.ts";
 export {
   cancelledBy,
   isRequest,
@@ -57,7 +69,6 @@ export {
   type LooseRequest,
   type LooseResponse,
 } from "./json-rpc/message.ts";
-export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
 
 export {
   createKeyRing,

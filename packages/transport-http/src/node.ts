@@ -1,9 +1,5 @@
-export {
-  toNodeHandler,
-  type NodeHandler,
-  type NodeHandlerOptions,
-  type NodeRequest,
-} from "./node/node-handler.ts";
+export { toNodeHandler, type NodeHandler, type NodeHandlerOptions } from "./node/node-handler.ts";
+export type { NodeRequest } from "./node/node-request.ts";
 export type { OffloadOptions } from "./download/offload.ts";
 export type { OutflowOptions } from "./download/outflow.ts";
 export { hardenServer, type HardenServerOptions } from "./node/harden-server.ts";

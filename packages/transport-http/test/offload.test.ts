@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import type { Reply, TransferResult } from "@sluice/server/transport";
-import type { Door } from "@sluice/transport-http";
+import type { EndpointRouter } from "@sluice/transport-http";
 import { toNodeHandler, type OffloadOptions } from "@sluice/transport-http/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listen } from "./serve.ts";
@@ -86,13 +86,13 @@ async function ask(differences: Differences = {}) {
     ...reply,
   };
   await meanwhile?.(place);
-  const door: Door = {
+  const router: EndpointRouter = {
     base: "",
     gate: { refuse: () => undefined, corsHeaders: () => [] },
     routes: () => ({ kind: "stream", credential: "bearer", rest: "", answer: async () => answer }),
   };
   const handler = toNodeHandler(
-    { door, fetch: () => Promise.reject(new Error("not for routes of their own")) },
+    { router, fetch: () => Promise.reject(new Error("not for routes of their own")) },
     { offload: { root: join(folder, "files"), prefix: "/_sluice/", secret, ...offload } },
   );
   const server = createServer(handler);

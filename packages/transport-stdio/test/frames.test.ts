@@ -1,7 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { readMessage } from "../src/lib/read-message.ts";
 import { FrameParser, type FrameTaker } from "../src/lib/frame-parser.ts";
-import { frame, whole } from "./raw-peer.ts";
+import { frame, rawPeer, whole } from "./raw-peer.ts";
 
 const a = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";
 const b = "7b7b7b7b-7b7b-4b7b-8b7b-7b7b7b7b7b7b";
@@ -124,15 +123,21 @@ test("a message of the largest size is taken, also in pieces", () => {
   expect(found).toEqual(["x".repeat(100)]);
 });
 
-test("a line nested deeper than 128 levels is refused before it is parsed", () => {
-  const line = (levels: number): string =>
-    `{"jsonrpc":"2.0","id":1,"method":"ping","a":${"[".repeat(levels)}${"]".repeat(levels)}}`;
-  expect(readMessage(line(127))).toHaveProperty("method", "ping");
+test("a line nested deeper than 128 levels is refused before it is parsed", async () => {
+  const line = (levels: number): Buffer =>
+    Buffer.from(
+      `{"jsonrpc":"2.0","id":1,"method":"ping","a":${"[".repeat(levels)}${"]".repeat(levels)}}\n`,
+    );
+  const peer = rawPeer("server");
+  peer.write(line(127));
+  await expect.poll(() => peer.messages).toMatchObject([{ method: "ping" }]);
   const parse = vi.spyOn(JSON, "parse");
   try {
-    expect(() => readMessage(line(128))).toThrow(expect.objectContaining({ code: "protocol" }));
+    peer.write(line(128));
+    await expect.poll(() => peer.faults).toMatchObject([{ code: "protocol" }]);
     expect(parse).not.toHaveBeenCalled();
   } finally {
     parse.mockRestore();
   }
+  expect(peer.messages).toHaveLength(1);
 });

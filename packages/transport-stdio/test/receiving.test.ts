@@ -54,6 +54,19 @@ async function isUsable(peer: RawPeer): Promise<boolean> {
 
 const id = (): string => crypto.randomUUID();
 
+test.each([
+  ["no JSON", "{nope", "Invalid JSON"],
+  ["a batch", JSON.stringify([ping]), "one JSON-RPC 2.0 message"],
+  ["no JSON-RPC", '{"id":1,"method":"ping"}', "one JSON-RPC 2.0 message"],
+])("a line that is %s is a fault, and the next one is read", async (_what, line, message) => {
+  const peer = rawPeer("server");
+  peer.write(Buffer.from(`${line}\n`));
+  await expect.poll(() => peer.faults.length).toBe(1);
+  expect(peer.faults[0]).toMatchObject({ code: "protocol" });
+  expect(peer.faults[0]!.message).toContain(message);
+  expect(await isUsable(peer)).toBe(true);
+});
+
 describe("from a peer that knows the RFC alone", () => {
   test("streams stand whole behind their message, in any order", async () => {
     const peer = await meet(literal);

@@ -1,10 +1,9 @@
+import { definedMembers } from "@sluice/core";
 import { withDownloads } from "@sluice/client";
 import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
-import {
-  WebSocketClientTransport,
-  type ClientTransportOptions,
-} from "./client/client-transport.ts";
-import { openNodeSocket } from "./server/node-socket.ts";
+import { WebSocketClientTransport } from "./client/client-transport.ts";
+import type { ClientTransportOptions } from "./client/transport-options.ts";
+import { openNodeSocket } from "./client/node-socket.ts";
 
 export type { ReconnectOptions } from "./client/backoff.ts";
 export type { Secret } from "./client/client-endpoint.ts";
@@ -43,17 +42,13 @@ export function createWebSocketTransport(
     pingIntervalMs,
     headers: async () => {
       const authorization = await authorizationOf(token);
-      return { ...headers, ...(authorization !== undefined && { authorization }) };
+      return definedMembers({ ...headers, authorization });
     },
   });
   const transport = new WebSocketClientTransport(open, options);
   return withDownloads(transport, async () => {
     const authorization = await authorizationOf(token);
     const { address } = transport;
-    return {
-      origin: endpoint.downloads,
-      ...(authorization !== undefined && { authorization }),
-      ...(address !== undefined && { address }),
-    };
+    return definedMembers({ origin: endpoint.downloads, authorization, address });
   });
 }

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { withDownloads } from "@sluice/client";
 import {
   authorizationOf,
@@ -5,10 +6,8 @@ import {
   valueOf,
   type Secret,
 } from "./client/client-endpoint.ts";
-import {
-  WebSocketClientTransport,
-  type ClientTransportOptions,
-} from "./client/client-transport.ts";
+import { WebSocketClientTransport } from "./client/client-transport.ts";
+import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openWebSocket } from "./client/web-socket.ts";
 
 export type { ReconnectOptions } from "./client/backoff.ts";
@@ -43,6 +42,6 @@ export function createWebSocketTransport(
   const open = openWebSocket(endpoint.url, () => valueOf(ticket));
   return withDownloads(new WebSocketClientTransport(open, options), async () => {
     const authorization = await authorizationOf(token);
-    return { origin: endpoint.downloads, ...(authorization !== undefined && { authorization }) };
+    return definedMembers({ origin: endpoint.downloads, authorization });
   });
 }

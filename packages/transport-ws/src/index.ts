@@ -1,8 +1,5 @@
-export {
-  createWebSocketHandler,
-  type WebSocketHandler,
-  type WebSocketHandlerOptions,
-} from "./server/websocket-handler.ts";
+export { createWebSocketHandler, type WebSocketHandler } from "./server/websocket-handler.ts";
+export type { WebSocketHandlerOptions } from "./server/websocket-options.ts";
 export {
   listenWebSocket,
   type ListeningWebSocket,
@@ -11,5 +8,5 @@ export {
 export { createTickets, type Tickets, type TicketsOptions } from "./server/tickets.ts";
 export type { AuthenticationOptions } from "./server/authenticate.ts";
 export type { CloseOptions } from "./server/connections.ts";
-export type { ConnectionLimits } from "./server/places.ts";
+export type { ConnectionLimits } from "./server/connection-limiter.ts";
 export type { MessageRate } from "./messages/message-rate.ts";

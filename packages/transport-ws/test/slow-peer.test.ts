@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import { encodeStreamId, type Arrival, type Inbox } from "@sluice/binary-transfer/client";
+import { encodeStreamId, type IncomingStream, type Inbox } from "@sluice/binary-transfer/client";
 import type { OutgoingStream } from "@sluice/binary-transfer";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
@@ -116,7 +116,7 @@ test("a sender hears of a reader that is slow before it takes it for one that ha
   fakeClock();
   const streamId = crypto.randomUUID();
   const ref = { streamId, size: 10_000_000, interleave: true } as const;
-  const arrival = { ref, queuedBytes: 0, write: () => {} } as unknown as Arrival;
+  const arrival = { ref, queuedBytes: 0, write: () => {} } as unknown as IncomingStream;
   const credit = vi.fn<(streamId: string, bytes: number) => void>();
   const inlet = createFrameInlet({
     inbox: () => ({ begin: () => arrival }) as unknown as Inbox,

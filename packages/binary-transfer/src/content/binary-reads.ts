@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import type { BinaryReads } from "@sluice/server";
 import { discardBytes } from "../peer/outbox.ts";
@@ -13,12 +13,8 @@ export const binaryReads: BinaryReads = {
   maxBytes: (ctx) => (asksForBinary(ctx) ? outletOf(ctx)?.maxBinarySize : undefined),
   deliver(ctx, { transfer, size, checksum }) {
     const { source } = transfer;
-    const bytes = {
-      source,
-      size,
-      ...(checksum !== undefined && { checksum }),
-      end: (result: Parameters<typeof transfer.end>[0]) => transfer.end(result),
-    };
+    const end = (result: Parameters<typeof transfer.end>[0]): void => transfer.end(result);
+    const bytes = definedMembers({ source, size, checksum, end });
     const outlet = outletOf(ctx);
     if (!outlet) {
       // the connection went away since maxBytes

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { isObject } from "./negotiation.ts";
 
@@ -12,8 +13,8 @@ export interface RefHolder {
 /**
  * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
  * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, down to 64 levels.
- * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): with it nobody
- * can say whether bytes follow. `isMeant` leaves out those that are just data.
+ * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): it cannot
+ * tell whether bytes follow. `isMeant` leaves out those that are just data.
  */
 export function findRefs(
   message: unknown,
@@ -31,7 +32,7 @@ export function findRefs(
     if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
       found.push({ holder, ref: ensureRef(ref) });
     for (const name of Object.keys(holder)) {
-      // copies for those who cannot read the literal member
+      // copies for receivers that cannot read the literal member
       if (name !== "_meta" && name !== "binaryRef") visit(holder[name], depth + 1);
     }
   }
@@ -51,12 +52,12 @@ function ensureRef({ streamId, size, checksum, interleave }: Record<string, unkn
     throw new RangeError("binary: a streamId is no UUID");
   if (!Number.isSafeInteger(size) || (size as number) < 0)
     throw new RangeError("binary: a size is no number of bytes");
-  return {
+  return definedMembers({
     streamId: streamId.toLowerCase(),
     size: size as number,
-    ...(typeof checksum === "string" && { checksum: checksumIn(checksum) }),
-    ...(interleave === true && { interleave }),
-  };
+    checksum: typeof checksum === "string" ? checksumIn(checksum) : undefined,
+    interleave: interleave === true ? (true as const) : undefined,
+  });
 }
 
 /** Keeps no more of a text than a checksum has: a longer one matches no bytes either way. */

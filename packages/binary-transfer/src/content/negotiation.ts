@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryMode } from "@sluice/core/wire";
 
 /** Which end of a connection declares: the RFC has another field for each. */
@@ -57,7 +58,7 @@ export function declareBinary(
     binaryTransfer: literal,
     extensions: {
       ...extensions,
-      [BINARY_EXTENSION_ID]: { ...literal, ...(interleave && { interleave }) },
+      [BINARY_EXTENSION_ID]: definedMembers({ ...literal, interleave }),
     },
   };
 }
@@ -80,12 +81,12 @@ export function readDeclaration(capabilities: unknown): BinaryDeclaration | unde
       ? [preferredMode]
       : undefined;
   const windowBytes = isObject(interleave) ? interleave["windowBytes"] : undefined;
-  return {
-    ...(modes && { modes }),
-    ...(maxBinarySize !== undefined && { maxBinarySize }),
-    ...(isByteCount(windowBytes) &&
-      windowBytes >= leastWindowBytes && { interleave: { windowBytes } }),
-  };
+  const hasWindow = isByteCount(windowBytes) && windowBytes >= leastWindowBytes;
+  return definedMembers({
+    modes,
+    maxBinarySize,
+    interleave: hasWindow ? { windowBytes } : undefined,
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { isObject } from "./negotiation.ts";
 import { takeTransfer } from "../peer/untaken.ts";
@@ -15,7 +15,7 @@ export interface OpenedBinary {
   readonly transferMode: "base64" | "binary";
   /**
    * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: what
-   * nobody reads for 30 seconds is given up (`timeout`). A clean end means that size and checksum
+   * is not read for 30 seconds is given up (`timeout`). A clean end means that size and checksum
    * were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
    */
   readonly body: ReadableStream<Uint8Array>;
@@ -58,12 +58,8 @@ function arrived(
   if (!transfer)
     throw new SluiceError("expired", "binary: open: opened before, or not read in time; ask again");
   const { size, checksum } = transfer.ref;
-  return {
-    size,
-    ...(checksum !== undefined && { checksum }),
-    transferMode: "binary",
-    body: transfer.read(signal),
-  };
+  const body = transfer.read(signal);
+  return definedMembers({ size, checksum, transferMode: "binary" as const, body });
 }
 
 function bodyOf(bytes: Uint8Array): ReadableStream<Uint8Array> {

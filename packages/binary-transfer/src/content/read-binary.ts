@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { openBinary, type OpenedBinary } from "./open-binary.ts";
 
 /** What of an SDK's client is needed, version 1 or 2. */
@@ -31,11 +31,7 @@ export async function readBinary(
   if (opened) return { uri, ...opened };
   const bytes = new TextEncoder().encode(String(content.text));
   const { mimeType } = content;
-  return {
-    uri,
-    ...(mimeType !== undefined && { mimeType }),
-    size: bytes.length,
-    transferMode: "base64",
-    body: new Response(bytes).body!,
-  };
+  const body = new Response(bytes).body!;
+  const transferMode = "base64" as const;
+  return definedMembers({ uri, mimeType, size: bytes.length, transferMode, body });
 }

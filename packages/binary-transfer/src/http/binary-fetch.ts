@@ -1,4 +1,4 @@
-import { parseJson, SluiceError } from "@sluice/core";
+import { readRpc, SluiceError, type RpcCall } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { boundaryOf } from "../multipart/multipart-type.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
@@ -7,23 +7,23 @@ import { reportingBody, writeMessage } from "../multipart/write-message.ts";
 import { isObject } from "../content/negotiation.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
-import { callOf, isAnswerTo, opensExchange, type RpcCall } from "./rpc-call.ts";
+import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
 import { eventsIn } from "./server-events.ts";
 
 /** The shape of `fetch` as MCP SDKs call it. */
-type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
+type SdkFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** Options of {@link createBinaryFetch}. */
 export interface BinaryFetchOptions {
   /** Sends the requests. Default: the platform's own fetch. */
-  readonly fetch?: FetchLike;
+  readonly fetch?: SdkFetch;
   /** Largest transfer in bytes that is taken. Default 1 GiB. */
   readonly maxBinarySize?: number;
   /** Transfers at once, each way. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /** Largest JSON part in bytes. Default 16 MiB. */
   readonly maxJsonBytes?: number;
@@ -32,7 +32,7 @@ export interface BinaryFetchOptions {
 /** Multipart messages below one HTTP transport of an SDK. */
 export interface BinaryFetch {
   /** For the `fetch` option of the transport. */
-  readonly fetch: FetchLike;
+  readonly fetch: SdkFetch;
   /** Where bytes can go beside a request, for `binaryContent`; `undefined` while the server takes none. */
   readonly outlet: Outlet | undefined;
   /** Ends what is outstanding. */
@@ -138,7 +138,7 @@ function volunteer(call: RpcCall, peer: BinaryPeer): RpcCall {
 
 /** Sends a message, with the bytes that it refers to as parts behind it. */
 async function send(
-  fetch: FetchLike,
+  fetch: SdkFetch,
   url: string | URL,
   init: RequestInit,
   sending: Sending,
@@ -169,12 +169,8 @@ async function readChunk(
 }
 
 function parse(text: string): object {
-  try {
-    const message: unknown = parseJson(text);
-    if (isObject(message)) return message;
-  } catch {
-    // told below
-  }
+  const { message } = readRpc(text);
+  if (message) return message;
   throw new SluiceError("protocol", "binary: the server sent a part that is no JSON-RPC message");
 }
 

@@ -1,11 +1,11 @@
-import { parseJson } from "@sluice/core";
+import { readRpc, type RpcMessage } from "@sluice/core";
 
 /** One event of a stream of server-sent events. */
 export interface ServerEvent {
   /** As it came, with the empty line that ends it. */
   readonly raw: string;
-  /** The JSON in its data; `undefined` for comments and everything else. */
-  readonly message?: Readonly<Record<string, unknown>>;
+  /** The JSON-RPC message in its data; absent in comments and everything else. */
+  readonly message?: RpcMessage;
 }
 
 /** The events of a body, one after the other. What comes after the last empty line is an event without an end. */
@@ -52,12 +52,6 @@ function eventOf(raw: string): ServerEvent {
     .filter((line) => line.startsWith("data:"))
     .map((line) => line.slice("data:".length).replace(/^ /, ""))
     .join("\n");
-  try {
-    const message: unknown = parseJson(data);
-    if (typeof message === "object" && message !== null)
-      return { raw, message: message as Readonly<Record<string, unknown>> };
-  } catch {
-    // a comment, or data of somebody else
-  }
-  return { raw };
+  const { message } = readRpc(data);
+  return message ? { raw, message } : { raw };
 }

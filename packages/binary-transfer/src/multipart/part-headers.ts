@@ -1,4 +1,4 @@
-import { parseMediaType, SluiceError } from "@sluice/core";
+import { definedMembers, parseMediaType, SluiceError } from "@sluice/core";
 
 /** What the head of a part says. */
 export interface PartHeaders {
@@ -34,11 +34,8 @@ export function parsePartHeaders(head: Uint8Array): PartHeaders {
   if (!/^(?:binary|8bit|7bit)$/i.test(encoding)) throw malformed("a transfer encoding");
   const contentId = readContentId(fields.get("content-id"));
   const contentLength = readLength(fields.get("content-length"));
-  return {
-    mimeType: readType(fields.get("content-type")),
-    ...(contentId !== undefined && { contentId }),
-    ...(contentLength !== undefined && { contentLength }),
-  };
+  const mimeType = readType(fields.get("content-type"));
+  return definedMembers({ mimeType, contentId, contentLength });
 }
 
 function readType(value: string | undefined): string {

@@ -1,8 +1,8 @@
 import { ByteQueue, SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import type { Arrival } from "../peer/arrival.ts";
+import type { IncomingStream } from "../peer/incoming-stream.ts";
 import type { Inbox } from "../peer/inbox.ts";
-import { createTurns } from "../peer/turns.ts";
+import { createEventLoopYield } from "../peer/event-loop-yield.ts";
 import { malformed } from "./part-headers.ts";
 import type { MultipartPart, MultipartReader } from "./read-multipart.ts";
 
@@ -50,7 +50,7 @@ export interface ReceivePartsOptions {
 /**
  * Gives the parts behind the JSON to the transfers that it announced, each at the pace of its reader. What is
  * wrong with a part ends its transfer, and the next part goes on. Resolves at the end of the message, or
- * as soon as nobody wants what is left; it never rejects. True when the message was read to its end.
+ * as soon as what is left is not wanted; it never rejects. True when the message was read to its end.
  */
 export async function receiveParts(
   reader: MultipartReader,
@@ -59,14 +59,14 @@ export async function receiveParts(
   const missing = new Set(refs.map(({ streamId }) => streamId));
   let strayBytes = 0;
 
-  function begin({ headers }: MultipartPart): Arrival | undefined {
+  function begin({ headers }: MultipartPart): IncomingStream | undefined {
     const { contentId, contentLength } = headers;
     try {
       if (contentId === undefined) throw malformed("a part without a Content-ID");
       const streamId = contentId.toLowerCase();
-      const arrival = inbox.begin(streamId, contentLength);
+      const incoming = inbox.begin(streamId, contentLength);
       missing.delete(streamId);
-      return arrival;
+      return incoming;
     } catch (error) {
       if (SluiceError.is(error)) onStray?.(error);
       return undefined;
@@ -81,40 +81,40 @@ export async function receiveParts(
     }
   }
 
-  /** Nobody wants what is left. */
+  /** True when no transfer waits for what is left. */
   function isUnwanted(): boolean {
     return missing.size > 0 && ![...missing].some((streamId) => inbox.isExpected(streamId));
   }
 
-  let arrival: Arrival | undefined;
+  let incoming: IncomingStream | undefined;
   try {
     while (!isUnwanted()) {
       const part = await reader.next();
       if (!part) break;
-      arrival = begin(part);
-      if (!arrival) await passOver(part);
-      else if (!(await receive(part, arrival)) && missing.size === 0) return false;
+      incoming = begin(part);
+      if (!incoming) await passOver(part);
+      else if (!(await receive(part, incoming)) && missing.size === 0) return false;
     }
     if (isUnwanted()) return false;
     for (const streamId of missing)
       inbox.fail(streamId, malformed(`no part for stream ${streamId}`));
     return true;
   } catch (error) {
-    arrival?.close(error);
+    incoming?.close(error);
     for (const streamId of missing) inbox.fail(streamId, error);
     return false;
   }
 }
 
 /** False when the transfer is over before its part is. */
-async function receive(part: MultipartPart, arrival: Arrival): Promise<boolean> {
-  const turn = createTurns();
+async function receive(part: MultipartPart, incoming: IncomingStream): Promise<boolean> {
+  const turn = createEventLoopYield();
   for (let chunk = await part.read(); chunk; chunk = await part.read()) {
-    // who waits for a reader has let others have their turn
-    const room = arrival.write(chunk) ?? turn(chunk.length);
+    // waiting for a reader has let others have their turn
+    const room = incoming.write(chunk) ?? turn(chunk.length);
     if (room) await room;
-    if (arrival.isOver) return false;
+    if (incoming.isOver) return false;
   }
-  arrival.end();
+  incoming.end();
   return true;
 }

@@ -28,7 +28,7 @@ export interface OutgoingMultipart {
 /**
  * Writes a `multipart/mixed` message: JSON first, then the parts, each with its `Content-ID` and its
  * `Content-Length`. Receivers may count or search: the boundary is random, and a part in which it comes up
- * all the same, since somebody echoes what is under way, breaks the message off before it is through.
+ * all the same, because a peer echoes what is under way, breaks the message off before it is through.
  */
 export function writeMultipart(json: string, parts: readonly OutgoingPart[]): OutgoingMultipart {
   const boundary = randomBoundary();

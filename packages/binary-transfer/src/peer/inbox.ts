@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import { Arrival } from "./arrival.ts";
+import { IncomingStream } from "./incoming-stream.ts";
 import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 
 /** What one connection may bring. */
@@ -11,7 +11,7 @@ export interface InboxOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;
@@ -33,9 +33,9 @@ export interface Inbox {
    * The transfer whose bytes begin now. Throws `not_found` for an id that no message announced, and
    * `protocol` for one that began before, or of another size than announced.
    */
-  begin(streamId: string, size?: number): Arrival;
+  begin(streamId: string, size?: number): IncomingStream;
   /** A transfer that has begun; `undefined` when it is over. */
-  arriving(streamId: string): Arrival | undefined;
+  arriving(streamId: string): IncomingStream | undefined;
   /** True for an id that a message announced and whose transfer is not over. */
   isExpected(streamId: string): boolean;
   /** True for an id that a message announced, also when its transfer is over. */
@@ -50,7 +50,7 @@ export interface Inbox {
 const rememberedIds = 1_024;
 
 interface Expected {
-  readonly arrival: Arrival;
+  readonly incoming: IncomingStream;
   readonly handle: string;
   hasBegun: boolean;
 }
@@ -66,7 +66,7 @@ export function createInbox(options: InboxOptions): Inbox {
   const missed: string[] = [];
 
   function remember(
-    { arrival: { ref }, handle }: Expected,
+    { incoming: { ref }, handle }: Expected,
     end: { readonly bytes: Uint8Array } | { readonly error: unknown },
   ): void {
     rememberEnding(handle, ref, end, idleMs);
@@ -96,13 +96,13 @@ export function createInbox(options: InboxOptions): Inbox {
       if (expected.size >= maxStreams)
         throw new SluiceError("throttled", `${what}: ${maxStreams} others are under way`);
       const handle = crypto.randomUUID();
-      const arrival = new Arrival(ref, {
+      const incoming = new IncomingStream(ref, {
         windowBytes,
         idleMs,
         // they share a connection: those that wait for their sender wait as long as this one takes
         onWrite() {
-          for (const { arrival: other } of expected.values())
-            if (other !== arrival && other.queuedBytes === 0) other.touch();
+          for (const { incoming: other } of expected.values())
+            if (other !== incoming && other.queuedBytes === 0) other.touch();
         },
         onRead: (bytes) => options.onRead?.(streamId, bytes),
         onEnd(error) {
@@ -112,9 +112,9 @@ export function createInbox(options: InboxOptions): Inbox {
           options.onEnd?.(streamId, error);
         },
       });
-      const entry = { arrival, handle, hasBegun: false };
+      const entry = { incoming, handle, hasBegun: false };
       expected.set(streamId, entry);
-      offerTransfer(handle, arrival);
+      offerTransfer(handle, incoming);
       return handle;
     },
     begin(streamId, size) {
@@ -124,35 +124,35 @@ export function createInbox(options: InboxOptions): Inbox {
         throw used.has(streamId)
           ? new SluiceError("protocol", `${what}: came twice, or after its end`)
           : new SluiceError("not_found", `${what}: no message announced it`);
-      const { arrival } = entry;
+      const { incoming } = entry;
       const isRepeated = entry.hasBegun;
       entry.hasBegun = true;
-      if (!isRepeated && (size === undefined || size === arrival.ref.size)) return arrival;
+      if (!isRepeated && (size === undefined || size === incoming.ref.size)) return incoming;
       const fault = new SluiceError(
         "protocol",
         isRepeated
           ? `${what}: began twice`
-          : `${what}: announced with ${arrival.ref.size} bytes, came with ${size}`,
+          : `${what}: announced with ${incoming.ref.size} bytes, came with ${size}`,
       );
-      arrival.fail(fault);
+      incoming.fail(fault);
       throw fault;
     },
     arriving(streamId) {
       const entry = expected.get(streamId);
-      return entry?.hasBegun ? entry.arrival : undefined;
+      return entry?.hasBegun ? entry.incoming : undefined;
     },
     isExpected: (streamId) => expected.has(streamId),
     wasUsed: (streamId) => used.has(streamId) || expected.has(streamId),
     fail(streamId, error) {
-      expected.get(streamId)?.arrival.fail(error);
+      expected.get(streamId)?.incoming.fail(error);
     },
     close(reason) {
       closedBy ??= { reason };
       for (const entry of expected.values()) {
-        const { arrival, handle } = entry;
-        if (!arrival.isComplete) arrival.fail(reason);
-        else if (takeTransfer(handle)) remember(entry, { bytes: arrival.settle() });
-        else arrival.detach();
+        const { incoming, handle } = entry;
+        if (!incoming.isComplete) incoming.fail(reason);
+        else if (takeTransfer(handle)) remember(entry, { bytes: incoming.settle() });
+        else incoming.detach();
       }
     },
   };

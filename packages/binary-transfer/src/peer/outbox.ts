@@ -1,4 +1,4 @@
-import { discardSource, SluiceError, type Source } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError, type Source } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import type { TransferResult } from "@sluice/server/transport";
 
@@ -80,12 +80,12 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
       }
       places += 1;
       const { size, checksum, source } = bytes;
-      const ref = {
+      const ref: BinaryRef = definedMembers({
         streamId: crypto.randomUUID(),
         size,
-        ...(checksum !== undefined && { checksum }),
-        ...(interleave && { interleave }),
-      } satisfies BinaryRef;
+        checksum,
+        interleave: interleave ? (true as const) : undefined,
+      });
       let ended = false;
       const stream: OutgoingStream = {
         ref,

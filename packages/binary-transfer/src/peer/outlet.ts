@@ -14,7 +14,7 @@ export interface Outlet {
 }
 
 /**
- * The outlet to whoever made a request, for its handler: `ctx` is what an SDK passes to handlers,
+ * The outlet to the client that made a request, for its handler: `ctx` is what an SDK passes to handlers,
  * version 1 (`extra`) or 2. `undefined` when nothing was negotiated: answer in base64.
  */
 export function outletOf(ctx: object): Outlet | undefined {

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
 import { findRefs, mayHoldRefs, type RefHolder } from "../content/binary-refs.ts";
 import { createInbox, type Inbox, type InboxOptions } from "./inbox.ts";
@@ -61,7 +61,7 @@ export interface BinaryPeer {
   readonly terms: BinaryTerms | undefined;
   /**
    * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
-   * announces bytes nobody can tell apart: behind it the stream mode cannot go on.
+   * announces bytes that cannot be told apart: behind it the stream mode cannot go on.
    */
   received<Incoming extends object>(message: Incoming): Received<Incoming>;
   /**
@@ -124,11 +124,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     const terms = agreeOn(options, declared);
     if (terms && id !== undefined) {
       const { transferMode } = params;
-      const tag = {
-        connection,
-        ...terms,
-        ...(transferMode !== undefined && { transferMode }),
-      } satisfies BinaryTag;
+      const tag: BinaryTag = { connection, ...terms, ...definedMembers({ transferMode }) };
       message.params = { ...params, _meta: { ...meta, [BINARY_EXTENSION_ID]: tag } };
     } else if (meta && BINARY_EXTENSION_ID in meta) {
       // only we may say it

@@ -1,4 +1,4 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
@@ -95,12 +95,14 @@ function faultOf(
 
 function bodyOf(ending: Ending, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let left = "bytes" in ending ? [ending.bytes] : [];
-  return createBody({
-    async next() {
-      if ("code" in ending) throw new SluiceError(ending.code, ending.message);
-      return left.shift();
-    },
-    release: () => void (left = []),
-    ...(signal && { signal }),
-  });
+  return createBody(
+    definedMembers({
+      async next() {
+        if ("code" in ending) throw new SluiceError(ending.code, ending.message);
+        return left.shift();
+      },
+      release: () => void (left = []),
+      signal,
+    }),
+  );
 }

@@ -1,6 +1,6 @@
 import type { Sluice } from "@sluice/server";
 import { createOriginGate } from "@sluice/server/transport";
-import type { CorsTerms, Door, McpFetchHandler } from "@sluice/transport-http";
+import type { CorsTerms, EndpointRouter, McpFetchHandler } from "@sluice/transport-http";
 import {
   createRoutedHandler,
   defaultMaxBodySize,
@@ -36,7 +36,7 @@ export function withResume(
 ): ResumeHandler {
   const { store, onError = sluice.host.onError } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const door = createDoor(handler, sluice, options);
+  const router = createRouter(handler, sluice, options);
   const times = readTimes(options);
   const { leaseMs, keepMs } = times;
   const terms = { store, keepMs, patienceMs: leaseMs, onError };
@@ -61,7 +61,7 @@ export function withResume(
   const get = createEndpointGet(parts, takeOver, answerWithEvents);
   const answerLink = createLinkRoute(parts, takeOver, answerWithEvents);
 
-  const routed = createRoutedHandler(door, async (request, given, { kind, rest }) => {
+  const routed = createRoutedHandler(router, async (request, given, { kind, rest }) => {
     const session = request.headers.get("mcp-session-id");
     const sessionId = session ?? "";
     // a link knows its caller before it reads a body
@@ -85,9 +85,13 @@ export function withResume(
   return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
 }
 
-/** The door of the handler inside, or a new one, with the route of the links. */
-function createDoor(handler: McpFetchHandler, sluice: Sluice, options: WithResumeOptions): Door {
-  const { door: inner } = handler;
+/** The router of the handler inside, or a new one, with the route of the links. */
+function createRouter(
+  handler: McpFetchHandler,
+  sluice: Sluice,
+  options: WithResumeOptions,
+): EndpointRouter {
+  const { router: inner } = handler;
   const base = inner?.base ?? readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const prefix = `${base}/resume/`;
   return {

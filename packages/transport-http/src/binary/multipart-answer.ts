@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type RpcCall, type RpcMessage } from "@sluice/core";
 import { errorTable } from "@sluice/core/wire";
 import type { BinaryPeer } from "@sluice/binary-transfer";
 import {
@@ -6,7 +6,6 @@ import {
   inlineMessage,
   isAnswerTo,
   writeMessage,
-  type RpcCall,
 } from "@sluice/binary-transfer/multipart";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { firstMessage } from "./multipart-events.ts";
@@ -18,7 +17,7 @@ export interface Answering {
   readonly peer: BinaryPeer;
   /** Most bytes that go into an event as base64. */
   readonly maxBase64Bytes: number;
-  /** Called once the answer is through or nobody takes it. */
+  /** Called once the answer is through or is not taken. */
   readonly done: () => void;
 }
 
@@ -85,18 +84,14 @@ function whole(
 }
 
 /** An answer that has to stay JSON. */
-async function inlined(
-  peer: BinaryPeer,
-  message: Readonly<Record<string, unknown>>,
-  maxBytes: number,
-): Promise<string> {
+async function inlined(peer: BinaryPeer, message: RpcMessage, maxBytes: number): Promise<string> {
   try {
     return await inlineMessage(peer.sending(message), maxBytes);
   } catch (error) {
     const reason = SluiceError.is(error) && error.code === "too_large" ? error.code : "internal";
     const row = errorTable.find((each) => each.reason === reason)!;
     const fault = { code: row.legacy, message: row.message, data: { reason } };
-    return JSON.stringify({ jsonrpc: "2.0", id: message["id"], error: fault });
+    return JSON.stringify({ jsonrpc: "2.0", id: message.id, error: fault });
   }
 }
 

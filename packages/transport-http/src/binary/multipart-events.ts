@@ -1,8 +1,9 @@
+import type { RpcMessage } from "@sluice/core";
 import type { ServerEvent } from "@sluice/binary-transfer/multipart";
 
 /** What a stream of events begins with. */
 export type FirstMessage =
-  | { readonly message: Readonly<Record<string, unknown>>; readonly rest?: never }
+  | { readonly message: RpcMessage; readonly rest?: never }
   | { readonly rest: ReadableStream<Uint8Array>; readonly message?: never };
 
 /** What is done with a stream of events. */

@@ -1,12 +1,12 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type RpcCall } from "@sluice/core";
+import { ThroughputBudget } from "@sluice/core/async";
 import {
   callOf,
   readJsonPart,
   readMultipart,
   receiveParts,
-  type RpcCall,
 } from "@sluice/binary-transfer/multipart";
-import { Pace, type BinaryPeer } from "@sluice/binary-transfer";
+import type { BinaryPeer } from "@sluice/binary-transfer";
 
 /** A request of several parts, as far as its JSON was read. */
 export interface MultipartRequest {
@@ -61,15 +61,15 @@ const graceMs = 20_000;
 function readAtPace(
   source: ReadableStreamDefaultReader<Uint8Array>,
 ): () => Promise<Uint8Array | undefined> {
-  const pace = new Pace(graceMs);
+  const budget = new ThroughputBudget(graceMs);
   return async () => {
     const at = performance.now();
     const { value } = await source.read().catch((cause: unknown) => {
       throw new SluiceError("interrupted", "http: the body ended before its end", { cause });
     });
-    // the time in which nobody asked is the reader's
-    pace.spend(performance.now() - at, value?.length ?? 0);
-    if (pace.leftMs < 0) throw new SluiceError("timeout", "http: the body comes too slowly");
+    // the time before the reader asks is its own
+    budget.spend(performance.now() - at, value?.length ?? 0);
+    if (budget.leftMs < 0) throw new SluiceError("timeout", "http: the body comes too slowly");
     return value;
   };
 }

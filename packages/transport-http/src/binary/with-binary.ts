@@ -1,10 +1,10 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import { namesMethod, SluiceError, type RpcCall } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
-import { boundaryOf, isCall, opensExchange, type RpcCall } from "@sluice/binary-transfer/multipart";
+import { boundaryOf, opensExchange } from "@sluice/binary-transfer/multipart";
 import { noteRequest, notesOf, problem } from "@sluice/server/transport";
-import { endpointRoute } from "../endpoint/door.ts";
+import { endpointRoute } from "../endpoint/router.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
@@ -22,7 +22,7 @@ export interface WithBinaryOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
   /**
    * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
@@ -81,7 +81,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       }
       if (!peer.terms && !opensExchange(call)) {
         done();
-        // bytes from somebody who never said that there would be any
+        // bytes of a client that did not declare any
         return parts ? toResponse(problem(415)) : await handler.fetch(request, mcpOptions);
       }
       parts?.receive(peer, received.refs);
@@ -132,7 +132,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? mcpOptions?.parsedBody : undefined;
-    if (isCall(call)) return exchange({ request, call, mcpOptions });
+    if (namesMethod(call)) return exchange({ request, call, mcpOptions });
     const response = await handler.fetch(request, mcpOptions);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok)
@@ -140,8 +140,8 @@ export function withBinary<Handler extends McpFetchHandler>(
     return response;
   }
 
-  const { door } = handler;
-  const routed = door ? createRoutedHandler(door, serve) : { fetch: serve };
+  const { router } = handler;
+  const routed = router ? createRoutedHandler(router, serve) : { fetch: serve };
   return { ...handler, ...routed, maxRequestBodySize };
 }
 
@@ -155,7 +155,7 @@ function pickDeclaration({
   return binaryTransfer === undefined ? undefined : { binaryTransfer };
 }
 
-/** A call as handlers get it; `undefined` for one whose references nobody can read. */
+/** A call as handlers get it; `undefined` for one with references that cannot be read. */
 function receivedBy(peer: BinaryPeer, call: RpcCall): Received<RpcCall> | undefined {
   try {
     return peer.received(call);

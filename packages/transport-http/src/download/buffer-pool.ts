@@ -3,7 +3,7 @@ interface BufferLoan {
   readonly buffer: Buffer;
   /** Returns it for reuse. */
   release(): void;
-  /** Gives it up: somebody may still be reading from it. */
+  /** Gives it up: the network may still be reading from it. */
   forget(): void;
 }
 
@@ -11,7 +11,7 @@ interface BufferLoan {
 export interface BufferPool {
   /**
    * A buffer for `bytes` bytes or fewer: a large one while there are some left, else a small one.
-   * It never waits, so that readers who stall cannot hold up the others.
+   * It never waits, so that readers that stall cannot hold up the others.
    */
   take(bytes: number): BufferLoan;
   /** Bytes of large buffers that exist now, lent or idle. */
@@ -29,7 +29,7 @@ export interface BufferPoolOptions {
    * them stay for the next transfer, since dropped ones go on taking room until they are collected.
    */
   readonly maxBytes?: number;
-  /** Most bytes in small buffers kept while nobody uses them. Default 4 MiB. */
+  /** Most bytes in small buffers kept while they are not used. Default 4 MiB. */
   readonly idleBytes?: number;
 }
 

@@ -1,6 +1,6 @@
 import type { Sluice } from "@sluice/server";
 import { problem, type Reply } from "@sluice/server/transport";
-import type { CorsTerms, Routes } from "../endpoint/door.ts";
+import type { CorsTerms, Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
 /** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */

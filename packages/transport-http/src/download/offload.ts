@@ -15,7 +15,7 @@ export interface OffloadOptions {
   readonly prefix: string;
   /**
    * What nginx puts into the header `X-Sluice-Offload` of every request: at least 16 characters that
-   * nobody can guess. A request without it did not come through that nginx, and gets the bytes from here.
+   * cannot be guessed. A request without it did not come through that nginx, and gets the bytes from here.
    */
   readonly secret: string;
 }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { Notifier, watchThroughput, type ThroughputWatch } from "@sluice/core/async";
 
 /** Bounds on how slowly a reader may take its bytes. */
 export interface OutflowOptions {
@@ -45,15 +46,14 @@ export function createOutflow(
   let isBroken = res.destroyed;
   let isFinished = false;
   let sentBytes = 0;
-  let flushedBytes = 0;
-  let wake: (() => void) | undefined;
+  const news = new Notifier();
   let tellBroken: (() => void) | undefined;
-  let rateTimer: NodeJS.Timeout | undefined;
+  let rate: ThroughputWatch | undefined;
 
   const giveUp = (): void => void res.destroy();
   const onClose = (): void => {
     isBroken ||= !isFinished;
-    wake?.();
+    news.notify();
     if (isBroken) tellBroken?.();
   };
   const onFinish = (): void => {
@@ -61,7 +61,7 @@ export function createOutflow(
     const { destroyed, errored } = res.req.socket;
     if (destroyed || errored) isBroken = true;
     else isFinished = true;
-    wake?.();
+    news.notify();
   };
   const { socket } = res;
   res.on("close", onClose);
@@ -70,8 +70,6 @@ export function createOutflow(
   /** Looks in a row at which the network had taken nothing since the one before. */
   let idleLooks = 0;
   let lookedAt = performance.now();
-  /** Within this window there was a moment with nothing to take. */
-  let hasRested = false;
   const onTimeout = (): void => {
     // events have come to rest: the next one starts the time again
     if (mayRest && pending.size === 0) return;
@@ -87,23 +85,20 @@ export function createOutflow(
   // the socket's own timer sees every partial write; ours below sees whole chunks
   res.setTimeout(lookMs, onTimeout);
 
-  function watchRate(): void {
-    if (rateTimer) return;
-    let flushedBefore = flushedBytes;
-    hasRested = false;
-    rateTimer = setInterval(() => {
-      const tooSlow = flushedBytes - flushedBefore < (minBytesPerSecond * rateWindowMs) / 1_000;
-      // with nothing under way it is the source that we wait for; without a socket, another response
-      if (tooSlow && pending.size > 0 && !hasRested && res.socket) giveUp();
-      flushedBefore = flushedBytes;
-      hasRested = mayRest && pending.size === 0;
-    }, rateWindowMs);
-    rateTimer.unref();
+  function begin(chunk: (flushed: boolean) => void, bytes: number): void {
+    pending.add(chunk);
+    sentBytes += bytes;
+    const rules = { minBytesPerSecond, windowMs: rateWindowMs, holdEndsWindow: mayRest };
+    rate ??= watchThroughput(rules, () => {
+      // without a socket it is the turn of another response
+      if (res.socket) giveUp();
+    });
+    rate.go();
   }
 
   async function waitWhile(condition: () => boolean): Promise<void> {
     // oxlint-disable-next-line no-unmodified-loop-condition -- onClose modifies it
-    while (!isBroken && condition()) await new Promise<void>((resolve) => void (wake = resolve));
+    while (!isBroken && condition()) await news.wait();
   }
 
   return {
@@ -118,31 +113,28 @@ export function createOutflow(
       if (isBroken) listener();
     },
     write(chunk, done) {
-      pending.add(done);
-      sentBytes += chunk.byteLength;
+      begin(done, chunk.byteLength);
       idleLooks = 0;
-      watchRate();
       res.write(chunk, (error) => {
         if (error) isBroken = true;
-        else flushedBytes += chunk.byteLength;
+        else rate?.moved(chunk.byteLength);
         idleLooks = 0;
         if (pending.delete(done)) done(true);
-        hasRested ||= mayRest && pending.size === 0;
-        wake?.();
+        // with nothing under way it is the source that is waited for
+        if (pending.size === 0) rate?.hold();
+        news.notify();
       });
     },
     fewerThan: (count) => waitWhile(() => pending.size >= count),
     async end(chunk) {
-      pending.add(lastChunk);
-      sentBytes += chunk?.byteLength ?? 0;
-      watchRate();
+      begin(lastChunk, chunk?.byteLength ?? 0);
       // ended already when the whole answer was sent at once and is still on its way
       if (!res.writableEnded) res.end(chunk);
       await waitWhile(() => !isFinished);
       pending.delete(lastChunk);
     },
     dispose() {
-      clearInterval(rateTimer);
+      rate?.stop();
       res.off("close", onClose);
       res.off("finish", onFinish);
       res.off("timeout", onTimeout);

@@ -3,7 +3,7 @@ import type { Outflow } from "./outflow.ts";
 
 /** What a body must keep to. */
 export interface PumpBodyOptions {
-  /** Bytes it was promised to have; absent when nobody knows. */
+  /** Bytes it was promised to have; absent when that is not known. */
   readonly bytes?: number | undefined;
   /** Called once, before the first chunk or the end is written. */
   readonly begin: () => void;

@@ -3,7 +3,7 @@ import {
   readRequestBody,
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
-import { JsonDepthError, parseJson } from "@sluice/core";
+import { readJson } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
 import { toResponse } from "./web-response.ts";
 
@@ -34,24 +34,19 @@ export async function readJsonBody(
   // handlers that know nothing of a parsed body read it themselves
   const copy = request.clone();
   const read = await readRequestBody(copy, maxBytes).catch(() => undefined);
-  if (!read) return { refusal: malformed("the request body could not be read") };
+  if (!read) return { refusal: toResponse(refuse(400, -32_700, unreadable)) };
   if (read.tooLarge) {
     // both branches of the clone would keep the rest
     await Promise.all([copy.body?.cancel(), request.body?.cancel()]).catch(() => {});
     return { refusal: toResponse(tooLarge(maxBytes)) };
   }
-  try {
-    return { mcpOptions: { ...mcpOptions, parsedBody: parseJson(read.text) } };
-  } catch (error) {
-    // the message of JSON.parse may quote the text
-    const isDeep = error instanceof JsonDepthError;
-    return { refusal: malformed(isDeep ? "nested deeper than 128 levels" : "Invalid JSON") };
-  }
+  // the SDK answers what is no JSON-RPC, and the batches of old clients
+  const { value, fault } = readJson(read.text);
+  if (fault) return { refusal: toResponse(refuse(400, fault.code, fault.message)) };
+  return { mcpOptions: { ...mcpOptions, parsedBody: value } };
 }
 
-function malformed(why: string): Response {
-  return toResponse(refuse(400, -32_700, `Parse error: ${why}`));
-}
+const unreadable = "Parse error: the request body could not be read";
 
 /** The answer to a request with more JSON than is taken. */
 export function tooLarge(maxBytes: number): Reply {

@@ -1,6 +1,13 @@
 import type { AuthInfo, McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { notesOf, SHARED_REQUEST_HEADER } from "@sluice/server/transport";
-import { admit, withHeaders, type Admission, type Door, type Route, type Routes } from "./door.ts";
+import {
+  admit,
+  withHeaders,
+  type Admission,
+  type EndpointRouter,
+  type Route,
+  type Routes,
+} from "./router.ts";
 import type { PlainRequest } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";
 import { webBody } from "./web-body.ts";
@@ -15,7 +22,7 @@ export type EndpointFetch = (
   route: Route,
 ) => Promise<Response>;
 
-/** Requests that a door has let in. The layers inside of it take its word. */
+/** Requests that a router has let in. The layers inside of it take its word. */
 const admitted = new WeakMap<Request, Route>();
 
 /** Tells the layers of a handler what a request names, so that none of them looks again. */
@@ -23,18 +30,18 @@ export function passOn(request: Request, route: Route): void {
   admitted.set(request, route);
 }
 
-/** Puts a door before `fetch`. Only the outermost of several layers looks at a request. */
-export function createRoutedHandler(door: Door, fetch: EndpointFetch): SluiceHandler {
+/** Puts a router before `fetch`. Only the outermost of several layers looks at a request. */
+export function createRoutedHandler(router: EndpointRouter, fetch: EndpointFetch): SluiceHandler {
   const admissions = new WeakMap<Request, Admission>();
 
   function admissionOf(request: Request): Admission {
     let admission = admissions.get(request);
-    if (!admission) admissions.set(request, (admission = admit(door, factsOf(request))));
+    if (!admission) admissions.set(request, (admission = admit(router, factsOf(request))));
     return admission;
   }
 
   return {
-    door,
+    router,
     needsBearer(request) {
       const admission = admissionOf(request);
       return !admission.refusal && admission.route.credential === "bearer";
@@ -56,11 +63,11 @@ export function createRoutedHandler(door: Door, fetch: EndpointFetch): SluiceHan
   };
 }
 
-/** Adds routes below the endpoint of a handler, behind the same door. */
+/** Adds routes below the endpoint of a handler, behind the same router. */
 export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler {
-  const { door } = handler;
+  const { router } = handler;
   const routed = createRoutedHandler(
-    { ...door, routes: (path) => door.routes(path) ?? routes(path) },
+    { ...router, routes: (path) => router.routes(path) ?? routes(path) },
     (request, mcpOptions) => handler.fetch(request, mcpOptions),
   );
   return { ...handler, ...routed };

@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import type { Door } from "./door.ts";
+import type { EndpointRouter } from "./router.ts";
 
 /** A fetch-shaped MCP handler: that of `createMcpHandler`, or one of your own over the SDK's transports. */
 export interface McpFetchHandler {
@@ -7,7 +7,7 @@ export interface McpFetchHandler {
   /** Largest JSON of a request, in bytes, that layers and adapters around it take unless they are told otherwise. */
   readonly maxRequestBodySize?: number;
   /** What stands before it, where it was made by Sluice. */
-  readonly door?: Door;
+  readonly router?: EndpointRouter;
   /** Other paths are for the handlers behind it: see `createFrontHandler`. */
   readonly isFront?: boolean;
 }
@@ -15,7 +15,7 @@ export interface McpFetchHandler {
 /** A handler that serves the MCP endpoint and routes below it, and answers 404 for everything else. */
 export interface SluiceHandler extends McpFetchHandler {
   /** What stands before it: adapters look here first, so that they need no web objects for what has a route of its own. */
-  readonly door: Door;
+  readonly router: EndpointRouter;
   /**
    * True for a request that the host has to authenticate before it calls `fetch`. False for a URL that is its own
    * credential, such as that of an upload page, and for what is refused anyway. Over `toNodeHandler` the option `authenticate` is

@@ -1,5 +1,5 @@
 import { noteRequest, notesOf } from "@sluice/server/transport";
-import { continuationOf, setContinuation } from "../node/continuation.ts";
+import { continuationOf, setContinuation } from "./continuation.ts";
 
 /** What the SDK's transport asks of every POST of the legacy era, and what SEP-2532 adds. */
 const accepted = "application/json, text/event-stream, */*";

@@ -1,15 +1,12 @@
-import { parseResourceUri } from "@sluice/core";
+import { namesMethod, parseResourceUri, type RpcCall } from "@sluice/core";
 import { NAME_HEADER, STREAM_METHOD } from "@sluice/core/wire";
 
 /** Method with which a client of the modern era hears of changes (MCP 2026-07-28). */
 export const LISTEN_METHOD = "subscriptions/listen";
 
-/** A single JSON-RPC request out of a body. */
-export interface RpcCall {
-  readonly jsonrpc: "2.0";
+/** A call that waits for its response. */
+export interface RpcRequest extends RpcCall {
   readonly id: string | number;
-  readonly method: string;
-  readonly params?: Readonly<Record<string, unknown>>;
 }
 
 /** The requests that the wrapper must see. */
@@ -31,8 +28,8 @@ export function isResourceMethod(method: string): boolean {
 }
 
 /** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
-export function callIn(body: unknown): RpcCall | undefined {
-  return isCall(body) && methods.includes(body.method) ? body : undefined;
+export function callIn(body: unknown): RpcRequest | undefined {
+  return isRequest(body) && methods.includes(body.method) ? body : undefined;
 }
 
 /**
@@ -45,8 +42,7 @@ export function isMisnamed(request: Request, { params }: RpcCall): boolean {
   return name !== null && typeof uri === "string" && parseResourceUri(name) !== uri;
 }
 
-function isCall(body: unknown): body is RpcCall {
-  if (typeof body !== "object" || body === null) return false;
-  const { id, method } = body as { id?: unknown; method?: unknown };
-  return typeof method === "string" && (typeof id === "string" || typeof id === "number");
+/** Any number is an id here: SDKs differ in which ones they take. */
+function isRequest(body: unknown): body is RpcRequest {
+  return namesMethod(body) && (typeof body.id === "string" || typeof body.id === "number");
 }

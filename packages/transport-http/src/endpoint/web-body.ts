@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import type { RequestBody } from "./plain-route.ts";
 
 /** The body of a web request; absent when it has none. */
@@ -8,7 +9,7 @@ export function webBody({ body }: Request): RequestBody | undefined {
     async read(take, signal) {
       const reader = (body as ReadableStream<Uint8Array>).getReader();
       const stop = (): void => void reader.cancel(signal.reason).catch(() => {});
-      signal.addEventListener("abort", stop, { once: true });
+      const unlisten = onAbort(signal, stop);
       try {
         for (;;) {
           const { done, value } = await reader.read().catch(rethrowInterrupted);
@@ -22,7 +23,7 @@ export function webBody({ body }: Request): RequestBody | undefined {
         signal.throwIfAborted();
         throw error;
       } finally {
-        signal.removeEventListener("abort", stop);
+        unlisten();
       }
     },
   };

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import type { Sluice } from "@sluice/server";
 import {
@@ -11,7 +12,7 @@ import {
 import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
 import { boundEvents, hasEvents } from "../events/bound-events.ts";
 import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
-import { endpointRoute, withHeaders, type Door } from "./door.ts";
+import { endpointRoute, withHeaders, type EndpointRouter } from "./router.ts";
 import { createDownloadRoutes } from "../download/download-route.ts";
 import { answerIn } from "../events/event-answer.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
@@ -27,7 +28,7 @@ import {
   isMisnamed,
   isResourceMethod,
   LISTEN_METHOD,
-  type RpcCall,
+  type RpcRequest,
 } from "./stream-call.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { toResponse } from "./web-response.ts";
@@ -67,11 +68,11 @@ export function withSluice(
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
   const streams = createDownloadRoutes(sluice, base);
-  const door: Door = {
+  const router: EndpointRouter = {
     base,
     gate: createOriginGate(sluice.endpoint.url, options),
     routes: (path) =>
-      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.door?.routes(path)),
+      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.router?.routes(path)),
   };
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532
@@ -80,7 +81,7 @@ export function withSluice(
 
   async function stream(
     given: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     if (isMisnamed(given, call)) return Response.json(misnamed(call), { status: 400 });
@@ -113,7 +114,7 @@ export function withSluice(
   /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
   async function listen(
     request: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     const listening = await sluice.listen({
@@ -150,7 +151,7 @@ export function withSluice(
   /** A call whose answer is replaced when its caller has to sign in. */
   async function ask(
     request: Request,
-    call: RpcCall,
+    call: RpcRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     let onIdentified: (() => void) | undefined;
@@ -177,7 +178,7 @@ export function withSluice(
     });
   }
 
-  const routed = createRoutedHandler(door, async (request, given, route) => {
+  const routed = createRoutedHandler(router, async (request, given, route) => {
     if (route.kind !== "mcp") return handler.fetch(request, given);
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
@@ -210,27 +211,27 @@ function sessionOf(response: Response): Record<string, string> {
 
 function faultResponse(
   { status, code, message, data, challenge }: RpcFault,
-  { id }: RpcCall,
+  { id }: RpcRequest,
   session: Record<string, string>,
 ): Response {
   return Response.json(
     { jsonrpc: "2.0", id, error: { code, message, data } },
     {
       status,
-      headers: {
+      headers: definedMembers({
         "cache-control": "no-store",
         ...session,
-        ...(challenge !== undefined && { "www-authenticate": challenge }),
-      },
+        "www-authenticate": challenge,
+      }),
     },
   );
 }
 
-function misnamed({ id }: RpcCall): object {
+function misnamed({ id }: RpcRequest): object {
   const message = "Header mismatch: Mcp-Name names another resource than params.uri";
   return { jsonrpc: "2.0", id, error: { code: HEADER_MISMATCH_CODE, message } };
 }
 
-function noAnswer({ id }: RpcCall): object {
+function noAnswer({ id }: RpcRequest): object {
   return { jsonrpc: "2.0", id, error: { code: -32603, message: "Internal error" } };
 }

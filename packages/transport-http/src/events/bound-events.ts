@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { Notifier } from "@sluice/core/async";
 import type { ByteLease } from "@sluice/server/transport";
 
 /** What a chunk that waits costs beside its bytes. */
@@ -19,7 +20,7 @@ export function boundEvents(
   let outgoing: Uint8Array[] = [];
   let waiting = 0;
   let end: { readonly error?: unknown } | undefined;
-  let wake: (() => void) | undefined;
+  const news = new Notifier();
 
   function count(bytes: number): void {
     unsent?.add(bytes);
@@ -43,7 +44,7 @@ export function boundEvents(
           throw new SluiceError("interrupted", "http: the events of a stream are not taken");
         count(bytes);
         incoming.push(value);
-        wake?.();
+        news.notify();
       }
       end = {};
     } catch (error) {
@@ -51,7 +52,7 @@ export function boundEvents(
       end = { error };
       reader.cancel(error).catch(() => {});
     }
-    wake?.();
+    news.notify();
   }
 
   function take(): Uint8Array | undefined {
@@ -75,7 +76,7 @@ export function boundEvents(
           if (chunk) return controller.enqueue(chunk);
           if (end && "error" in end) throw end.error;
           if (end) return controller.close();
-          await new Promise<void>((resolve) => void (wake = resolve));
+          await news.wait();
         }
       },
       async cancel(reason) {

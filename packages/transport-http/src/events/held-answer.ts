@@ -1,3 +1,4 @@
+import { sleep } from "@sluice/core/async";
 import { hasEvents, markPaced } from "./bound-events.ts";
 
 /** Longest wait for what an answer will be: some handlers take their time before they say anything. */
@@ -16,10 +17,8 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
   const kept: Read[] = [];
   let pending: Promise<Read> | undefined;
   let text = "";
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, maxHoldMs);
-  });
+  const decision = new AbortController();
+  const late = sleep(maxHoldMs, decision.signal).catch(() => {});
   const isOver = Promise.race([decided, late]).then(() => undefined);
   try {
     for (;;) {
@@ -32,7 +31,7 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
       if (read.done || hasMessage(text)) break;
     }
   } finally {
-    clearTimeout(timer);
+    decision.abort();
   }
   // a broken stream is seen by its reader
   pending?.catch(() => {});

@@ -1,13 +1,13 @@
 import type { ServerResponse } from "node:http";
-import type { Route } from "../endpoint/door.ts";
+import type { Route } from "../endpoint/router.ts";
 import { endBody } from "./node-body.ts";
-import type { NodeRequest } from "./node-handler.ts";
+import type { NodeRequest } from "./node-request.ts";
 
 /**
  * Verifies the access token of a request: puts what it found on `req.auth` and calls `next`, or answers by itself; then
  * `next` does nothing any more. What it throws or gives to `next` is a fault, and 500 to the client.
  */
-// bivariant, so that middleware of Express fits, whose own request and response are given to it there
+// bivariant, so that middleware of Express fits, which gets its own request and response there
 export type Authenticate = Middleware["verify"];
 
 interface Middleware {

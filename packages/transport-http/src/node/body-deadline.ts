@@ -15,13 +15,13 @@ export function setBodyDeadline(req: IncomingMessage, timeoutMs: number): void {
   req.once("close", () => liftBodyDeadline(req));
 }
 
-/** Leaves the pace of a body to who reads it. */
+/** Leaves the pace of a body to its reader. */
 export function liftBodyDeadline(req: IncomingMessage): void {
   clearTimeout(deadlines.get(req));
   deadlines.delete(req);
 }
 
-/** Remembers that the client sends its body after `100 Continue` only, and nobody has said that yet. */
+/** Remembers that the client sends its body after `100 Continue` only, which is not sent yet. */
 export function holdContinue(req: IncomingMessage): void {
   waiting.add(req);
 }

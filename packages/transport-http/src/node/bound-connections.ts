@@ -1,30 +1,23 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { ConcurrencyLimiter } from "@sluice/core/async";
 import { addressShare } from "@sluice/server/transport";
 import { socketAddress } from "@sluice/server/node";
+import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** Has a server close connections beyond so many of one address, unanswered. */
 export function boundConnections(server: Server, limit: number): void {
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new RangeError(`hardenServer: ${limit} is no limit; pass a whole number from 1`);
-  const held = new Map<string, number>();
+  ensureLimit("hardenServer", limit);
+  const connections = new ConcurrencyLimiter();
   // a connection may come to its server again, with a request that was taken for an upgrade
   const counted = new WeakSet<Socket>();
   server.prependListener("connection", (socket: Socket) => {
     const share = addressShare(socketAddress(socket));
     if (share === undefined || counted.has(socket)) return;
     counted.add(socket);
-    const count = held.get(share) ?? 0;
-    if (count >= limit) {
-      socket.destroy();
-      return;
-    }
-    held.set(share, count + 1);
-    socket.once("close", () => {
-      const left = held.get(share)! - 1;
-      if (left === 0) held.delete(share);
-      else held.set(share, left);
-    });
+    const release = connections.take(share, limit);
+    if (release) socket.once("close", release);
+    else socket.destroy();
   });
 }
 

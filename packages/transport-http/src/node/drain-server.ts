@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { isInTime } from "@sluice/core/async";
 import { problem } from "@sluice/server/transport";
 import { drainBody } from "./node-body.ts";
 import { openAnswersOf, tellDraining } from "./open-answers.ts";
@@ -75,23 +75,15 @@ export async function drainServer(
   };
   setImmediate(() => setImmediate(closeSilent));
 
-  await within(deadlineMs, closed, signal);
+  await isInTime(closed, deadlineMs, signal);
   const cut = answers().length;
   server.closeAllConnections();
-  // connections that were upgraded are closed by whoever has them
-  await within(lastWordMs, closed);
+  // the handler of a connection that was upgraded closes it
+  await isInTime(closed, lastWordMs);
   return { cut };
 }
 
-async function within(ms: number, event: Promise<void>, signal?: AbortSignal): Promise<void> {
-  const done = new AbortController();
-  const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
-  const late = sleep(Math.min(ms, longestTimerMs), undefined, { signal: stop }).catch(() => {});
-  await Promise.race([event, late]);
-  done.abort();
-}
-
-/** What belongs to a call, or is one: it was sent before anybody knew, and not every client sends it again. */
+/** What belongs to a call, or is one: the client could not know of the drain, and may not send it again. */
 function isMessage({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^application\/json\b/i.test(headers["content-type"] ?? "");
 }
@@ -102,6 +94,4 @@ function refuse(req: IncomingMessage, res: ServerResponse): void {
   void sendReply(res, reply, { beforeEnd: () => drainBody(req) });
 }
 
-/** Beyond that a timer goes off at once. */
-const longestTimerMs = 2 ** 31 - 1;
 const lastWordMs = 1_000;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import { awaitsContinue, liftBodyDeadline, releaseContinue } from "./body-deadline.ts";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 
@@ -11,9 +12,10 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
     read: (take, signal) =>
       new Promise<void>((resolve, reject) => {
         let taking: Promise<void> | undefined;
+        let unlisten: (() => void) | undefined;
         const settle = (): void => {
           req.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose);
-          signal.removeEventListener("abort", onAbort);
+          unlisten?.();
         };
         const fail = (error: unknown): void => {
           settle();
@@ -38,17 +40,16 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
         };
         const onClose = (): void =>
           fail(new SluiceError("interrupted", "http: the connection closed within a body"));
-        const onAbort = (): void => fail(signal.reason);
-        if (signal.aborted) return onAbort();
+        if (signal.aborted) return fail(signal.reason);
         // an empty body would be taken for what was sent
         if (req.readableEnded)
           return reject(
             new Error("http: middleware read the body; mount the handler in front of body parsers"),
           );
         if (req.destroyed) return onClose();
-        signal.addEventListener("abort", onAbort, { once: true });
+        unlisten = onAbort(signal, fail);
         req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
-        // whoever reads a body has deadlines of its own
+        // the reader of a body has deadlines of its own
         liftBodyDeadline(req);
         if (releaseContinue(req)) res.writeContinue();
         req.resume();

@@ -2,8 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import type { AuthInfo } from "@modelcontextprotocol/server";
-import { parseJson } from "@sluice/core";
+import { definedMembers, parseJson } from "@sluice/core";
 import {
   addressShare,
   noteRequest,
@@ -16,17 +15,18 @@ import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
-import { dropRequestId, isElsewhere, letThrough, nothingBehind } from "./behind.ts";
+import { callNext, dropRequestId, isOutsideEndpoint, missingNext } from "./call-next.ts";
 import { releaseContinue } from "./body-deadline.ts";
 import { wireOf } from "./captured-answer.ts";
-import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/door.ts";
+import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
 import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
-import { createAddressPlaces } from "./requests-per-address.ts";
+import { createRequestLimiter } from "./requests-per-address.ts";
 import { readTarget } from "../endpoint/request-target.ts";
-import { inTurn } from "./request-turn.ts";
+import type { NodeRequest } from "./node-request.ts";
+import { startInOrder } from "./pipelined-response.ts";
 import { passOn, withCors } from "../endpoint/routed-handler.ts";
 import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
@@ -34,16 +34,6 @@ import { sendResponse } from "../download/send-response.ts";
 import { toStreamingRequest } from "./streaming-request.ts";
 import { replyOf } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
-
-/** What middleware in front may have put on a request. */
-export type NodeRequest = IncomingMessage & {
-  /** Access token it verified. */
-  auth?: AuthInfo;
-  /** Body it parsed. */
-  body?: unknown;
-  /** URL before a mount path was taken off. */
-  originalUrl?: string;
-};
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
@@ -99,19 +89,19 @@ export function toNodeHandler(
     ...outflowOptions
   } = options;
   const addressOf = createClientAddress(proxyHops);
-  const takePlace = createAddressPlaces(maxRequestsPerAddress);
+  const mayAnswer = createRequestLimiter(maxRequestsPerAddress);
   const openUnsent = createUnsentAccount(unsentLimits);
   const offload = offloadOptions && createOffload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
     dropRequestId(req);
     const target = req.originalUrl ?? req.url ?? "/";
-    if (handler.isFront && handler.door) {
-      if (typeof next !== "function") throw new TypeError(nothingBehind);
-      if (isElsewhere(target, handler.door)) return void next();
+    if (handler.isFront && handler.router) {
+      if (typeof next !== "function") throw new TypeError(missingNext);
+      if (isOutsideEndpoint(target, handler.router)) return void next();
     }
     const address = addressOf(req);
-    if (!takePlace(res, address)) return answer(req, res, { reply: busy(), sending: {} });
+    if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
     const plain: PlainRequest = {
       method: req.method ?? "GET",
@@ -154,12 +144,10 @@ export function toNodeHandler(
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
     noteRequest(request, { address, answers, unsent });
     res.once("close", shareRequest(request));
-    if (handler.door) passOn(request, route);
-    if (handler.isFront) letThrough(request, { req, res, next: next as () => void });
-    const answered = await handler.fetch(request, {
-      ...(req.auth && { authInfo: req.auth }),
-      ...(parsedBody !== undefined && { parsedBody }),
-    });
+    if (handler.router) passOn(request, route);
+    if (handler.isFront) callNext(request, { req, res, next: next as () => void });
+    const mcpOptions = definedMembers({ authInfo: req.auth, parsedBody });
+    const answered = await handler.fetch(request, mcpOptions);
     const response = withCors(answered, cors);
     const reply = replyOf(response);
     const wire = wireOf(res);
@@ -168,7 +156,7 @@ export function toNodeHandler(
       : sendResponse(wire, response, { ...outflowOptions, unsent });
   }
 
-  /** Whose unsent bytes are counted together. */
+  /** The client that unsent bytes are counted for. */
   function clientOf({ auth }: NodeRequest, address: string | undefined): string | undefined {
     if (auth) return `token ${auth.token}`;
     const share = maxRequestsPerAddress === undefined ? undefined : addressShare(address);
@@ -179,13 +167,13 @@ export function toNodeHandler(
   function admissionOf(req: NodeRequest, plain: PlainRequest): Admission {
     const refusal = refuseFields(req.rawHeaders);
     if (refusal) return { refusal };
-    if (handler.door) return admit(handler.door, plain);
+    if (handler.router) return admit(handler.router, plain);
     if (readTarget(plain.target) === undefined) return { refusal: problem(400) };
     return { route: endpointRoute, cors: [] };
   }
 
   return (req, res, next) => {
-    inTurn(res, req.socket, () => {
+    startInOrder(res, req.socket, () => {
       serve(req, res, next).catch((error: unknown) => {
         const status = statusOf(error);
         const wire = wireOf(res);
@@ -207,7 +195,7 @@ function busy(): Reply {
   return problem(429, { headers: ["Retry-After", "1"] });
 }
 
-/** A body that nobody read to its end ends with its connection. */
+/** A body that is not read to its end ends with its connection. */
 async function answer(
   req: NodeRequest,
   res: ServerResponse,
@@ -248,8 +236,7 @@ function headerOf(req: IncomingMessage, name: string): string | undefined {
 function unmounted(req: NodeRequest): NodeIncomingMessageLike {
   const { method, headers, url, originalUrl = url } = req;
   return {
-    ...(method !== undefined && { method }),
-    ...(originalUrl !== undefined && { url: originalUrl }),
+    ...definedMembers({ method, url: originalUrl }),
     headers,
     // a body that is too large must not take the connection with it: its sender is to hear of it
     [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
@@ -267,7 +254,7 @@ function parsedBodyOf({ body, readableEnded }: NodeRequest): unknown {
   }
 }
 
-/** A body with bytes beside its JSON: nobody collects that. */
+/** A body with bytes beside its JSON, which is not collected. */
 function isMultipart({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { createByteAccount, type ByteLease, type RequestNotes } from "@sluice/server/transport";
+import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** Bounds on bytes of answers of any kind that wait in memory for their readers. */
 export interface UnsentLimits {
@@ -20,9 +21,7 @@ export function createUnsentAccount({
   perClient = 64 * mib,
   perProcess = 256 * mib,
 }: UnsentLimits = {}): (res: ServerResponse, client: string | undefined) => AnswerNotes {
-  for (const limit of [perClient, perProcess])
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`toNodeHandler: ${limit} is no limit; pass a whole number from 1`);
+  for (const limit of [perClient, perProcess]) ensureLimit("toNodeHandler", limit);
   const account = createByteAccount(perProcess);
   return (res, client) => {
     const unsent = account.open(

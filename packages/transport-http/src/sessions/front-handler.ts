@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import { continuationOf } from "../node/continuation.ts";
+import { continuationOf } from "../endpoint/continuation.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
 import { createSessionTable } from "./session-table.ts";

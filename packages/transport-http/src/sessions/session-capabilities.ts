@@ -1,5 +1,5 @@
 import { createSessionMemory } from "./session-memory.ts";
-import type { RpcCall } from "../endpoint/stream-call.ts";
+import type { RpcCall } from "@sluice/core";
 
 const maxLength = 1_024;
 

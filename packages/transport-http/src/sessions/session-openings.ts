@@ -2,7 +2,7 @@ import type {
   McpHandlerRequestOptions,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { resourceTag, SluiceError } from "@sluice/core";
+import { definedMembers, resourceTag, SluiceError } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 
 /** What is kept of a session for other processes. */
@@ -82,7 +82,7 @@ export function createSharedOpenings(state: StateStore): SharedOpenings {
     async replay(transport, { id, opening, authInfo }) {
       const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
       for (const parsedBody of [opening.message, initialized]) {
-        const told = { parsedBody, ...(authInfo && { authInfo }) };
+        const told = definedMembers({ parsedBody, authInfo });
         const answer = await transport.handleRequest(asRequest(id), told);
         await answer.text();
       }

@@ -9,7 +9,7 @@ import { toResponse } from "../endpoint/web-response.ts";
 interface Admission {
   /** The answer where there were too many. */
   readonly refused?: Response;
-  /** In whose share it counts what is remembered of the session; empty for callers that nothing vouches for. */
+  /** The share that the memory of the session counts in; empty for callers without verified credentials. */
   readonly owner: string;
 }
 
@@ -35,7 +35,7 @@ export async function admitSessionRequest(
 
 const owners = new WeakMap<Request, string>();
 
-/** In whose share it counts what other layers remember of a session that this request opened; empty where nothing says so. */
+/** The share that other layers count their memory of a session in which this request opened; empty where none is known. */
 export function sessionOwnerOf(request: Request): string {
   return owners.get(request) ?? "";
 }

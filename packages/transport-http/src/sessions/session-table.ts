@@ -3,7 +3,7 @@ export interface SessionEntry<Live> {
   readonly id: string;
   /** Tag of the principal that opened it and that alone may use it; empty for the anonymous. */
   readonly holder: string;
-  /** In whose share it counts; empty for callers that nothing but themselves vouches for. */
+  /** The share that it counts in; empty for callers without verified credentials. */
   readonly owner: string;
   readonly live: Live;
 }
@@ -48,28 +48,28 @@ export function createSessionTable<Live>(
   onEnd: (entry: SessionEntry<Live>) => void,
 ): SessionTable<Live> {
   // in the order of their last use
-  const places = new Map<string, Place<Live>>();
+  const sessions = new Map<string, SessionState<Live>>();
   let timer: ReturnType<typeof setInterval> | undefined;
 
-  function isIdle({ requests, usedAt }: Place<Live>, now: number): boolean {
+  function isIdle({ requests, usedAt }: SessionState<Live>, now: number): boolean {
     return requests === 0 && now - usedAt >= idleMs;
   }
 
   function remove(id: string): void {
-    places.delete(id);
-    if (places.size > 0) return;
+    sessions.delete(id);
+    if (sessions.size > 0) return;
     clearInterval(timer);
     timer = undefined;
   }
 
-  function end({ entry }: Place<Live>): void {
+  function end({ entry }: SessionState<Live>): void {
     remove(entry.id);
     onEnd(entry);
   }
 
   function endIdle(): void {
     const now = Date.now();
-    for (const place of places.values()) if (isIdle(place, now)) end(place);
+    for (const session of sessions.values()) if (isIdle(session, now)) end(session);
   }
 
   function startTimer(): void {
@@ -80,9 +80,9 @@ export function createSessionTable<Live>(
   }
 
   function endLongestIdleOf(owner: string): boolean {
-    for (const place of places.values())
-      if (place.entry.owner === owner && place.requests === 0) {
-        end(place);
+    for (const session of sessions.values())
+      if (session.entry.owner === owner && session.requests === 0) {
+        end(session);
         return true;
       }
     return false;
@@ -91,14 +91,14 @@ export function createSessionTable<Live>(
   function isShareFull(owner: string): boolean {
     if (owner === "") return false;
     let own = 0;
-    for (const { entry } of places.values()) if (entry.owner === owner) own += 1;
+    for (const { entry } of sessions.values()) if (entry.owner === owner) own += 1;
     return own >= maxPerPrincipal;
   }
 
-  function use(place: Place<Live>): void {
-    place.usedAt = Date.now();
-    if (!places.delete(place.entry.id)) return;
-    places.set(place.entry.id, place);
+  function use(session: SessionState<Live>): void {
+    session.usedAt = Date.now();
+    if (!sessions.delete(session.entry.id)) return;
+    sessions.set(session.entry.id, session);
   }
 
   return {
@@ -106,52 +106,52 @@ export function createSessionTable<Live>(
       const { id, owner } = entry;
       endIdle();
       if (isShareFull(owner) && !endLongestIdleOf(owner)) return false;
-      if (places.size >= maxSessions && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
+      if (sessions.size >= maxSessions && !endLongestIdleOf(owner) && !endLongestIdleOf(""))
         return false;
-      places.set(id, { entry, requests: 0, usedAt: Date.now(), listeners: new Set() });
+      sessions.set(id, { entry, requests: 0, usedAt: Date.now(), listeners: new Set() });
       startTimer();
       return true;
     },
     find(id) {
-      const place = places.get(id);
-      if (!place) return undefined;
-      if (!isIdle(place, Date.now())) return place.entry;
-      end(place);
+      const session = sessions.get(id);
+      if (!session) return undefined;
+      if (!isIdle(session, Date.now())) return session.entry;
+      end(session);
       return undefined;
     },
     claim({ id }, { holder, owner }) {
-      const place = places.get(id);
-      if (!place || (isShareFull(owner) && !endLongestIdleOf(owner))) return undefined;
-      place.entry = { ...place.entry, holder, owner };
-      for (const tell of place.listeners) tell();
-      place.listeners.clear();
-      return place.entry;
+      const session = sessions.get(id);
+      if (!session || (isShareFull(owner) && !endLongestIdleOf(owner))) return undefined;
+      session.entry = { ...session.entry, holder, owner };
+      for (const tell of session.listeners) tell();
+      session.listeners.clear();
+      return session.entry;
     },
     hold(entry, onClaim) {
-      const place = places.get(entry.id);
-      if (!place) return () => {};
-      if (onClaim) place.listeners.add(onClaim);
-      place.requests += 1;
-      use(place);
+      const session = sessions.get(entry.id);
+      if (!session) return () => {};
+      if (onClaim) session.listeners.add(onClaim);
+      session.requests += 1;
+      use(session);
       let isHeld = true;
       return () => {
         if (!isHeld) return;
         isHeld = false;
-        if (onClaim) place.listeners.delete(onClaim);
-        place.requests -= 1;
-        use(place);
+        if (onClaim) session.listeners.delete(onClaim);
+        session.requests -= 1;
+        use(session);
       };
     },
     remove,
     clear() {
-      const entries = [...places.values()].map(({ entry }) => entry);
+      const entries = [...sessions.values()].map(({ entry }) => entry);
       for (const { id } of entries) remove(id);
       return entries;
     },
   };
 }
 
-interface Place<Live> {
+interface SessionState<Live> {
   entry: SessionEntry<Live>;
   /** Requests and streams under way. */
   requests: number;

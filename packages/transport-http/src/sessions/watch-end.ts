@@ -1,3 +1,5 @@
+import { onAbort } from "@sluice/core/async";
+
 /**
  * A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events.
  * A stream of events ends when `signal` aborts.
@@ -10,8 +12,7 @@ export function watchEnd(response: Response, onEnd: () => void, signal?: AbortSi
   }
   const reader = body.getReader();
   const stop = (): void => void reader.cancel().catch(() => {});
-  if (signal?.aborted) stop();
-  else signal?.addEventListener("abort", stop, { once: true });
+  onAbort(signal, stop);
   const watched = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -3,6 +3,7 @@ import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { isInTime } from "@sluice/core/async";
 import { inheritedEnvironment } from "./inherited-environment.ts";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
@@ -57,7 +58,7 @@ export class StdioClientTransport implements Transport {
       env: { ...inheritedEnvironment(), ...env },
       stdio: ["pipe", "pipe", stderr],
       windowsHide: true,
-      ...(cwd !== undefined && { cwd }),
+      cwd,
     });
     this.#child = child;
     this.#exited = new Promise((resolve) => {
@@ -110,7 +111,7 @@ export class StdioClientTransport implements Transport {
     const child = this.#child;
     if (!child) return;
     const { stdin, stdout, stderr } = child as ChildProcess & { stdin: Writable; stdout: Readable };
-    // it may be stuck in a write that nobody reads
+    // it may be stuck in a write that is not read
     stdout.on("error", () => {}).resume();
     stdin.on("error", () => {}).end();
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
@@ -124,16 +125,8 @@ export class StdioClientTransport implements Transport {
     await this.#exitsInTime();
   }
 
-  async #exitsInTime(): Promise<boolean> {
+  #exitsInTime(): Promise<boolean> {
     const { exitMs = 2_000 } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), exitMs);
-    });
-    try {
-      return await Promise.race([this.#exited!.then(() => true), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return isInTime(this.#exited!, exitMs);
   }
 }

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
-import { discardBytes, PeerWatch, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { backgroundClock, Notifier, PeerWatch, within } from "@sluice/core/async";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";
@@ -24,9 +25,9 @@ const largestChunkBytes = 2 ** 19;
 const mostControls = 4_096;
 
 /** What a message costs that waits, beside its text. */
-const entryBytes = 512;
+const messageBytes = 512;
 
-interface Entry {
+interface QueuedMessage {
   readonly text: string;
   /** Streams that follow whole, right behind the message. */
   readonly whole: readonly OutgoingStream[];
@@ -42,14 +43,13 @@ export class FrameWriter {
   readonly #output: Writable;
   readonly #options: FrameWriterOptions;
   readonly #watch: PeerWatch;
-  readonly #entries: Entry[] = [];
+  readonly #messages: QueuedMessage[] = [];
   #waitingBytes = 0;
   readonly #controls: Buffer[] = [];
   readonly #transfers = new Map<string, OutgoingTransfer>();
   readonly #closed = new AbortController();
-  /** Something may have become due since the last look. */
-  #hasNews = false;
-  #wake: (() => void) | undefined;
+  /** Something may have become due. */
+  readonly #news = new Notifier();
   /** Ends the waits for what the pipe has not taken yet. */
   readonly #writing = new Set<() => void>();
   /** The chunk before the last one is in the pipe when this resolves. */
@@ -78,7 +78,7 @@ export class FrameWriter {
   send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
     const { signal } = this.#closed;
     // the first of those that wait may be as large as it likes
-    const behindBytes = this.#waitingBytes - (this.#entries[0]?.text.length ?? 0);
+    const behindBytes = this.#waitingBytes - (this.#messages[0]?.text.length ?? 0);
     if (!signal.aborted && behindBytes > this.#options.maxBufferedBytes)
       this.#options.onFatal(
         new SluiceError("interrupted", "stdio: the other end does not read what is sent to it"),
@@ -93,8 +93,8 @@ export class FrameWriter {
     }
     return new Promise((resolve, reject) => {
       const whole = streams.filter(({ ref }) => !ref.interleave);
-      this.#entries.push({ text, whole, resolve, reject });
-      this.#waitingBytes += text.length + entryBytes;
+      this.#messages.push({ text, whole, resolve, reject });
+      this.#waitingBytes += text.length + messageBytes;
       const windowBytes = this.#options.windowBytes();
       for (const stream of streams) {
         if (!stream.ref.interleave) continue;
@@ -102,11 +102,11 @@ export class FrameWriter {
           windowBytes,
           chunkBytes: Math.max(1, Math.min(largestChunkBytes, Math.floor(windowBytes / 2))),
           stallMs: this.#options.stallMs,
-          onReady: () => this.#notify(),
+          onReady: () => this.#news.notify(),
         });
         this.#transfers.set(stream.ref.streamId, transfer);
       }
-      this.#notify();
+      this.#news.notify();
     });
   }
 
@@ -118,7 +118,7 @@ export class FrameWriter {
         new SluiceError("protocol", "stdio: the other end reads no answer to what it announces"),
       );
     this.#controls.push(formatFrame({ streamId, count }, kind));
-    this.#notify();
+    this.#news.notify();
   }
 
   /** The receiver of a stream takes more of it. */
@@ -140,34 +140,27 @@ export class FrameWriter {
     this.#watch.close();
     for (const transfer of this.#transfers.values()) transfer.end("aborted", reason);
     this.#transfers.clear();
-    for (const { reject, whole } of this.#entries.splice(0)) {
+    for (const { reject, whole } of this.#messages.splice(0)) {
       for (const stream of whole) discardBytes(stream, reason);
       reject(reason);
     }
     for (const done of this.#writing) done();
-    this.#notify();
+    this.#news.notify();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#closed;
     while (!signal.aborted) {
-      this.#hasNews = false;
       const control = this.#controls.shift();
-      const entry = control ? undefined : this.#entries.shift();
+      const message = control ? undefined : this.#messages.shift();
       if (control) await this.#write(control);
-      else if (entry) await this.#sendEntry(entry);
-      else if (!(await this.#sendChunk()) && !this.#hasNews)
-        await new Promise<void>((resolve) => (this.#wake = resolve));
+      else if (message) await this.#sendMessage(message);
+      else if (!(await this.#sendChunk())) await this.#news.wait();
     }
   }
 
-  #notify(): void {
-    this.#hasNews = true;
-    this.#wake?.();
-  }
-
-  async #sendEntry({ text, whole, resolve, reject }: Entry): Promise<void> {
-    this.#waitingBytes -= text.length + entryBytes;
+  async #sendMessage({ text, whole, resolve, reject }: QueuedMessage): Promise<void> {
+    this.#waitingBytes -= text.length + messageBytes;
     await this.#write(`${text}\n`);
     if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);
     else resolve();
@@ -176,7 +169,7 @@ export class FrameWriter {
         await this.#sendWhole(stream);
       } catch (error) {
         for (const rest of whole.slice(at + 1)) discardBytes(rest, error);
-        // the header promised bytes that nobody has: whatever came next would be taken for them
+        // the header promised bytes that are missing: what came next would be taken for them
         this.#options.onFatal(error);
         return;
       }
@@ -257,19 +250,12 @@ export class FrameWriter {
     });
   }
 
-  async #withinStall<Value>(work: Promise<Value>): Promise<Value> {
+  #withinStall<Value>(work: Promise<Value>): Promise<Value> {
     const { stallMs } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(
-        () => reject(new SluiceError("timeout", `stdio: send: nothing moved for ${stallMs} ms`)),
-        stallMs,
-      ).unref();
+    return within(work, {
+      timeoutMs: stallMs,
+      expired: () => new SluiceError("timeout", `stdio: send: nothing moved for ${stallMs} ms`),
+      clock: backgroundClock,
     });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

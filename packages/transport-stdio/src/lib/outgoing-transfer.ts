@@ -1,5 +1,6 @@
-import { Pace, type OutgoingStream } from "@sluice/binary-transfer/client";
-import { SluiceError } from "@sluice/core";
+import type { OutgoingStream } from "@sluice/binary-transfer/client";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";
 
 /** What a transfer works with. */
@@ -23,18 +24,17 @@ export class OutgoingTransfer {
   #failure: { readonly error: unknown } | undefined;
   #credit: number;
   #sent = 0;
-  #touchedAt = performance.now();
+  readonly #idle: IdleTimer;
   /** Of the receiver, while there is no credit. */
-  readonly #pace: Pace;
-  #timer: NodeJS.Timeout;
+  readonly #budget: ThroughputBudget;
 
   constructor(stream: OutgoingStream, options: OutgoingOptions) {
     this.stream = stream;
     this.#options = options;
     this.#credit = options.windowBytes;
     this.#reader = createChunkReader(stream.source, stream.ref.size, options.chunkBytes);
-    this.#pace = new Pace(options.stallMs);
-    this.#timer = this.#watch(options.stallMs);
+    this.#budget = new ThroughputBudget(options.stallMs);
+    this.#idle = new IdleTimer(options.stallMs, () => this.#onIdle());
     void this.#fill();
   }
 
@@ -51,55 +51,45 @@ export class OutgoingTransfer {
     this.#chunk = undefined;
     this.#credit -= chunk.length;
     this.#sent += chunk.length;
-    this.#touchedAt = performance.now();
+    this.#idle.touch();
     void this.#fill();
     return chunk;
   }
 
   /** The receiver takes more. */
   grant(bytes: number): void {
-    if (this.#chunk && !this.due) this.#pace.spend(performance.now() - this.#touchedAt, bytes);
-    if (this.#pace.leftMs < 0) this.#fail("it is taken too slowly");
+    if (this.#chunk && !this.due)
+      this.#budget.spend(performance.now() - this.#idle.touchedAt, bytes);
+    if (this.#budget.leftMs < 0) this.#fail("it is taken too slowly");
     this.#credit = Math.min(this.#credit + bytes, Number.MAX_SAFE_INTEGER);
-    this.#touchedAt = performance.now();
+    this.#idle.touch();
     this.#options.onReady();
   }
 
   /** Ends it: without an error when every byte is on its way. */
   end(outcome: "complete" | "aborted" | "failed", error?: unknown): void {
-    clearTimeout(this.#timer);
+    this.#idle.stop();
     this.#reader.close(error);
     const cause = error ?? this.#failure?.error;
-    this.stream.end({
-      outcome,
-      bytes: this.#sent,
-      ...(cause !== undefined && { error: cause }),
-    });
+    this.stream.end(definedMembers({ outcome, bytes: this.#sent, error: cause }));
   }
 
   async #fill(): Promise<void> {
     try {
       this.#chunk = await this.#reader.next();
       this.#isThrough = this.#chunk === undefined;
-      this.#touchedAt = performance.now();
+      this.#idle.touch();
     } catch (error) {
       this.#failure ??= { error };
     }
     this.#options.onReady();
   }
 
-  #watch(ms: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      const { stallMs } = this.#options;
-      const leftMs = this.#touchedAt + stallMs - performance.now();
-      // what is due waits for the pipe, which others use, too, and which is watched itself
-      if (leftMs > 0 || this.due) {
-        this.#timer = this.#watch(this.due ? stallMs : leftMs);
-        return;
-      }
-      this.#fail(`nothing moved for ${stallMs} ms`);
-      this.#options.onReady();
-    }, ms).unref();
+  #onIdle(): void {
+    // what is due waits for the pipe, which others use, too, and which is watched itself
+    if (this.due) return this.#idle.touch();
+    this.#fail(`nothing moved for ${this.#options.stallMs} ms`);
+    this.#options.onReady();
   }
 
   #fail(why: string): void {

@@ -2,16 +2,15 @@ import type { Readable, Writable } from "node:stream";
 import {
   createBinaryPeer,
   outletTo,
-  PeerWatch,
-  type Arrival,
+  type IncomingStream,
   type BinaryPeer,
   type Outlet,
 } from "@sluice/binary-transfer/client";
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { PeerWatch } from "@sluice/core/async";
 import type { FrameHeader, FrameKind } from "./frame-format.ts";
 import { FrameParser, type FrameTaker, type PayloadTaker } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { readMessage } from "./read-message.ts";
 
 /** Limits of binary transfer over stdio. */
 export interface StdioLimits {
@@ -22,7 +21,7 @@ export interface StdioLimits {
   /** Bytes of one incoming transfer that wait for their reader. Default 4 MiB. */
   readonly windowBytes?: number;
   /**
-   * Milliseconds after which a transfer is given up when nothing comes, or nobody reads or takes
+   * Milliseconds after which a transfer is given up when nothing comes, or the peer does not read or take
    * it; and a connection that stops within a frame or a message, or takes nothing. A peer that moves less than
    * 4 KiB a second uses them up, too. Default 30,000.
    */
@@ -117,7 +116,7 @@ export class StdioChannel {
     await this.#writer.send(text, streams);
   }
 
-  /** Ends everything that is under way, and leaves the pipes to whoever opened them. */
+  /** Ends everything that is under way, and leaves the pipes open. */
   close(error?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -172,11 +171,9 @@ export class StdioChannel {
 
   #line(text: string): number {
     if (this.#isClosed || text.trim() === "") return 0;
-    let message: object;
-    try {
-      message = readMessage(text);
-    } catch (error) {
-      this.#events.fault(asError(error));
+    const { message, fault } = readRpc(text);
+    if (fault) {
+      this.#fault("protocol", `a line is no message: ${fault.message}`);
       return 0;
     }
     const { message: received, refs } = this.#peer.received(message);
@@ -199,7 +196,7 @@ export class StdioChannel {
     return this.#begin(streamId, count);
   }
 
-  /** Those whose place another frame took. */
+  /** Fails the streams that other frames came in place of. */
   #transferred(): void {
     for (const streamId of this.#whole)
       this.#peer.inbox.fail(
@@ -233,7 +230,7 @@ export class StdioChannel {
   }
 
   /** An interleaved stream that is under way, or begins now. */
-  #interleaved(streamId: string): Arrival | undefined {
+  #interleaved(streamId: string): IncomingStream | undefined {
     if (this.#unsaid.has(streamId))
       return this.#peer.inbox.arriving(streamId) ?? this.#begin(streamId);
     if (!this.#peer.inbox.wasUsed(streamId))
@@ -241,7 +238,7 @@ export class StdioChannel {
     return undefined;
   }
 
-  #begin(streamId: string, size?: number): Arrival | undefined {
+  #begin(streamId: string, size?: number): IncomingStream | undefined {
     try {
       return this.#peer.inbox.begin(streamId, size);
     } catch (error) {

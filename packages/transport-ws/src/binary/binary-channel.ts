@@ -16,7 +16,7 @@ export interface BinaryOptions {
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that nobody reads, that end a transfer. Default 30,000. */
+  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
 }
 
@@ -122,7 +122,7 @@ export function createBinaryChannel(
     return outlet.credit(streamId, bytes) && bytes >= leastPaidBytes;
   }
 
-  /** What becomes of a message whose references are malformed: an error for whoever waits for an answer. */
+  /** What becomes of a message whose references are malformed: an error for the request that waits for an answer. */
   function refuse<Message extends object>(message: Message, error: unknown): ReadResult<Message> {
     link.onError(error);
     const { id, method } = message as { id?: unknown; method?: unknown };

@@ -3,7 +3,7 @@ import type { BinaryRef } from "@sluice/core/wire";
 import {
   decodeStreamId,
   streamIdBytes,
-  type Arrival,
+  type IncomingStream,
   type Inbox,
 } from "@sluice/binary-transfer/client";
 
@@ -20,7 +20,7 @@ export interface FrameInlet {
   /**
    * Takes a frame. Gives a promise where nothing more is to be read from the connection before it
    * settles: a sender that knows no credit has to wait somewhere. Throws `protocol` for a frame that has no
-   * stream id, and `not_found` for one of a stream that nobody announced or that is over; it is dropped then.
+   * stream id, and `not_found` for one of a stream that was not announced or is over; it is dropped then.
    */
   take(frame: Uint8Array): Promise<void> | undefined;
   /** The sender gave a stream up. */
@@ -31,8 +31,8 @@ export interface FrameInlet {
   onEnd(streamId: string, error?: unknown): void;
 }
 
-interface Arriving {
-  readonly arrival: Arrival;
+interface Receiving {
+  readonly incoming: IncomingStream;
   /** Bytes still to come. */
   left: number;
   /** Bytes that the reader took since the sender was last told. */
@@ -56,20 +56,20 @@ export interface FrameInletOptions {
 /** Makes the inlet of a connection. */
 export function createFrameInlet(options: FrameInletOptions): FrameInlet {
   const { inbox, windowBytes, canPause, control } = options;
-  const arriving = new Map<string, Arriving>();
+  const arriving = new Map<string, Receiving>();
 
   /** Holds a sender with credit to it, and makes one without it wait. */
-  function write(entry: Arriving, chunk: Uint8Array): Promise<void> | undefined {
-    const { arrival } = entry;
-    const { streamId } = arrival.ref;
-    const isHeld = arrival.ref.interleave === true || !canPause();
-    if (isHeld && arrival.queuedBytes + chunk.length > windowBytes) {
-      arrival.fail(new SluiceError("protocol", `ws: stream ${streamId} overran its window`));
+  function write(entry: Receiving, chunk: Uint8Array): Promise<void> | undefined {
+    const { incoming } = entry;
+    const { streamId } = incoming.ref;
+    const isHeld = incoming.ref.interleave === true || !canPause();
+    if (isHeld && incoming.queuedBytes + chunk.length > windowBytes) {
+      incoming.fail(new SluiceError("protocol", `ws: stream ${streamId} overran its window`));
       return undefined;
     }
     entry.left -= chunk.length;
-    const room = arrival.write(chunk);
-    if (entry.left === 0) arrival.end();
+    const room = incoming.write(chunk);
+    if (entry.left === 0) incoming.end();
     return isHeld ? undefined : room;
   }
 
@@ -77,16 +77,16 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
     begin(ref) {
       const { streamId, size } = ref;
       try {
-        const arrival = inbox().begin(streamId);
+        const incoming = inbox().begin(streamId);
         const withheld = Math.max(0, size - windowBytes);
         arriving.set(streamId, {
-          arrival,
+          incoming,
           left: size,
           owed: 0,
           saidAt: performance.now(),
           withheld,
         });
-        if (size === 0) arrival.end();
+        if (size === 0) incoming.end();
       } catch (error) {
         if (ref.interleave)
           control.abort(streamId, SluiceError.is(error) ? error.code : "internal");
@@ -105,11 +105,11 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
     },
     drop(streamId, reason) {
       const error = new SluiceError(reason, `ws: the sender gave stream ${streamId} up`);
-      arriving.get(streamId)?.arrival.fail(error);
+      arriving.get(streamId)?.incoming.fail(error);
     },
     onRead(streamId, bytes) {
       const entry = arriving.get(streamId);
-      if (!entry?.arrival.ref.interleave || entry.withheld === 0) return;
+      if (!entry?.incoming.ref.interleave || entry.withheld === 0) return;
       entry.owed += bytes;
       const now = performance.now();
       // a reader that is slow is not to be taken for one that has stopped
@@ -123,7 +123,8 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
     onEnd(streamId, error) {
       const entry = arriving.get(streamId);
       arriving.delete(streamId);
-      if (error === undefined || !entry || entry.left <= 0 || !entry.arrival.ref.interleave) return;
+      if (error === undefined || !entry || entry.left <= 0 || !entry.incoming.ref.interleave)
+        return;
       control.abort(streamId, SluiceError.is(error) ? error.code : "interrupted");
     },
   };

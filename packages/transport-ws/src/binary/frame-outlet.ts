@@ -1,10 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import {
-  encodeStreamId,
-  Pace,
-  streamIdBytes,
-  type OutgoingStream,
-} from "@sluice/binary-transfer/client";
+import { onAbort, ThroughputBudget } from "@sluice/core/async";
+import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
 
 /**
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
@@ -51,7 +47,7 @@ interface Sending {
   handed: number;
   credited: number;
   /** Of the receiver, while there is no credit. */
-  readonly pace: Pace;
+  readonly budget: ThroughputBudget;
   wake: (() => void) | undefined;
 }
 
@@ -62,7 +58,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
   let turn: Promise<void> = Promise.resolve();
 
-  /** Sends one frame when those who asked before have sent theirs. */
+  /** Sends one frame behind those that were asked for before. */
   function sendInTurn(sending: Sending, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
     const mine = turn.then(async () => {
@@ -104,7 +100,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
       sending.wake?.();
       reader.cancel(stopped.signal.reason).catch(() => {});
     };
-    stopped.signal.addEventListener("abort", stop, { once: true });
+    const unlisten = onAbort(stopped.signal, stop);
     try {
       for (let step = await reader.read(); !step.done; step = await reader.read())
         await sendChunk(sending, step.value);
@@ -115,7 +111,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
           `ws: the source ended at ${sending.sent} of ${stream.ref.size} bytes`,
         );
     } finally {
-      stopped.signal.removeEventListener("abort", stop);
+      unlisten();
       reader.cancel().catch(() => {});
     }
   }
@@ -133,7 +129,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
         sent: 0,
         handed: 0,
         credited: 0,
-        pace: new Pace(stallMs),
+        budget: new ThroughputBudget(stallMs),
         wake: undefined,
       };
       sendings.set(ref.streamId, sending);
@@ -168,7 +164,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
 
 /** Waits until more may be sent, or the stream is stopped. Rejects with `timeout`. */
 async function nextCredit(sending: Sending): Promise<void> {
-  const { pace, credited } = sending;
+  const { budget, credited } = sending;
   const { streamId } = sending.stream.ref;
   const at = performance.now();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -177,11 +173,11 @@ async function nextCredit(sending: Sending): Promise<void> {
       sending.wake = resolve;
       timer = setTimeout(
         () => reject(new SluiceError("timeout", `ws: nobody takes stream ${streamId}`)),
-        Math.max(0, pace.leftMs),
+        Math.max(0, budget.leftMs),
       );
     });
   } finally {
     clearTimeout(timer);
-    pace.spend(performance.now() - at, sending.credited - credited);
+    budget.spend(performance.now() - at, sending.credited - credited);
   }
 }

@@ -1,35 +1,15 @@
-import { SluiceError } from "@sluice/core";
+import { readRpc, SluiceError } from "@sluice/core";
+import { abortable, sleep } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
-import type { BinaryChannel, BinaryOptions } from "../binary/binary-channel.ts";
+import type { BinaryChannel } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
-import { closings, type Closing } from "../messages/closing.ts";
-import { createHandshakeMemory } from "../server/handshake-memory.ts";
+import { closingOf, closings, type Closing } from "../messages/closing.ts";
+import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "../messages/pending-requests.ts";
-import { readMessage } from "../messages/read-message.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
-
-/** How a client transport behaves over any kind of socket. */
-export interface ClientTransportOptions {
-  /** Milliseconds for a connection to be there, credentials and handshake included. Default 10,000. */
-  readonly connectMs?: number;
-  /**
-   * What to do when the connection breaks: connect again after a random pause, or with `false`
-   * close. Requests that wait for an answer are rejected at once either way
-   * ({@link isConnectionLost}), and never sent again.
-   */
-  readonly reconnect?: ReconnectOptions | false;
-  /** Bytes that may wait to be sent; more is rejected with `throttled`. Default 16 MiB. */
-  readonly maxBufferedBytes?: number;
-  /**
-   * Lets bytes go beside messages as binary frames, with servers that declare that they take them
-   * (Binary Transfer RFC). Default: none.
-   */
-  readonly binary?: BinaryOptions;
-  /** Called when a new connection stands in for a broken one. Legacy subscriptions are to be made again. */
-  readonly onReconnect?: () => void;
-}
+import type { ClientTransportOptions } from "./transport-options.ts";
 
 /** A connection, and what goes beside its messages. */
 interface Line {
@@ -53,7 +33,7 @@ export class WebSocketClientTransport implements Transport {
   #line: Line | undefined;
   /** The connection that is being made, or was made last. */
   #next: Promise<Line> | undefined;
-  /** What the server declared last. In the modern era nobody asks again on a new connection. */
+  /** What the server declared last. In stateless revisions it is not asked for again on a new connection. */
   #serverCapabilities: unknown;
   #waiting = 0;
   #tries = 0;
@@ -86,7 +66,7 @@ export class WebSocketClientTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    // nobody overtakes those who wait
+    // no message overtakes those that wait
     const line = (this.#waiting === 0 && this.#line) || (await this.#whenConnected());
     if (!this.#pending.mayAnswer(message)) return;
     if (line.socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
@@ -103,7 +83,7 @@ export class WebSocketClientTransport implements Transport {
     this.#end(closings.done);
   }
 
-  /** A message waits for a connection that is being made; it was sent to nobody yet. */
+  /** A message waits for a connection that is being made; it was not sent yet. */
   async #whenConnected(): Promise<Line> {
     if (!this.#next) throw new SluiceError("unavailable", "ws: send: the transport is closed");
     if (this.#waiting >= maxWaiting)
@@ -162,7 +142,7 @@ export class WebSocketClientTransport implements Transport {
         },
         signal,
       );
-      socket = await unlessAborted(opening, signal);
+      socket = await abortable(opening, signal);
       const line = { socket, binary };
       if (!repeat) return line;
       const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
@@ -170,7 +150,7 @@ export class WebSocketClientTransport implements Transport {
         broke = reject;
         say(line, repeat.request);
       });
-      const answer = await unlessAborted(answering, signal);
+      const answer = await abortable(answering, signal);
       if (!repeat.accepts(answer))
         throw new SluiceError(
           "protocol",
@@ -193,9 +173,13 @@ export class WebSocketClientTransport implements Transport {
   #read(data: string, binary: BinaryChannel | undefined): JSONRPCMessage | undefined {
     // a connection that was closed may still bring what was under way
     if (this.#ended.signal.aborted) return undefined;
-    const { message, fault } = readMessage(data);
-    if (fault) this.#fail(fault.closing, "sent what is no JSON-RPC message");
-    if (!message || !binary) return message;
+    const read = readRpc(data);
+    if (read.fault) {
+      this.#fail(closingOf(read.fault), "sent what is no JSON-RPC message");
+      return undefined;
+    }
+    const message = read.message as JSONRPCMessage;
+    if (!binary) return message;
     if ("result" in message)
       this.#serverCapabilities = message.result["capabilities"] ?? this.#serverCapabilities;
     return binary.read(message).message;
@@ -234,7 +218,7 @@ export class WebSocketClientTransport implements Transport {
     if (performance.now() - this.#connectedAt > (reconnect.maxMs ?? longestPauseMs))
       this.#tries = 0;
     this.#next = this.#reconnect(reconnect, error);
-    // who waits for it hears of it, and otherwise nobody has to
+    // the request that waits for it hears of it; without one there is nothing to tell
     this.#next.catch(() => {});
     for (const message of this.#pending.lose()) this.onmessage?.(message);
   }
@@ -244,7 +228,7 @@ export class WebSocketClientTransport implements Transport {
     const { signal } = this.#ended;
     while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
-      await pause(backoffMs(this.#tries, options, { retryAfterMs }), signal);
+      await sleep(backoffMs(this.#tries, options, { retryAfterMs }), signal);
       this.#tries += 1;
       try {
         const line = await this.#connect();
@@ -297,27 +281,4 @@ const mostRetryAfterMs = 60_000;
 function brokenBy(code: number, reason: string): SluiceError {
   const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
   return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await unlessAborted(over, signal).finally(() => clearTimeout(timer));
-}
-
-/** Waits for a promise, but no longer than until the signal aborts. */
-async function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const settled = new AbortController();
-  const aborted = new Promise<never>((_resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { signal: settled.signal });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    settled.abort();
-  }
 }

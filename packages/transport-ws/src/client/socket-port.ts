@@ -11,7 +11,7 @@ export interface SocketPort {
   /** Bytes that were not handed to the network yet. */
   readonly bufferedAmount: number;
   /** IP address of the peer, where the platform tells. */
-  readonly address?: string;
+  readonly address?: string | undefined;
 }
 
 /** What a connection tells. */

@@ -1,5 +1,5 @@
-import { Pace } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
+import { onAbort, sleep, ThroughputBudget } from "@sluice/core/async";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
 
@@ -14,7 +14,7 @@ interface WebSocketLike {
   addEventListener(type: string, listener: (event: never) => void): void;
 }
 
-/** Opens a socket of the platform. Why it fails, browsers tell nobody: it is `unavailable` for every cause. */
+/** Opens a socket of the platform. Browsers do not tell why it fails: it is `unavailable` for every cause. */
 export function openWebSocket(url: URL, ticket: () => Promise<string | undefined>): OpenSocket {
   return async (events, signal) => {
     signal.throwIfAborted();
@@ -36,14 +36,14 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
         socket.close();
         reject(signal.reason as Error);
       };
-      signal.addEventListener("abort", stop, { once: true });
+      const unlisten = onAbort(signal, stop);
       socket.addEventListener("open", () => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         isOpen = true;
         resolve();
       });
       socket.addEventListener("close", ({ code, reason }: { code: number; reason: string }) => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         if (isOpen) events.closed(code, reason);
         else reject(new SluiceError("unavailable", `ws: ${url.host} could not be reached`));
       });
@@ -57,22 +57,22 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       socket.close();
       throw new SluiceError("protocol", `ws: ${url.host} does not speak the subprotocol mcp`);
     }
-    const pace = new Pace(graceMs);
+    const budget = new ThroughputBudget(graceMs);
     return {
       send: (text) => socket.send(text),
       async sendBinary(frame) {
         socket.send(frame);
-        // nobody tells when the buffer has emptied
+        // no event tells when the buffer has emptied
         for (let left = socket.bufferedAmount; left > 0;) {
           if (socket.readyState !== open)
             throw new SluiceError("interrupted", "ws: send: the connection is gone");
           const at = performance.now();
-          await new Promise((resolve) => setTimeout(resolve, pollMs));
+          await sleep(pollMs);
           const now = socket.bufferedAmount;
           // a page in the background looks only now and then: what has left by then is not late
-          if (now > 0) pace.spend(performance.now() - at, Math.max(0, left - now));
+          if (now > 0) budget.spend(performance.now() - at, Math.max(0, left - now));
           left = now;
-          if (pace.leftMs < 0) {
+          if (budget.leftMs < 0) {
             socket.close(1000);
             throw new SluiceError("timeout", `ws: send: ${url.host} takes nothing, or too little`);
           }

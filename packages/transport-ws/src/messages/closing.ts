@@ -1,3 +1,5 @@
+import type { MessageFault } from "@sluice/core";
+
 /** Why a connection is ended: a close code (RFC 6455 §7.4.1) and a few words for the peer's log. */
 export interface Closing {
   readonly code: number;
@@ -32,3 +34,8 @@ export const closings: Readonly<
   restart: { code: 1012, reason: "server restarts" },
   slow: { code: 1013, reason: "messages are not taken" },
 };
+
+/** How a connection ends on which a text came that is no message. */
+export function closingOf({ code }: MessageFault): Closing {
+  return code === -32_700 ? closings.notJson : closings.notJsonRpc;
+}

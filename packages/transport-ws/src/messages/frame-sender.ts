@@ -1,4 +1,4 @@
-import type { PeerWatch } from "@sluice/binary-transfer/client";
+import type { PeerWatch } from "@sluice/core/async";
 import { SluiceError } from "@sluice/core";
 import type { WebSocket } from "ws";
 

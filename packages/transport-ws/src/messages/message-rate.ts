@@ -6,7 +6,7 @@ export interface MessageRate {
   readonly burst: number;
 }
 
-/** A token bucket that may go into debt: nothing is refused, but who takes too much waits. */
+/** A token bucket that may go into debt: nothing is refused, but a peer that takes too much waits. */
 export interface TokenBucket {
   /** Takes one token and gives the milliseconds to wait before the next one; 0 while there is one. */
   take(now: number): number;

@@ -7,7 +7,7 @@ const lostReason = "connection_lost";
 export interface PendingRequests {
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
-  /** False for an answer to a request that came on an earlier connection: nobody there waits for it. */
+  /** False for an answer to a request that came on an earlier connection, where it is not waited for. */
   mayAnswer(message: JSONRPCMessage): boolean;
   /** Forgets everything; gives an error for each request of ours. */
   lose(): JSONRPCMessage[];
@@ -50,7 +50,7 @@ function note(message: JSONRPCMessage, asked: Set<RequestId>, answered: Set<Requ
 
 /**
  * True for what an SDK client rejects with when the connection broke before the answer came. The
- * transport never sends a request twice: whether to ask again is for whoever knows what it does.
+ * transport never sends a request twice: whether to ask again is for the caller, which knows what the request does.
  */
 export function isConnectionLost(error: unknown): boolean {
   const { data } = (error ?? {}) as { data?: { reason?: unknown } };

@@ -1,7 +1,7 @@
 /** Name of the subprotocol (RFC 6455 §1.9): JSON-RPC messages of MCP, each a text frame. */
 export const SUBPROTOCOL = "mcp";
 
-/** Browsers can set no header but this one: a ticket comes as a second subprotocol that nobody selects. */
+/** Browsers can set no header but this one: a ticket comes as a second subprotocol, which is never selected. */
 const ticketPrefix = "mcp.ticket.";
 
 /** What a client offers. */
@@ -12,12 +12,9 @@ export function offeredProtocols(ticket: string | undefined): string[] {
 /** What a client offered: whether it speaks MCP, and its ticket. */
 export function readProtocols(header: string | undefined): {
   readonly isMcp: boolean;
-  readonly ticket?: string;
+  readonly ticket: string | undefined;
 } {
   const offered = (header ?? "").split(",").map((each) => each.trim());
   const ticket = offered.find((each) => each.startsWith(ticketPrefix));
-  return {
-    isMcp: offered.includes(SUBPROTOCOL),
-    ...(ticket !== undefined && { ticket: ticket.slice(ticketPrefix.length) }),
-  };
+  return { isMcp: offered.includes(SUBPROTOCOL), ticket: ticket?.slice(ticketPrefix.length) };
 }

@@ -8,33 +8,33 @@ import { SluiceError } from "@sluice/core";
 import { problem, problemOf, type FailedRedemptions, type Reply } from "@sluice/server/transport";
 import type { Tickets } from "./tickets.ts";
 
-/** Who may connect. */
+/** Which clients may connect. */
 export interface AuthenticationOptions {
   /** How bearer tokens of the upgrade request are verified: options of the SDK's `verifyBearerToken`. */
   readonly bearer?: VerifyBearerTokenOptions;
   /** Tickets for browsers; see {@link createTickets}. */
   readonly tickets?: Tickets;
   /**
-   * Let in whoever brings no credentials. Default: on a loopback `url` without `bearer` and
+   * Let in clients without credentials. Default: on a loopback `url` without `bearer` and
    * `tickets`. Credentials that are wrong are refused all the same.
    */
   readonly anonymous?: boolean;
 }
 
 /** Credentials of an upgrade request. */
-export interface Credentials {
+export interface UpgradeCredentials {
   readonly authorization: string | undefined;
   readonly ticket: string | undefined;
   /** Address of the client, where it is known. */
   readonly address: string | undefined;
 }
 
-/** Somebody, nobody in particular, or a refusal. */
+/** A caller, an anonymous caller, or a refusal. */
 export type Authentication =
   | { readonly authInfo: AuthInfo | undefined; readonly refusal?: never }
   | { readonly refusal: Reply; readonly authInfo?: never };
 
-/** Makes the check of credentials; a `TypeError` when nobody could ever connect. */
+/** Makes the check of credentials. Throws a `TypeError` when no client could ever connect. */
 export function createAuthenticate(
   { bearer, tickets, anonymous }: AuthenticationOptions,
   {
@@ -46,7 +46,7 @@ export function createAuthenticate(
     readonly failures: FailedRedemptions;
     readonly onError: (error: unknown) => void;
   },
-): (credentials: Credentials) => Promise<Authentication> {
+): (credentials: UpgradeCredentials) => Promise<Authentication> {
   const isOpen = anonymous ?? (isLoopback && !bearer && !tickets);
   if (!isOpen && !bearer && !tickets)
     throw new TypeError("createWebSocketHandler: pass bearer or tickets, or anonymous: true");

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { isInTime } from "@sluice/core/async";
 import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
-import { longestTimerMs } from "./deadline.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
 /** An open connection. */
@@ -73,8 +72,6 @@ export function createConnections(pingIntervalMs: number): Connections {
     add,
     async drain({ restart = false, deadlineMs = 30_000, signal }) {
       const closing: Closing = restart ? closings.restart : closings.goingAway;
-      const done = new AbortController();
-      const stop = signal ? AbortSignal.any([signal, done.signal]) : done.signal;
       const empty = new Promise<void>((resolve) => {
         if (open.size === 0) resolve();
         else emptied.push(resolve);
@@ -83,17 +80,13 @@ export function createConnections(pingIntervalMs: number): Connections {
         if (channel.isIdle) channel.end(closing);
         else channel.onidle = () => channel.end(closing);
       }
-      const late = sleep(Math.min(deadlineMs, longestTimerMs), undefined, { signal: stop }).catch(
-        () => {},
-      );
-      if ((await Promise.race([empty.then(() => "empty"), late])) !== "empty") {
+      if (!(await isInTime(empty, deadlineMs, signal))) {
         for (const { channel } of open) channel.end(closing);
-        // the close frame is on its way; nobody waits for its answer
+        // the close frame is on its way; its answer is not waited for
         await new Promise((resolve) => setImmediate(resolve));
         for (const { socket } of open) socket.terminate();
         await empty;
       }
-      done.abort();
     },
   };
 }

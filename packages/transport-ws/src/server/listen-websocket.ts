@@ -4,7 +4,8 @@ import { problem, refuseFields, type Reply } from "@sluice/server/transport";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import type { CloseOptions } from "./connections.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
-import { createWebSocketHandler, type WebSocketHandlerOptions } from "./websocket-handler.ts";
+import { createWebSocketHandler } from "./websocket-handler.ts";
+import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** Options of {@link listenWebSocket}. */
 export interface ListenWebSocketOptions extends Omit<WebSocketHandlerOptions, "url"> {

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type {
   AuthInfo,
   McpServerFactory,
@@ -20,8 +21,8 @@ export interface ChannelContext {
 
 /**
  * Serves both protocol eras on one connection. The SDK's entry for long-lived channels decides the
- * era by the first message and keeps one server for the rest; it passes nothing on of who is at the
- * other end, so each server gets that with its messages.
+ * era by the first message and keeps one server for the rest; it does not pass on the
+ * caller at the other end, so each server gets that with its messages.
  */
 export function serveChannel(
   channel: ServerChannel,
@@ -32,8 +33,8 @@ export function serveChannel(
     async ({ era }) => {
       try {
         const requestInfo = request();
-        const extra = { request: requestInfo, ...(authInfo && { authInfo }) };
-        const server = await factory({ era, requestInfo, ...(authInfo && { authInfo }) });
+        const extra = definedMembers({ request: requestInfo, authInfo });
+        const server = await factory(definedMembers({ era, requestInfo, authInfo }));
         const connect = server.connect.bind(server);
         const errors = era === "legacy" ? new StreamErrors() : undefined;
         server.connect = (inner: Transport) => connect(withExtra(inner, extra, errors));

@@ -1,5 +1,5 @@
-import { PeerWatch } from "@sluice/binary-transfer/client";
-import { SluiceError } from "@sluice/core";
+import { PeerWatch } from "@sluice/core/async";
+import { readRpc, SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
@@ -8,11 +8,10 @@ import {
   type BinaryChannel,
   type BinaryOptions,
 } from "../binary/binary-channel.ts";
-import { closings, type Closing } from "../messages/closing.ts";
+import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
 import { literalCapabilities } from "../messages/literal-capabilities.ts";
 import { createTokenBucket, type MessageRate, type TokenBucket } from "../messages/message-rate.ts";
-import { readMessage } from "../messages/read-message.ts";
 import { SentAnswers } from "../messages/sent-answers.ts";
 
 /** What one connection may cost. */
@@ -23,7 +22,7 @@ export interface ChannelLimits {
   readonly unsent?: ByteLease;
   readonly messageRate: MessageRate;
   /** Absent: no binary frames. */
-  readonly binary?: BinaryOptions;
+  readonly binary?: BinaryOptions | undefined;
 }
 
 /** One connection as the SDK sees it. A class because there are thousands of them. */
@@ -83,7 +82,7 @@ export class ServerChannel implements Transport {
 
   async start(): Promise<void> {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    // each is answered, and who does not read the answers could have them pile up
+    // each is answered, and a peer that does not read the answers could have them pile up
     this.#socket.on("ping", () => this.#spend());
     this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
@@ -117,7 +116,7 @@ export class ServerChannel implements Transport {
     return new SluiceError("interrupted", message, { cause });
   }
 
-  /** Bytes behind an answer keep a connection from being idle, and nobody from going on. */
+  /** Bytes behind an answer keep a connection from being idle, and hold up no other message. */
   async #goOn(followed: Promise<number>): Promise<void> {
     const streams = await followed;
     if (streams > 0 && this.isIdle) this.onidle?.();
@@ -159,12 +158,13 @@ export class ServerChannel implements Transport {
     // what came in behind the message that ended the connection
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) return this.#receiveFrame(data as Buffer);
-    const { message, fault } = readMessage((data as Buffer).toString());
+    const { message: unchecked, fault } = readRpc((data as Buffer).toString());
     if (fault) {
-      const error = { code: fault.code, message: fault.message };
-      this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error })).catch(() => {});
-      return this.end(fault.closing);
+      // an error without an id can be tied to no request: its sender would wait in vain for an answer
+      this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error: fault })).catch(() => {});
+      return this.end(closingOf(fault));
     }
+    const message = unchecked as JSONRPCMessage;
     const read = this.#binary?.read(message) ?? { message, isPaid: false };
     if (!read.isPaid) this.#spend();
     if (!read.message) return;

@@ -3,6 +3,7 @@ import {
   createSealer,
   createSha256,
   createTextSealer,
+  definedMembers,
   SluiceError,
 } from "@sluice/core";
 import type { KeyRing, KeyRingInput } from "@sluice/core";
@@ -24,7 +25,7 @@ export interface TicketsOptions {
 /** Single-use tickets for browsers, which cannot send a bearer token when they open a WebSocket. */
 export interface Tickets {
   /**
-   * A ticket for whoever holds this access token, verified by you on an ordinary HTTP request. Send it in
+   * A ticket for the holder of this access token, verified by you on an ordinary HTTP request. Send it in
    * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws: `throttled` for an
    * access token with as many live tickets as one owner may have records.
    */
@@ -45,12 +46,8 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
   return {
     async issue(authInfo) {
       const now = Date.now();
-      const { token, id, expiresAt } = sealer.seal("connect", {
-        key: "websocket",
-        use: "once",
-        now,
-        ...(ttlMs !== undefined && { ttlMs }),
-      });
+      const terms = definedMembers({ key: "websocket", use: "once", now, ttlMs } as const);
+      const { token, id, expiresAt } = sealer.seal("connect", terms);
       const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
       const owner = ownerOf(authInfo);
       await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000, owner });
@@ -64,7 +61,7 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
       if (!record) throw refusal();
       const authInfo = JSON.parse(records.unseal(decoder.decode(record), [id])) as AuthInfo;
       const { resource } = authInfo;
-      return { ...authInfo, ...(resource && { resource: new URL(resource) }) };
+      return resource ? { ...authInfo, resource: new URL(resource) } : authInfo;
     },
   };
 
@@ -84,7 +81,7 @@ function recordOf(id: string): string {
   return `ticket ${id}`;
 }
 
-/** In whose share tickets count: you verified the token; only your resolver knows its subject. */
+/** The share that tickets count in: you verified the token; only your resolver knows its subject. */
 function ownerOf({ token }: AuthInfo): string {
   const hash = createSha256();
   hash.update(encoder.encode(token));

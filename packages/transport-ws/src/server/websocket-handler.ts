@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { principalTag, resourceTag } from "@sluice/core";
-import type { PrincipalResolver, RateLimiter } from "@sluice/server";
+import { principalTag, resourceTag, SluiceError } from "@sluice/core";
+import { backgroundClock, within, type Deadline } from "@sluice/core/async";
 import {
   addressShare,
   createByteAccount,
@@ -10,82 +10,28 @@ import {
   noteRequest,
   problem,
   refuseFields,
-  type OriginGateOptions,
   type Reply,
 } from "@sluice/server/transport";
 import { createClientAddress } from "@sluice/server/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
-import {
-  createAuthenticate,
-  type Authentication,
-  type AuthenticationOptions,
-} from "./authenticate.ts";
-import type { BinaryOptions } from "../binary/binary-channel.ts";
+import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings } from "../messages/closing.ts";
 import { createConnections, type CloseOptions } from "./connections.ts";
-import { watchExpiry, withinMs } from "./deadline.ts";
-import { ensureRate, type MessageRate } from "../messages/message-rate.ts";
+import { watchExpiry } from "./watch-expiry.ts";
+import { ensureRate } from "../messages/message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
-import { createPlaces, type ConnectionLimits, type ConnectionShare, type Place } from "./places.ts";
+import {
+  createConnectionLimiter,
+  type ConnectionShare,
+  type ConnectionLease,
+} from "./connection-limiter.ts";
 import { refuseUpgrade } from "./refuse-upgrade.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
 import { readProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
 import { readEndpoint, upgradeRequest } from "./upgrade-request.ts";
-
-/** Options of {@link createWebSocketHandler}. */
-export interface WebSocketHandlerOptions
-  extends AuthenticationOptions, ConnectionLimits, OriginGateOptions {
-  /**
-   * Public URL of the endpoint, such as `wss://api.example.com/mcp`: it says which `Host` and, for
-   * browsers, which `Origin` may connect. Taken from here, never from a header. `ws:` on a loopback address only.
-   */
-  readonly url: string;
-  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `url`. */
-  readonly path?: string;
-  /** Who shares `maxConnectionsPerPrincipal`. Default: whoever has the same access token. */
-  readonly principal?: PrincipalResolver;
-  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB, as over HTTP. */
-  readonly maxMessageBytes?: number;
-  /**
-   * Bytes of messages that may wait for a peer that does not read; the next message then closes with
-   * 1013. One message may be larger. Default 16 MiB.
-   */
-  readonly maxBufferedBytes?: number;
-  /**
-   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; the connection
-   * whose next message does not fit is closed with 1013. Default 32 MiB.
-   */
-  readonly maxBufferedBytesPerPrincipal?: number;
-  /** The same for all connections. Default 256 MiB. */
-  readonly maxBufferedBytesPerProcess?: number;
-  /**
-   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
-   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket.
-   */
-  readonly proxyHops?: number;
-  /**
-   * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
-   * second, and 200 at once.
-   */
-  readonly messageRate?: MessageRate;
-  /**
-   * Lets bytes go beside messages as binary frames, with clients that declare that they take them
-   * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
-   */
-  readonly binary?: BinaryOptions;
-  /**
-   * Tickets that were refused, keyed by the address of the client (IPv6 by its /64): one point each. Beyond the limit the
-   * answer is 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. Default: 20 a minute, in this
-   * process; `false` for no limit.
-   */
-  readonly failedTickets?: RateLimiter | false;
-  /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */
-  readonly pingIntervalMs?: number;
-  /** Gets faults of the factory and of the token verifier. Default: `console.error`. */
-  readonly onError?: (error: unknown) => void;
-}
+import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** MCP over WebSocket for any `node:http` server. */
 export interface WebSocketHandler {
@@ -137,7 +83,7 @@ export function createWebSocketHandler(
   const gate = createOriginGate(endpoint.httpUrl, options);
   const failures = createFailedRedemptions(options.failedTickets, onError);
   const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
-  const takePlace = createPlaces(options);
+  const takeLease = createConnectionLimiter(options);
   const addressOf = createClientAddress(proxyHops);
   const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
   const connections = createConnections(pingIntervalMs);
@@ -151,7 +97,7 @@ export function createWebSocketHandler(
   const arriving = new Set<Duplex>();
   let draining = false;
 
-  /** What is wrong before anybody is asked who it is. */
+  /** What is wrong before the client is authenticated. */
   function refuse(request: IncomingMessage): Reply | undefined {
     const refused =
       refuseFields(request.rawHeaders) ??
@@ -165,14 +111,14 @@ export function createWebSocketHandler(
 
   async function admit(
     request: IncomingMessage,
-    place: Place,
+    lease: ConnectionLease,
   ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
     const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
     if (somebody.refusal) return somebody;
     const share = await shareOf(request, somebody.authInfo);
-    return place.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
+    return lease.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
   }
 
   async function shareOf(
@@ -196,9 +142,9 @@ export function createWebSocketHandler(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    place: Place,
+    lease: ConnectionLease,
   ): Promise<void> {
-    const admitted = await withinMs(handshakeMs, admit(request, place)).catch((error: unknown) => {
+    const admitted = await within(admit(request, lease), handshake).catch((error: unknown) => {
       onError(error);
       return { refusal: problem(500), authInfo: undefined, share: undefined };
     });
@@ -218,7 +164,7 @@ export function createWebSocketHandler(
     const unsent = unsentBytes.open(
       share && { name: share.name, limit: maxBufferedBytesPerPrincipal },
     );
-    const limits = { maxBufferedBytes, unsent, messageRate, ...(binary && { binary }) };
+    const limits = { maxBufferedBytes, unsent, messageRate, binary };
     const { headers } = request;
     const address = addressOf(request);
     const channel = new ServerChannel(socket, limits);
@@ -246,11 +192,11 @@ export function createWebSocketHandler(
     // without a listener an error before ws takes the socket over would end the process
     socket.on("error", () => {});
     const refused = refuse(request);
-    const place = refused ? undefined : takePlace();
-    if (!place) return refuseUpgrade(socket, refused ?? busy(503));
-    socket.once("close", () => place.release());
+    const lease = refused ? undefined : takeLease();
+    if (!lease) return refuseUpgrade(socket, refused ?? busy(503));
+    socket.once("close", () => lease.release());
     arriving.add(socket);
-    take(request, socket, head, place)
+    take(request, socket, head, lease)
       .catch((error: unknown) => {
         onError(error);
         socket.destroy();
@@ -283,6 +229,11 @@ export function createWebSocketHandler(
 }
 
 const handshakeMs = 10_000;
+const handshake: Deadline = {
+  timeoutMs: handshakeMs,
+  expired: () => new SluiceError("timeout", `ws: not done within ${handshakeMs} ms`),
+  clock: backgroundClock,
+};
 /** How long a peer may take to answer a close; the types of ws do not know it yet. */
 const closeTimeout = { closeTimeout: 5_000 };
 

@@ -10,11 +10,11 @@ import { createUploadRoutes } from "../receive/upload-route.ts";
  * other arguments than those two.
  */
 export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
-  if (!(handler as Partial<SluiceHandler> | undefined)?.door)
+  if (!(handler as Partial<SluiceHandler> | undefined)?.router)
     throw new TypeError("withUploads: the first argument must be what withSluice gave");
   if (!(uploads as Partial<Uploads> | undefined)?.parts)
     throw new TypeError("withUploads: the second argument must be what createUploads gave");
-  const { base } = handler.door;
+  const { base } = handler.router;
   const slotAt = createUploadRoutes(uploads.parts, base);
   const pageAt = createPageRoutes(uploads.parts, base);
   return addRoutes(handler, (path) => slotAt(path) ?? pageAt(path));

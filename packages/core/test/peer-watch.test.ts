@@ -1,4 +1,4 @@
-import { PeerWatch } from "@sluice/binary-transfer/client";
+import { PeerWatch } from "@sluice/core/async";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 const kib = 1_024;

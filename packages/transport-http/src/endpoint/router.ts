@@ -46,14 +46,14 @@ export const endpointRoute: Route = {
 export type Routes = (path: string) => Route | undefined;
 
 /** What stands before a handler, however many layers it has: one gate, one table of routes. */
-export interface Door {
+export interface EndpointRouter {
   /** Path of the endpoint as this process sees it, without a slash at its end. */
   readonly base: string;
   readonly gate: OriginGate;
   readonly routes: Routes;
 }
 
-/** What became of a request at the door: an answer, or a route and the headers that its answer gets for CORS. */
+/** What became of a request at the router: an answer, or a route and the headers that its answer gets for CORS. */
 export type Admission =
   | { readonly refusal: Reply }
   | { readonly refusal?: undefined; readonly route: Route; readonly cors: readonly string[] };
@@ -63,18 +63,18 @@ export type Admission =
  * wrong origin 403, and what names no route 404. Answers `OPTIONS` where a route says what pages may do.
  */
 export function admit(
-  door: Door,
+  router: EndpointRouter,
   request: Pick<PlainRequest, "method" | "target" | "header">,
 ): Admission {
   const path = readTarget(request.target);
   if (path === undefined) return { refusal: problem(400) };
-  const refusal = door.gate.refuse(request);
+  const refusal = router.gate.refuse(request);
   if (refusal) return { refusal };
-  const route = door.routes(path);
+  const route = router.routes(path);
   if (!route) return { refusal: problem(404) };
   const { cors: terms } = route;
   if (!terms) return { route, cors: [] };
-  const own = door.gate.corsHeaders(request);
+  const own = router.gate.corsHeaders(request);
   const isOpen = own.length > 0;
   const cors =
     isOpen && terms.exposed !== undefined

@@ -1,20 +1,20 @@
 import type { ServerResponse } from "node:http";
 import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { captureAnswer } from "./captured-answer.ts";
-import type { Door } from "../endpoint/door.ts";
-import { setContinuation } from "./continuation.ts";
-import type { NodeRequest } from "./node-handler.ts";
+import type { EndpointRouter } from "../endpoint/router.ts";
+import { setContinuation } from "../endpoint/continuation.ts";
+import type { NodeRequest } from "./node-request.ts";
 import { readTarget } from "../endpoint/request-target.ts";
 
 /** What is wrong when a front handler is called without `next`. */
-export const nothingBehind =
+export const missingNext =
   "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint";
 
 /**
- * True for a target that names neither a route of the door, nor the endpoint or a path below it in any spelling that a router
+ * True for a target that names neither a route of the endpoint, nor the endpoint itself or a path below it in any spelling that a framework
  * may understand: frameworks take requests below a path for those of the path.
  */
-export function isElsewhere(target: string, { base, routes }: Door): boolean {
+export function isOutsideEndpoint(target: string, { base, routes }: EndpointRouter): boolean {
   const path = readTarget(target);
   if (path !== undefined && routes(path)) return false;
   if (!target.startsWith("/")) return URL.canParse(target) && !isWithin(new URL(target), base);
@@ -33,7 +33,7 @@ function isWithin({ pathname }: URL, base: string): boolean {
 }
 
 /** Lets a request go on to the handlers behind when its `fetch` comes to that, and takes their answer. */
-export function letThrough(
+export function callNext(
   request: Request,
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
 ): void {

@@ -14,7 +14,7 @@ const mostBytes = 2 ** 18;
  * the answers before it are sent and takes nothing until then. Never where the connection closes before. One that has too many
  * of them, or more than 256 KiB behind the oldest, is destroyed.
  */
-export function inTurn(res: ServerResponse, socket: Socket, start: () => void): void {
+export function startInOrder(res: ServerResponse, socket: Socket, start: () => void): void {
   // Node gives the socket to the response whose turn it is
   if (res.socket) return start();
   const marks = waiting.get(socket) ?? [];

@@ -8,7 +8,7 @@ const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => unk
  * else, which was 2 MiB. Call the function with what was taken; a promise when the next bytes should wait for it. Where
  * the platform reads sockets on a thread of its own, as browsers do, there is nothing to let go.
  */
-export function createTurns(): (bytes: number) => Promise<void> | undefined {
+export function createEventLoopYield(): (bytes: number) => Promise<void> | undefined {
   let taken = 0;
   return (bytes) => {
     taken += bytes;

@@ -1,3 +1,5 @@
+import { ConcurrencyLimiter } from "@sluice/core/async";
+
 /** Most connections at once. */
 export interface ConnectionLimits {
   /** For this process; more are refused with 503. Default 2,000. */
@@ -11,55 +13,51 @@ export interface ConnectionLimits {
   readonly maxConnectionsPerAddress?: number;
 }
 
-/** Whose connections, and whose unsent bytes, are counted together. */
+/** A client: its connections, and its unsent bytes, are counted together. */
 export interface ConnectionShare {
   readonly name: string;
   readonly isPrincipal: boolean;
 }
 
-/** A place among the connections. */
-export interface Place {
-  /** Counts it for a share too; false when that one is full, or the place was given back. */
+/** One of the connections that a handler may have at once. */
+export interface ConnectionLease {
+  /** Counts it for a share, too; false when the share is full, or the lease was given back. */
   claim(share: ConnectionShare | undefined): boolean;
   /** Gives it back. Idempotent. */
   release(): void;
 }
 
-/** Makes the counters of one handler: a function that takes a place, if there is one. */
-export function createPlaces(limits: ConnectionLimits): () => Place | undefined {
+/** Makes the limiter of one handler: a function that gives a lease, or `undefined` where all are taken. */
+export function createConnectionLimiter(
+  limits: ConnectionLimits,
+): () => ConnectionLease | undefined {
   const { maxConnections = 2_000, maxConnectionsPerPrincipal = 16 } = limits;
   const { maxConnectionsPerAddress = maxConnections } = limits;
   for (const limit of [maxConnections, maxConnectionsPerPrincipal, maxConnectionsPerAddress])
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`createWebSocketHandler: ${limit} is no limit; pass an integer from 1`);
-  const held = new Map<string, number>();
+  const shares = new ConcurrencyLimiter();
   let total = 0;
   return () => {
     if (total >= maxConnections) return undefined;
     total += 1;
-    let taken = true;
-    let mine: string | undefined;
+    let isTaken = true;
+    let releaseShare: (() => void) | undefined;
     return {
       claim(share) {
         // its connection broke while it was being verified
-        if (!taken) return false;
+        if (!isTaken) return false;
         if (share === undefined) return true;
         const { name, isPrincipal } = share;
-        const count = held.get(name) ?? 0;
-        if (count >= (isPrincipal ? maxConnectionsPerPrincipal : maxConnectionsPerAddress))
-          return false;
-        held.set(name, count + 1);
-        mine = name;
-        return true;
+        const limit = isPrincipal ? maxConnectionsPerPrincipal : maxConnectionsPerAddress;
+        releaseShare = shares.take(name, limit);
+        return releaseShare !== undefined;
       },
       release() {
-        if (!taken) return;
-        taken = false;
+        if (!isTaken) return;
+        isTaken = false;
         total -= 1;
-        if (mine === undefined) return;
-        const left = held.get(mine)! - 1;
-        if (left === 0) held.delete(mine);
-        else held.set(mine, left);
+        releaseShare?.();
       },
     };
   };

@@ -1,9 +1,15 @@
 import type { IncomingMessage } from "node:http";
-import { PeerWatch } from "@sluice/binary-transfer/client";
-import { parseRetryAfter, SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
+import { onAbort, PeerWatch } from "@sluice/core/async";
+import {
+  definedMembers,
+  parseRetryAfter,
+  SluiceError,
+  type SluiceErrorCode,
+  tlsFault,
+} from "@sluice/core";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
-import type { OpenSocket } from "../client/socket-port.ts";
+import type { OpenSocket } from "./socket-port.ts";
 import { SUBPROTOCOL } from "../messages/subprotocol.ts";
 
 /** How a socket of Node is opened and kept. */
@@ -27,7 +33,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       followRedirects: false,
       ...closeTimeout,
     });
-    // a server may speak at once, before those who wait for the opening are told of it
+    // a server may speak at once, before the opening is told
     socket.on("message", (data, isBinary) => {
       if (isBinary) events.binary(data as Buffer);
       else events.text((data as Buffer).toString());
@@ -38,7 +44,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
         reject(signal.reason as Error);
         socket.terminate();
       };
-      signal.addEventListener("abort", stop, { once: true });
+      const unlisten = onAbort(signal, stop);
       socket.on("upgrade", (response) => {
         address = response.socket.remoteAddress;
       });
@@ -50,10 +56,10 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       // after the opening, "close" with its code is what counts
       socket.on("error", (cause) => reject(unreachable(url, cause)));
       socket.on("open", () => {
-        signal.removeEventListener("abort", stop);
+        unlisten();
         resolve();
       });
-      socket.on("close", () => signal.removeEventListener("abort", stop));
+      socket.on("close", unlisten);
     });
     socket.on("ping", () => {
       // each is answered, and a server that does not read the answers could have them pile up
@@ -78,7 +84,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       get bufferedAmount() {
         return socket.bufferedAmount;
       },
-      ...(address !== undefined && { address }),
+      address,
     };
   };
 }
@@ -112,9 +118,11 @@ const codes: Readonly<Record<number, SluiceErrorCode>> = {
 function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): SluiceError {
   const code = codes[statusCode] ?? (statusCode >= 500 ? "unavailable" : "protocol");
   const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
-  return new SluiceError(code, `ws: ${url.host} refused the connection with ${statusCode}`, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  return new SluiceError(
+    code,
+    `ws: ${url.host} refused the connection with ${statusCode}`,
+    definedMembers({ retryAfterMs }),
+  );
 }
 
 function unreachable(url: URL, cause: Error): SluiceError {

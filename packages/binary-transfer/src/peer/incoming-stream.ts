@@ -1,14 +1,14 @@
-import { ByteQueue, createSha256, SluiceError } from "@sluice/core";
+import { ByteQueue, createSha256, definedMembers, SluiceError } from "@sluice/core";
+import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
-import { Pace } from "./pace.ts";
 
-/** What an arrival may take. */
-export interface ArrivalOptions {
+/** What an incoming stream may take. */
+export interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
   /**
-   * Milliseconds without a byte, or with bytes that nobody reads, that end the transfer with `timeout`; as many of
+   * Milliseconds without a byte, or with bytes that are not read, that end the transfer with `timeout`; as many of
    * waiting for less than 4 KiB a second do, too.
    */
   readonly idleMs: number;
@@ -24,17 +24,16 @@ export interface ArrivalOptions {
  * One transfer that comes in: a transport writes, the application reads. Whatever is wrong with the
  * bytes ends this transfer for the reader with a named error, and is never thrown at the transport.
  */
-export class Arrival {
+export class IncomingStream {
   readonly ref: BinaryRef;
-  #options: ArrivalOptions;
+  #options: IncomingStreamOptions;
   readonly #queue = new ByteQueue();
   readonly #hash;
   #received = 0;
-  readonly #pace: Pace;
-  #touchedAt = performance.now();
+  readonly #budget: ThroughputBudget;
+  readonly #idle: IdleTimer;
   /** Since when a reader waits, where one does. */
   #askedAt = 0;
-  #timer: ReturnType<typeof setTimeout>;
   /** Set once it is over. */
   #outcome: { readonly error?: unknown } | undefined;
   /** The sender is through: what is queued is all there will be. */
@@ -43,12 +42,12 @@ export class Arrival {
   #wakeWriter: (() => void) | undefined;
   #room: Promise<void> | undefined;
 
-  constructor(ref: BinaryRef, options: ArrivalOptions) {
+  constructor(ref: BinaryRef, options: IncomingStreamOptions) {
     this.ref = ref;
     this.#options = options;
     this.#hash = ref.checksum === undefined ? undefined : createSha256();
-    this.#pace = new Pace(options.idleMs);
-    this.#timer = this.#watch(options.idleMs);
+    this.#budget = new ThroughputBudget(options.idleMs);
+    this.#idle = new IdleTimer(options.idleMs, () => this.fail(this.#late()));
   }
 
   /** True when no more bytes are wanted. */
@@ -68,17 +67,19 @@ export class Arrival {
 
   /**
    * Takes bytes, which belong to the reader from now on. Resolves when there is room for more, also
-   * when nobody wants them any more; `undefined` means at once.
+   * when they are not wanted any more; `undefined` means at once.
    */
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length > 0) this.#options.onWrite?.();
     if (this.#outcome || chunk.length === 0) return undefined;
-    // the time in which nobody asked is the reader's
-    const since = this.#wakeReader ? Math.max(this.#askedAt, this.#touchedAt) : performance.now();
-    this.#pace.spend(performance.now() - since, chunk.length);
+    // the time before the reader asks is its own
+    const since = this.#wakeReader
+      ? Math.max(this.#askedAt, this.#idle.touchedAt)
+      : performance.now();
+    this.#budget.spend(performance.now() - since, chunk.length);
     this.touch();
     this.#received += chunk.length;
-    if (this.#pace.leftMs < 0) {
+    if (this.#budget.leftMs < 0) {
       this.fail(new SluiceError("timeout", `binary: ${this.#name}: it comes too slowly`));
       return undefined;
     }
@@ -90,14 +91,14 @@ export class Arrival {
     this.#queue.push(chunk);
     this.#wake("reader");
     if (this.#queue.bytes < this.#options.windowBytes) return undefined;
-    // the same for all who write on meanwhile
+    // one promise for all writes meanwhile
     this.#room ??= new Promise((resolve) => (this.#wakeWriter = resolve));
     return this.#room;
   }
 
   /** Says that it is not late: its sender is busy with what comes before it. */
   touch(): void {
-    this.#touchedAt = performance.now();
+    this.#idle.touch();
   }
 
   /** Says that all bytes are written. Checks size and checksum. */
@@ -151,12 +152,14 @@ export class Arrival {
    * (checksum), `timeout`, or `signal.reason`.
    */
   read(signal?: AbortSignal): ReadableStream<Uint8Array> {
-    return createBody({
-      next: () => this.#next(),
-      release: (reason) =>
-        this.fail(reason ?? new SluiceError("interrupted", `binary: ${this.#name}: cancelled`)),
-      ...(signal && { signal }),
-    });
+    return createBody(
+      definedMembers({
+        next: () => this.#next(),
+        release: (reason: unknown) =>
+          this.fail(reason ?? new SluiceError("interrupted", `binary: ${this.#name}: cancelled`)),
+        signal,
+      }),
+    );
   }
 
   async #next(): Promise<Uint8Array | undefined> {
@@ -184,7 +187,7 @@ export class Arrival {
 
   #finish(outcome: { readonly error?: unknown }): void {
     this.#outcome = outcome;
-    clearTimeout(this.#timer);
+    this.#idle.stop();
     this.#wake("reader");
     this.#wake("writer");
     const { onEnd } = this.#options;
@@ -192,21 +195,11 @@ export class Arrival {
     onEnd(outcome.error);
   }
 
-  #wake(who: "reader" | "writer"): void {
-    const wake = who === "reader" ? this.#wakeReader : this.#wakeWriter;
-    if (who === "reader") this.#wakeReader = undefined;
+  #wake(end: "reader" | "writer"): void {
+    const wake = end === "reader" ? this.#wakeReader : this.#wakeWriter;
+    if (end === "reader") this.#wakeReader = undefined;
     else this.#wakeWriter = this.#room = undefined;
     wake?.();
-  }
-
-  #watch(ms: number): ReturnType<typeof setTimeout> {
-    const timer = setTimeout(() => {
-      const leftMs = this.#touchedAt + this.#options.idleMs - performance.now();
-      if (leftMs > 0) this.#timer = this.#watch(leftMs);
-      else this.fail(this.#late());
-    }, ms);
-    (timer as { unref?: () => void }).unref?.();
-    return timer;
   }
 
   #late(): SluiceError {

@@ -1,7 +1,8 @@
-import { msFor, Pace } from "./pace.ts";
+import { backgroundClock } from "./clock.ts";
+import { ThroughputBudget } from "./throughput-budget.ts";
 
 /** What a {@link PeerWatch} needs. */
-interface PeerWatchOptions {
+export interface PeerWatchOptions {
   /** Milliseconds for which a peer may do nothing in its turn. Default 30,000. */
   readonly graceMs?: number;
   /** The peer moves nothing, or less than 4 KiB a second: called once. */
@@ -13,18 +14,18 @@ interface PeerWatchOptions {
  * while it is the peer's turn, or was of late. Time in which this process did not run is not the peer's.
  */
 export class PeerWatch {
-  readonly #pace: Pace;
+  readonly #budget: ThroughputBudget;
   readonly #lookMs: number;
   readonly #onLate: () => void;
   /** Until when time is counted. */
-  #countedTo = performance.now();
+  #countedTo = backgroundClock.now();
   #isTurn = false;
   #bytes = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #cancelLook: (() => void) | undefined;
   #isClosed = false;
 
   constructor({ graceMs = 30_000, onLate }: PeerWatchOptions) {
-    this.#pace = new Pace(graceMs);
+    this.#budget = new ThroughputBudget(graceMs);
     this.#lookMs = Math.min(graceMs / 10, 3_000);
     this.#onLate = onLate;
   }
@@ -36,46 +37,44 @@ export class PeerWatch {
     if (this.#isTurn) return;
     this.#count();
     this.#isTurn = true;
-    this.#timer ??= this.#lookIn(this.#lookMs);
+    this.#cancelLook ??= this.#lookIn(this.#lookMs);
   }
 
   /** The peer moved so many bytes. Its turn is over, but for what is left of those that it was to move. */
   moved(bytes: number): void {
     if (!this.#isTurn) return;
     this.#count();
-    this.#pace.spend(0, bytes);
+    this.#budget.spend(0, bytes);
     this.#bytes = Math.max(0, this.#bytes - bytes);
     this.#isTurn = this.#bytes > 0;
-    if (this.#pace.leftMs < 0) this.#giveUp();
+    if (this.#budget.leftMs < 0) this.#giveUp();
   }
 
   /** Ends the watch. */
   close(): void {
     this.#isClosed = true;
     this.#isTurn = false;
-    clearTimeout(this.#timer);
+    this.#cancelLook?.();
   }
 
   #count(): void {
-    const now = performance.now();
+    const now = backgroundClock.now();
     const ms = now - this.#countedTo;
     this.#countedTo = now;
     // longer between two looks: the process, or the machine, was stopped, and so was what the peer had sent
-    if (this.#isTurn) this.#pace.spend(Math.min(ms, 2 * this.#lookMs), 0);
-    else this.#pace.rest(ms);
+    if (this.#isTurn) this.#budget.spend(Math.min(ms, 2 * this.#lookMs), 0);
+    else this.#budget.rest(ms);
   }
 
-  #lookIn(ms: number): ReturnType<typeof setTimeout> {
-    const timer = setTimeout(() => {
-      this.#timer = undefined;
+  #lookIn(ms: number): () => void {
+    return backgroundClock.schedule(() => {
+      this.#cancelLook = undefined;
       if (!this.#isTurn) return;
       this.#count();
-      const leftMs = this.#pace.leftMs + msFor(this.#bytes);
+      const leftMs = this.#budget.leftMs + this.#budget.msFor(this.#bytes);
       if (leftMs <= 0) this.#giveUp();
-      else this.#timer = this.#lookIn(Math.ceil(Math.min(leftMs, this.#lookMs)));
+      else this.#cancelLook = this.#lookIn(Math.ceil(Math.min(leftMs, this.#lookMs)));
     }, ms);
-    (timer as { unref?: () => void }).unref?.();
-    return timer;
   }
 
   #giveUp(): void {

@@ -1,0 +1,108 @@
+import { backgroundClock, type Clock } from "./clock.ts";
+
+/** How slow a peer may be. What is left out has no limit. */
+export interface ThroughputRules {
+  /** Longest time without a byte, in milliseconds. */
+  readonly idleMs?: number | undefined;
+  /** Least bytes per second over each `windowMs`. */
+  readonly minBytesPerSecond?: number | undefined;
+  readonly windowMs?: number | undefined;
+  /** Whether the first window passes whatever moves in it. Default false. */
+  readonly isFirstWindowFree?: boolean | undefined;
+  /** Whether a hold begins the window anew, for streams that rest between messages. Default false. */
+  readonly holdEndsWindow?: boolean | undefined;
+  /** Longest time in all, in milliseconds. */
+  readonly totalMs?: number | undefined;
+  /** Whether `totalMs` counts the time of holds, too. Default false. */
+  readonly holdCountsInTotal?: boolean | undefined;
+}
+
+/** Which limit a peer missed: it moves nothing, too little, or takes too long in all. */
+export type Lateness = "idle" | "slow" | "total";
+
+/** Watches a peer that moves bytes. Time counts while this end waits for the peer. */
+export interface ThroughputWatch {
+  /** The peer moved so many bytes. */
+  moved(bytes: number): void;
+  /** This end is busy: time stands still until {@link go}. */
+  hold(): void;
+  /** This end waits for the peer again. */
+  go(): void;
+  /** Ends the watch. Gives the milliseconds for which this end waited. */
+  stop(): number;
+}
+
+/**
+ * Starts a watch; `onLate` is called once, which ends it. Time in which this process did not run is not the peer's.
+ * For a peer whose turns and bytes are known there is `PeerWatch`, which needs no windows.
+ */
+export function watchThroughput(
+  rules: ThroughputRules,
+  onLate: (lateness: Lateness) => void,
+  clock: Clock = backgroundClock,
+): ThroughputWatch {
+  const { idleMs = Infinity, totalMs = Infinity, windowMs = Infinity } = rules;
+  const { minBytesPerSecond = 0, holdEndsWindow = false, holdCountsInTotal = false } = rules;
+  const leastBytes = windowMs === Infinity ? 0 : (minBytesPerSecond * windowMs) / 1_000;
+  const lookMs = Math.max(1, Math.min(idleMs, totalMs, windowMs) / 4);
+  let isWaiting = true;
+  let isFree = rules.isFirstWindowFree ?? false;
+  let countedTo = clock.now();
+  let idle = 0;
+  let total = 0;
+  let waited = 0;
+  let window = { ms: 0, bytes: 0 };
+
+  function count(): void {
+    const now = clock.now();
+    // longer between two looks: the process, or the machine, was stopped
+    const ms = Math.min(now - countedTo, 2 * lookMs);
+    countedTo = now;
+    if (isWaiting || holdCountsInTotal) total += ms;
+    if (!isWaiting) return;
+    idle += ms;
+    waited += ms;
+    window.ms += ms;
+  }
+
+  function lateness(): Lateness | undefined {
+    if (idle >= idleMs) return "idle";
+    if (total >= totalMs) return "total";
+    if (window.ms < windowMs) return undefined;
+    const isSlow = window.bytes < leastBytes && !isFree;
+    isFree = false;
+    window = { ms: 0, bytes: 0 };
+    return isSlow ? "slow" : undefined;
+  }
+
+  function look(): void {
+    count();
+    const late = lateness();
+    if (late) return onLate(late);
+    const leftMs = Math.min(idleMs - idle, totalMs - total, windowMs - window.ms);
+    cancel = clock.schedule(look, isWaiting ? Math.max(1, Math.min(lookMs, leftMs)) : lookMs);
+  }
+
+  let cancel = clock.schedule(look, lookMs);
+  return {
+    moved(bytes) {
+      count();
+      idle = 0;
+      window.bytes += bytes;
+    },
+    hold() {
+      count();
+      isWaiting = false;
+      if (holdEndsWindow) window = { ms: 0, bytes: 0 };
+    },
+    go() {
+      count();
+      isWaiting = true;
+    },
+    stop() {
+      count();
+      cancel();
+      return waited;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMemoryEventStore } from "@sluice/state";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import {
+  composeHandler,
+  withSluice,
+  type McpFetchHandler,
+  type SluiceHandler,
+} from "@sluice/transport-http";
+import { addRoutes } from "@sluice/transport-http/handlers";
+import { expect, test } from "vitest";
+import { withResume } from "../../resume/src/index.ts";
+
+const url = "http://127.0.0.1:1/mcp";
+const page = "https://app.example.com";
+
+function build() {
+  const sluice = createSluice({
+    endpoint: url,
+    keys: "ephemeral",
+    baseUri: "files://demo/",
+    storage: createMemoryBackend({ "a.bin": "0123456789" }),
+    onWarning: () => {},
+  });
+  const mcp = createMcpHandler(() =>
+    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+  );
+  const uploads = (handler: SluiceHandler): SluiceHandler =>
+    addRoutes(handler, (path) => {
+      if (path !== `${handler.router.base}/uploads/a`) return undefined;
+      const answer = async () => ({ status: 200, headers: [], text: "slot" });
+      return { kind: "slot", credential: "url", rest: "a", answer };
+    });
+  return { sluice, mcp, uploads };
+}
+
+const ask = (path: string, init: RequestInit = {}): Request =>
+  new Request(new URL(path, url), init);
+
+const list = (headers: Record<string, string> = {}): Request =>
+  ask("/mcp", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2025-11-25",
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/list", params: {} }),
+  });
+
+test("the parts are nested in one order, however they are named", async () => {
+  const { sluice, mcp, uploads } = build();
+  const order: string[] = [];
+  const handler = composeHandler({
+    uploads: (inner) => {
+      order.push(`uploads around a handler with ${inner.router.base}`);
+      return uploads(inner);
+    },
+    binary: {},
+    resume: (inner, { origins }) => {
+      order.push(`resume around mcp: ${inner === mcp}, ${origins?.join()}`);
+      return withResume(inner, sluice, { store: createMemoryEventStore() });
+    },
+    origins: [page],
+    sluice,
+    mcp,
+  });
+  expect(order).toEqual([`resume around mcp: true, ${page}`, "uploads around a handler with /mcp"]);
+  expect(await (await handler.fetch(ask("/mcp/uploads/a"))).text()).toBe("slot");
+  const listed = await handler.fetch(list({ origin: page }));
+  expect(listed.headers.get("access-control-allow-origin")).toBe(page);
+  expect(await listed.text()).toContain("a.bin");
+  // one gate for all layers
+  for (const path of ["/mcp/uploads/a", "/mcp/streams/x", "/mcp/resume/x"])
+    expect((await handler.fetch(ask(path, { headers: { origin: "https://x.test" } }))).status).toBe(
+      403,
+    );
+});
+
+test("binary adds the layer for bytes beside JSON, which refuses bytes that no client declared", async () => {
+  const { sluice } = build();
+  const own: McpFetchHandler = { fetch: async () => new Response("own") };
+  const withBytes = composeHandler({ mcp: own, sluice, binary: {} });
+  expect((await withBytes.fetch(multipart())).status).toBe(415);
+  expect(await (await composeHandler({ mcp: own, sluice }).fetch(multipart())).text()).toBe("own");
+});
+
+function multipart(): Request {
+  const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: {} });
+  return ask("/mcp", {
+    method: "POST",
+    headers: { "content-type": "multipart/mixed; boundary=b", accept: "*/*" },
+    body: `--b\r\nContent-Type: application/json\r\n\r\n${call}\r\n--b--\r\n`,
+  });
+}
+
+test("without mcp it serves the routes beside the endpoint alone", async () => {
+  const { sluice, uploads } = build();
+  const handler = composeHandler({ sluice, uploads, path: "/files" });
+  expect((await handler.fetch(list())).status).toBe(404);
+  expect(await (await handler.fetch(ask("/files/uploads/a"))).text()).toBe("slot");
+  const { status } = await handler.fetch(ask("/files/streams/no-token"));
+  expect([404, 410]).toContain(status);
+});
+
+test("resume and binary without mcp are a mistake that is told at once", () => {
+  const { sluice } = build();
+  for (const parts of [{ binary: {} }, { resume: (mcp: McpFetchHandler) => mcp }])
+    expect(() => composeHandler({ sluice, ...parts })).toThrow(/^composeHandler: resume and/);
+});
+
+test("what a layer refuses is refused as it is where layers are nested by hand", () => {
+  const { sluice, mcp } = build();
+  const wrong = { path: "/a//b" };
+  expect(() => composeHandler({ mcp, sluice, ...wrong })).toThrow(
+    expect.objectContaining({ message: messageOf(() => withSluice(mcp, sluice, wrong)) }),
+  );
+});
+
+function messageOf(call: () => unknown): string | undefined {
+  try {
+    call();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return undefined;
+}
