@@ -25,7 +25,7 @@ export type {
   FileField,
   ValueField,
 } from "./ask/elicit-fields.ts";
-export type { FilesOutcome } from "./ask/elicit-settlement.ts";
+export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
 
 // SEP-2631, experimental

@@ -5,8 +5,8 @@ import { z } from "zod";
 import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";
 import type { SlotTerms } from "../slots/slots.ts";
 
-/** What a user did with a question, read but not believed yet. */
-export type Answer =
+/** What a user did with a question, read but not confirmed yet. */
+export type ElicitedAnswer =
   | { readonly action: "decline" | "cancel" }
   | {
       readonly action: "accept";
@@ -31,7 +31,7 @@ export async function readAnswer(
   fields: Fields,
   slots: ReadonlyMap<string, ExpectedSlot>,
   raw: unknown,
-): Promise<Answer> {
+): Promise<ElicitedAnswer> {
   const result = resultSchema.safeParse(raw);
   if (!result.success)
     throw new SluiceError("protocol", "uploads: the client's answer is no elicitation result");

@@ -11,24 +11,24 @@ import { eraOf } from "@sluice/server";
 import { z } from "zod";
 
 /** How this client can be asked for files. */
-export type Way =
+export type AskingWay =
   | { readonly kind: "binary"; readonly limits: BinaryElicitation }
   | { readonly kind: "page" };
 
 /**
- * Chooses by what the client declared: on this request in the modern era, on its session in the legacy one. Bare
+ * Chooses by what the client declared: on this request without a session, else on its session. Bare
  * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Throws what the author should read, and
- * in the modern era the error that the protocol has for it.
+ * without a session the error that the protocol has for it.
  */
-export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way {
+export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): AskingWay {
   if (!ctx.http?.req)
     throw new SluiceError(
       "unsupported",
       "uploads: files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
     );
-  const isModern = eraOf(mcp) === "modern";
-  const declared = isModern ? declaredIn(ctx) : mcp.server.getClientCapabilities();
-  if (!isModern && declared === undefined)
+  const isStateless = eraOf(mcp) === "modern";
+  const declared = isStateless ? declaredIn(ctx) : mcp.server.getClientCapabilities();
+  if (!isStateless && declared === undefined)
     throw new SluiceError(
       "unsupported",
       "uploads: a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
@@ -37,7 +37,7 @@ export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
   if (binary !== undefined) return { kind: "binary", limits: binary as BinaryElicitation };
   if (url !== undefined && hasPage) return { kind: "page" };
-  if (!isModern) throw noWay(hasPage);
+  if (!isStateless) throw noWay(hasPage);
   throw new MissingRequiredClientCapabilityError(
     { requiredCapabilities: { elicitation: { binary: {} } } },
     noWay(hasPage).message,

@@ -10,7 +10,7 @@ export interface SlotTerms {
   /** Most files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
-  readonly sha256?: string;
+  readonly sha256?: string | undefined;
 }
 
 /** A place to send files to: a URL and what may go there. */
@@ -44,7 +44,7 @@ export interface ClaimedFile {
   readonly size: number;
   readonly mimeType: string;
   /** Lower-case hex. */
-  readonly sha256?: string;
+  readonly sha256?: string | undefined;
 }
 
 /** Settings of one confirmation. */

@@ -1,15 +1,5 @@
 import { createSha256 } from "@sluice/core";
-import { createThreadHash } from "./thread-hash.ts";
-
-/** A SHA-256 over a file as it comes. */
-export interface FileHash {
-  /** Adds bytes. A promise means that the next ones have to wait. */
-  update(chunk: Uint8Array): Promise<void> | undefined;
-  /** Lower-case hex. Call it once, last. */
-  digest(): Promise<string>;
-  /** Lets go of it without a result. */
-  stop(): void;
-}
+import { createThreadHash, type FileHash } from "./thread-hash.ts";
 
 /** From here on hashing beside the transfer is worth a copy of the bytes. */
 const largeBytes = 16 * 1024 * 1024;

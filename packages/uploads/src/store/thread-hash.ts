@@ -1,5 +1,14 @@
 import { builtInModule } from "@sluice/core";
-import type { FileHash } from "./file-hash.ts";
+
+/** A SHA-256 over a file as it comes. */
+export interface FileHash {
+  /** Adds bytes. A promise means that the next ones have to wait. */
+  update(chunk: Uint8Array): Promise<void> | undefined;
+  /** Lower-case hex. Call it once, last. */
+  digest(): Promise<string>;
+  /** Lets go of it without a result. */
+  stop(): void;
+}
 
 const laneBytes = 256 * 1024;
 const laneCount = 4;
