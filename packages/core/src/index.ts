@@ -46,7 +46,7 @@ export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/
 export { parseHttpDate } from "./headers/http-date.ts";
 export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
-export { parseJson } from "./json-rpc/parse-json.ts";
+export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
 
 export {
   createKeyRing,

@@ -8,6 +8,8 @@ test("an error carries its cause and only the facts it was given", () => {
   expect(error).toMatchObject({ name: "SluiceError", code: "not_found", cause, retryable: false });
   expect(Object.keys(error)).not.toContain("retryAfterMs");
   expect("cause" in new SluiceError("internal", "x")).toBe(false);
+  expect("origin" in error).toBe(false);
+  expect(new SluiceError("expired", "x", { origin: "uploads" }).origin).toBe("uploads");
   const busy = new SluiceError("throttled", "s3: slow down", { retryAfterMs: 5, size: 7 });
   expect(busy).toMatchObject({ retryAfterMs: 5, size: 7, retryable: true });
 });

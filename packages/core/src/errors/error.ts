@@ -80,6 +80,8 @@ export interface SluiceErrorOptions {
   readonly retryAfterMs?: number;
   /** Size in bytes of the whole object, with `range_not_satisfiable` and `too_large`. */
   readonly size?: number;
+  /** Name of the part of a server or client that raised it, such as `uploads`. Default: none. */
+  readonly origin?: string;
 }
 
 /**
@@ -96,12 +98,15 @@ export class SluiceError extends Error {
   declare readonly retryAfterMs?: number;
   /** Size in bytes of the whole object, where it helps the caller. */
   declare readonly size?: number;
+  /** Name of the part that raised it. Callers decide by the code and by this, never by the message. */
+  declare readonly origin?: string;
 
   constructor(code: SluiceErrorCode, message: string, options: SluiceErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.code = code;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
     if (options.size !== undefined) this.size = options.size;
+    if (options.origin !== undefined) this.origin = options.origin;
   }
 
   /** True when the same call may succeed later: `throttled`, `unavailable`, `timeout`, `interrupted`. */

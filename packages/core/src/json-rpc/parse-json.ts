@@ -1,12 +1,20 @@
 /** Deepest nesting of arrays and objects in the JSON of another party. */
 const maxLevels = 128;
 
+/** JSON with arrays and objects nested deeper than 128 levels. Its message quotes nothing of the text. */
+export class JsonDepthError extends SyntaxError {
+  override readonly name = "JsonDepthError";
+  constructor() {
+    super(`JSON: nested deeper than ${maxLevels} levels`);
+  }
+}
+
 /**
- * Parses JSON of another party. Throws `SyntaxError` for what is no JSON, and for arrays and objects
- * nested deeper than 128 levels: that is told from the text, before anything is made of it.
+ * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and a `JsonDepthError` for arrays and
+ * objects nested deeper than 128 levels, before any value is made.
  */
 export function parseJson(text: string): unknown {
-  if (isDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  if (isDeep(text)) throw new JsonDepthError();
   return JSON.parse(text);
 }
 

@@ -3,7 +3,7 @@ import {
   readRequestBody,
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
-import { parseJson } from "@sluice/core";
+import { JsonDepthError, parseJson } from "@sluice/core";
 import type { Reply } from "@sluice/server";
 import { toResponse } from "./web-response.ts";
 
@@ -43,10 +43,9 @@ export async function readJsonBody(
   try {
     return { mcpOptions: { ...mcpOptions, parsedBody: parseJson(read.text) } };
   } catch (error) {
-    // the words of JSON.parse may quote the text
-    const { message } = error as SyntaxError;
-    const why = message.startsWith("JSON: ") ? message.slice("JSON: ".length) : "Invalid JSON";
-    return { refusal: malformed(why) };
+    // the message of JSON.parse may quote the text
+    const isDeep = error instanceof JsonDepthError;
+    return { refusal: malformed(isDeep ? "nested deeper than 128 levels" : "Invalid JSON") };
   }
 }
 
