@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { tokenLifetimes } from "@sluice/core";
+import { SluiceError, tokenLifetimes } from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import {
   alice,
@@ -225,6 +226,22 @@ describe("refused, and nothing is kept", () => {
     // the marker stays for as long as the slot could be used
     expect((await put(url, bytes)).status).toBe(409);
   });
+});
+
+test("a fault of storage tells the sender nothing, whatever its message begins with", async () => {
+  const fault = new SluiceError(
+    "permission_denied",
+    "uploads: write: the bucket acme is read-only",
+  );
+  const wrap = (backend: StorageBackend): StorageBackend => ({
+    ...backend,
+    write: () => Promise.reject(fault),
+  });
+  const server = await startUploadServer({ wrap });
+  const init = { method: "PUT", headers: bearer("alice"), body: noise(10) };
+  const answer = await fetch(server.slot().url, init);
+  expect(answer.ok).toBe(false);
+  expect(await answer.text()).not.toMatch(/acme|bucket/);
 });
 
 test("what two send at the same time to the place of one is one file", async () => {

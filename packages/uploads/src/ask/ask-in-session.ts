@@ -7,6 +7,7 @@ import type { Fields } from "./elicit-fields.ts";
 import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
 import { newId } from "../slots/random-id.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
 
@@ -121,15 +122,12 @@ async function send(
   } catch (error) {
     ctx.mcpReq.signal.throwIfAborted();
     if (Date.now() >= expiresAt) throw tooLate();
-    throw new SluiceError("protocol", "uploads: the client could not ask the user", {
+    throw uploadError("protocol", "the client could not ask the user", {
       cause: error,
     });
   }
 }
 
 function tooLate(): SluiceError {
-  return new SluiceError(
-    "timeout",
-    "uploads: the user did not answer in time; call the tool again",
-  );
+  return uploadError("timeout", "the user did not answer in time; call the tool again");
 }

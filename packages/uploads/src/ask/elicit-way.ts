@@ -9,6 +9,7 @@ import { SluiceError } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import { eraOf } from "@sluice/server";
 import { z } from "zod";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** How this client can be asked for files. */
 export type AskingWay =
@@ -22,16 +23,16 @@ export type AskingWay =
  */
 export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): AskingWay {
   if (!ctx.http?.req)
-    throw new SluiceError(
+    throw uploadError(
       "unsupported",
-      "uploads: files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
+      "files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
     );
   const isStateless = eraOf(mcp) === "modern";
   const declared = isStateless ? declaredIn(ctx) : mcp.server.getClientCapabilities();
   if (!isStateless && declared === undefined)
-    throw new SluiceError(
+    throw uploadError(
       "unsupported",
-      "uploads: a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
+      "a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
     );
   const elicitation = elicitationSchema.safeParse(declared);
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
@@ -73,8 +74,8 @@ const elicitationSchema = z.looseObject({
 
 function noWay(hasPage: boolean): SluiceError {
   const page = hasPage ? ", or `elicitation.url` for sending them in a browser" : "";
-  return new SluiceError(
+  return uploadError(
     "unsupported",
-    `uploads: this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
+    `this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
   );
 }

@@ -4,7 +4,6 @@ import {
   type Progress,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
 import {
   callerOf,
   callInV2,
@@ -28,6 +27,7 @@ import { createQuestionStates } from "./elicit-state.ts";
 import { wayTo } from "./elicit-way.ts";
 import { reserveQuestion } from "./reserve-question.ts";
 import type { Slots } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
@@ -64,8 +64,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     ctx: ServerContext,
   ): Promise<Pick<AskingCall, "principal" | "owner">> {
     const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
-    if (!mayMint)
-      throw new SluiceError("unauthenticated", "uploads: nobody vouches for the caller");
+    if (!mayMint) throw uploadError("unauthenticated", "nobody vouches for the caller");
     if (!principal || principal.subject === "") return { principal: undefined, owner };
     const { sessionId: _session, ...user } = principal;
     return { principal: user, owner };

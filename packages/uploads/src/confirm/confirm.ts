@@ -11,6 +11,7 @@ import { createJson, readJson } from "../store/small-object.ts";
 import { endOf, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll } from "../slots/upload-storage.ts";
 import { confirmMs, type UploadsParts } from "../slots/uploads-parts.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 type Found = UploadState & { readonly folder: string };
 type Unnamed = Pick<ConfirmOptions, "unnamed">;
@@ -34,9 +35,9 @@ export async function confirmUpload(
   };
   if (!matched || (left.length > 0 && unnamed === "refuse")) {
     await discardUpload(parts, uploadId, signal);
-    throw new SluiceError(
+    throw uploadError(
       "precondition_failed",
-      "uploads: the answer does not name the files that came, each with its name, size, type and digest",
+      "the answer does not name the files that came, each with its name, size, type and digest",
     );
   }
   const files: ConfirmedFile[] = [];
@@ -241,11 +242,11 @@ async function scanAgain(
   const verdict = await scanFile(parts, uploadId, key, record, signal);
   if (verdict === "clean" || verdict === "unscanned") return verdict;
   if (verdict === "defer")
-    throw new SluiceError("unavailable", "uploads: the file is still being looked into", {
+    throw uploadError("unavailable", "the file is still being looked into", {
       retryAfterMs: 5_000,
     });
   await discardUpload(parts, uploadId, signal);
-  throw new SluiceError("permission_denied", "uploads: the file was found to be harmful");
+  throw uploadError("permission_denied", "the file was found to be harmful");
 }
 
 function toUploadedFile(
@@ -270,13 +271,13 @@ function toUploadedFile(
 
 function ensureInTime(state: Found): void {
   if (Date.now() >= endOf(state) + confirmMs)
-    throw new SluiceError("expired", "uploads: the time of this upload is over");
+    throw uploadError("expired", "the time of this upload is over");
 }
 
 function unknown(): SluiceError {
-  return new SluiceError("not_found", "uploads: there is no such upload");
+  return uploadError("not_found", "there is no such upload");
 }
 
 function again(): SluiceError {
-  return new SluiceError("already_exists", "uploads: this upload was confirmed or closed before");
+  return uploadError("already_exists", "this upload was confirmed or closed before");
 }

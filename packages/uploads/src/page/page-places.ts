@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Most pages of one owner at a time. */
 const placesOfOwner = 16;
@@ -34,9 +35,9 @@ export function createPagePlaces(state: Host["state"]): PagePlaces {
         const place = `upload-place-${share}-${n}`;
         if (await isPut(state, place, new Uint8Array(), { ...times, owner })) return place;
       }
-      throw new SluiceError(
+      throw uploadError(
         "throttled",
-        `uploads: ${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
+        `${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
         { retryAfterMs: 60_000 },
       );
     },

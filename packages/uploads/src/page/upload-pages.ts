@@ -5,6 +5,7 @@ import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
 import { isId } from "../slots/random-id.ts";
 import type { PageOutcome } from "./page-outcome.ts";
 import { createPagePlaces, isPut } from "./page-places.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What a page shows. */
 export type OpenPage = OpenQuestion | SettledPage;
@@ -99,9 +100,9 @@ export function createUploadPages({
       const now = Date.now();
       const size = encode(question).length;
       if (size > maxQuestionBytes)
-        throw new SluiceError(
+        throw uploadError(
           "too_large",
-          `uploads: a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
+          `a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
           { size },
         );
       const place = await places.take(owner, { now, expiresAt });

@@ -1,7 +1,8 @@
-import { clockSkewMs, SluiceError, type UploadStore } from "@sluice/core";
+import { clockSkewMs, type UploadStore } from "@sluice/core";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
 import type { UploadQuota } from "../slots/uploads-options.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What the uploads of each owner take up. What is under way in this process is prolonged until it says that it is over. */
 export interface Ledger {
@@ -71,13 +72,9 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
     const enter = (): Promise<boolean> =>
       store.enter(account, place, { ...leaseOf(underWayMs), places });
     if (!(await enter()))
-      throw new SluiceError(
-        "throttled",
-        `uploads: ${places} ${what} at the same time are the most`,
-        {
-          retryAfterMs: 1_000,
-        },
-      );
+      throw uploadError("throttled", `${places} ${what} at the same time are the most`, {
+        retryAfterMs: 1_000,
+      });
     const stop = prolong(enter);
     return async () => {
       await stop();
@@ -94,9 +91,9 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       const hold = (): Promise<boolean> =>
         store.hold(owner, fileId, { ...leaseOf(underWayMs), bytes, maxFiles, maxBytes });
       if (!(await hold()))
-        throw new SluiceError(
+        throw uploadError(
           "no_space",
-          `uploads: at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
+          `at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
       await letGo(fileId);
       held.set(fileId, prolong(hold));

@@ -4,6 +4,7 @@ import { type ObjectWriter } from "@sluice/storage";
 import { partKey } from "../store/layout.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { createWriteQueue } from "../store/write-queue.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
 const partBytes = 8 * 1024 * 1024;
@@ -111,7 +112,7 @@ function isTaken(error: unknown): boolean {
 }
 
 function overtaken(cause: unknown): SluiceError {
-  return new SluiceError("already_exists", "uploads: another request went on with this file", {
+  return uploadError("already_exists", "another request went on with this file", {
     cause,
   });
 }

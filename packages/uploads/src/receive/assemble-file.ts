@@ -1,4 +1,3 @@
-import { SluiceError } from "@sluice/core";
 import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf, planKey, readObject, uploadPrefix } from "../store/layout.ts";
 import type { FilePlan, FileRecord } from "../store/records.ts";
@@ -8,6 +7,7 @@ import { openState, storeFiles } from "../store/store-files.ts";
 import type { Turn } from "./turns.ts";
 import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
 import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /**
  * Makes one object of the parts of a file, and a file of the slot of that. The digest is of what was read
@@ -22,7 +22,7 @@ export async function assembleFile(
   const { storage } = parts;
   const folder = folderOf(slot);
   const begun = (await openState(parts, slot, signal)).unfinished.get(fileId);
-  if (!begun) throw new SluiceError("not_found", "uploads: there is no such file");
+  if (!begun) throw uploadError("not_found", "there is no such file");
   const plan = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
   const { accept, maxBytes } = slot.terms;
   const sink = await createFileSink(

@@ -1,6 +1,6 @@
-import { SluiceError } from "@sluice/core";
 import { systemClock, type Clock } from "@sluice/core/async";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Least pace of a body. Time in which the server itself is busy does not count. */
 export interface UploadPace {
@@ -46,7 +46,7 @@ export async function readGuarded(
     const isWindowOver = windowAgeMs >= windowMs;
     const tooFew = bytes < (minBytesPerSecond * windowMs) / 1_000;
     if (silentMs >= idleMs || ageMs >= totalMs || (isWindowOver && tooFew && !isFirstWindow))
-      return slow.abort(new SluiceError("timeout", "uploads: the body comes too slowly"));
+      return slow.abort(uploadError("timeout", "the body comes too slowly"));
     if (isWindowOver) {
       isFirstWindow = false;
       bytes = windowAgeMs = 0;

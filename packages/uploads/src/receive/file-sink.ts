@@ -1,8 +1,7 @@
-import { SluiceError } from "@sluice/core";
 import { createKindDetector } from "../kind/detect-kind.ts";
 import { createFileHash } from "../store/file-hash.ts";
 import type { FileRecord } from "../store/records.ts";
-import { RefusedFile } from "../store/refused-file.ts";
+import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { createWriteQueue } from "../store/write-queue.ts";
 
@@ -63,10 +62,7 @@ export async function createFileSink(
       if (received > maxBytes)
         throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
       if (size !== undefined && received > size)
-        throw new SluiceError(
-          "invalid_argument",
-          `uploads: more than the announced ${size} bytes came`,
-        );
+        throw uploadError("invalid_argument", `more than the announced ${size} bytes came`);
       onBytes(chunk.byteLength);
       const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
       return waits.some((wait) => wait !== undefined) ? settled(waits) : undefined;
@@ -74,7 +70,7 @@ export async function createFileSink(
     async finish() {
       const mimeType = await detector.kind();
       if (size !== undefined && received < size)
-        throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
+        throw uploadError("invalid_argument", `${received} of ${size} bytes came`);
       const sha256 = await hash.digest();
       if (wanted !== undefined && wanted !== sha256)
         throw new RefusedFile("corrupt", "the bytes are not the ones of Repr-Digest");

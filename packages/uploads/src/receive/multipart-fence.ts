@@ -1,4 +1,5 @@
 import { parseContentDisposition, parseMediaType, SluiceError } from "@sluice/core";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What the headers of a part say. */
 interface PartFacts {
@@ -183,11 +184,11 @@ function unescaped(name: string): string {
 }
 
 function malformed(why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: ${why}`);
+  return uploadError("invalid_argument", why);
 }
 
 function tooMany(maxParts: number): SluiceError {
-  return new SluiceError("too_large", `uploads: at most ${maxParts} files may come here`);
+  return uploadError("too_large", `at most ${maxParts} files may come here`);
 }
 
 function indexOf(bytes: Uint8Array, needle: Uint8Array, from: number): number {

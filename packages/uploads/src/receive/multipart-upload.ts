@@ -10,6 +10,7 @@ import { ensureSize } from "./raw-upload.ts";
 import type { FileRecord } from "../store/records.ts";
 import { openState, storeFiles, type ReceivedFile } from "../store/store-files.ts";
 import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
 const aroundBytes = 16 * 1024;
@@ -46,8 +47,7 @@ export async function receiveForm(
     const fence = createMultipartFence(boundary, terms.maxFiles - places.length);
     const parser = createParser(formTypeOf(boundary), () => {
       const part = fence.parts[coming.length];
-      if (!part)
-        throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
+      if (!part) throw uploadError("invalid_argument", "the form can be read in two ways");
       return receivePart(parts, arrival, part, coming);
     });
     try {
@@ -62,7 +62,7 @@ export async function receiveForm(
       await within(parser.end(), {
         clock: systemClock,
         timeoutMs: 30_000,
-        expired: () => new SluiceError("timeout", "uploads: the form was not taken apart in time"),
+        expired: () => uploadError("timeout", "the form was not taken apart in time"),
         signal,
       });
     } catch (error) {
@@ -71,7 +71,7 @@ export async function receiveForm(
     }
     const finished = coming.flatMap(({ finishing }) => finishing ?? []);
     if (finished.length !== fence.parts.length)
-      throw new SluiceError("invalid_argument", "uploads: the form can be read in two ways");
+      throw uploadError("invalid_argument", "the form can be read in two ways");
     const received = await Promise.all(finished);
     await countFiles(parts, owner, { formId, received });
     // what cannot be stored is removed there

@@ -3,7 +3,7 @@ import { createFileSink, type FileSink } from "./file-sink.ts";
 import { bytesKey, folderOf } from "../store/layout.ts";
 import { newId } from "../slots/random-id.ts";
 import type { FileRecord } from "../store/records.ts";
-import { RefusedFile } from "../store/refused-file.ts";
+import { RefusedFile } from "../slots/upload-error.ts";
 import { openState, storeFiles } from "../store/store-files.ts";
 import type { UploadsParts } from "../slots/uploads-parts.ts";
 

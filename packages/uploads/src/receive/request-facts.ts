@@ -11,6 +11,7 @@ import {
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
 import type { PlainRequest } from "@sluice/transport-http";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What the headers of a request with a body say. */
 export interface RequestFacts {
@@ -35,10 +36,7 @@ export interface RequestFacts {
 export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
   const coding = header("content-encoding");
   if (coding !== undefined && coding.toLowerCase() !== "identity")
-    throw new SluiceError(
-      "unsupported",
-      "uploads: send the file as it is, without Content-Encoding",
-    );
+    throw uploadError("unsupported", "send the file as it is, without Content-Encoding");
   const transfer = header("transfer-encoding");
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
     throw malformed("no Transfer-Encoding but chunked is taken");
@@ -101,5 +99,5 @@ function pruned(facts: {
 }
 
 function malformed(why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: ${why}`);
+  return uploadError("invalid_argument", why);
 }

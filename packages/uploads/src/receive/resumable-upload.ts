@@ -7,7 +7,7 @@ import { folderOf, planKey, readObject, recordKey, uploadPrefix } from "../store
 import { newId } from "../slots/random-id.ts";
 import { ensureSize } from "./raw-upload.ts";
 import type { FilePlan, FileRecord } from "../store/records.ts";
-import { RefusedFile } from "../store/refused-file.ts";
+import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { createJson, readJson } from "../store/small-object.ts";
@@ -62,7 +62,7 @@ export async function createResumable(
   ensureSize(length ?? facts.contentLength, terms.maxBytes);
   const { unfinished, places } = await openState(parts, slot, signal);
   if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
-    throw new SluiceError("already_exists", "uploads: too many files were begun here");
+    throw uploadError("already_exists", "too many files were begun here");
   const fileId = newId();
   const { ledger } = parts;
   const bytes = length ?? terms.maxBytes;
@@ -91,10 +91,7 @@ export async function appendResumable(
 ): Promise<FileProgress> {
   const { complete, offset } = arrival.facts;
   if (complete === undefined || offset === undefined)
-    throw new SluiceError(
-      "invalid_argument",
-      "uploads: a step says Upload-Offset and Upload-Complete",
-    );
+    throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
   return appendTo(parts, arrival, { fileId, expected: offset });
 }
 
@@ -127,13 +124,10 @@ export async function cancelResumable(
   try {
     const state = stateOf(await listAll(parts.storage, uploadPrefix(slot.uploadId), signal));
     if (state.phase === "confirmed")
-      throw new SluiceError(
-        "already_exists",
-        "uploads: this upload was confirmed or closed before",
-      );
+      throw uploadError("already_exists", "this upload was confirmed or closed before");
     // the tool is about to take it
     if (slot.auth === "self" && (await parts.pages.isAnswered(slot.uploadId)))
-      throw new SluiceError("already_exists", "uploads: an answer names this file already");
+      throw uploadError("already_exists", "an answer names this file already");
     await progressOf(parts, slot, fileId, signal);
     await removeFile(parts, slot, fileId, signal);
     parts.board.drop(slot.uploadId, fileId);
@@ -153,11 +147,11 @@ async function appendTo(
   let held: number | undefined;
   try {
     const before = await progressOf(parts, slot, fileId, signal);
-    if (before.record) throw new SluiceError("already_exists", "uploads: this file is complete");
+    if (before.record) throw uploadError("already_exists", "this file is complete");
     if (before.offset !== expected)
-      throw new SluiceError(
+      throw uploadError(
         "precondition_failed",
-        `uploads: the file goes on at byte ${before.offset}, not at ${expected}`,
+        `the file goes on at byte ${before.offset}, not at ${expected}`,
         { size: before.offset },
       );
     const length = lengthOf(facts, before.offset, before.length);
@@ -282,9 +276,9 @@ function lengthOf(facts: RequestFacts, offset: number, before?: number): number 
 }
 
 function noFile(): SluiceError {
-  return new SluiceError("not_found", "uploads: there is no such file");
+  return uploadError("not_found", "there is no such file");
 }
 
 function inconsistent(): SluiceError {
-  return new SluiceError("invalid_argument", "uploads: the lengths that were said do not agree");
+  return uploadError("invalid_argument", "the lengths that were said do not agree");
 }

@@ -1,6 +1,7 @@
 import { SluiceError, type UploadStore } from "@sluice/core";
 import { sleep, systemClock, within } from "@sluice/core/async";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** The turn of one request at a file. */
 export interface Turn {
@@ -65,7 +66,7 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
           clock: systemClock,
           timeoutMs: turnMs,
           expired: () =>
-            new SluiceError("unavailable", "uploads: the request before this one does not end", {
+            uploadError("unavailable", "the request before this one does not end", {
               retryAfterMs: 1_000,
             }),
           signal,
@@ -124,5 +125,5 @@ interface Held {
 }
 
 function overtaken(): SluiceError {
-  return new SluiceError("interrupted", "uploads: another request goes on with this file");
+  return uploadError("interrupted", "another request goes on with this file");
 }

@@ -18,6 +18,7 @@ import {
 } from "./resumable-upload.ts";
 import { ownerOf, tagOfOwner, type PresentedSlot } from "../slots/slot-token.ts";
 import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Path of the slots below the endpoint. */
 export const slotsPath = "/uploads/";
@@ -167,11 +168,10 @@ async function ensureHolder(
     // an origin that came this far is an allowed one
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
     if (isForeign && request.header("origin") === undefined)
-      throw new SluiceError("permission_denied", "uploads: another site may not send here");
+      throw uploadError("permission_denied", "another site may not send here");
   } else {
     const { principal } = await host.identify(callerOf(request));
-    if (!principal)
-      throw new SluiceError("unauthenticated", "uploads: the slot is bound and nobody came");
+    if (!principal) throw uploadError("unauthenticated", "the slot is bound and nobody came");
     if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner) throw unknown();
   }
 }
@@ -227,7 +227,7 @@ async function receive(parts: UploadsParts, visit: Visit, arrival: Arrival): Pro
   const { facts } = arrival;
   if (fileId !== undefined) {
     if (!isPartial(facts))
-      throw new SluiceError("unsupported", `uploads: a step has the type ${PARTIAL_UPLOAD_TYPE}`);
+      throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
     const file = await appendResumable(parts, arrival, fileId);
     return steppedReply(slot, file, { location: `${slotUrl}/${fileId}`, isNew: false });
   }
@@ -238,7 +238,7 @@ async function receive(parts: UploadsParts, visit: Visit, arrival: Arrival): Pro
   }
   if (!isForm) return storedReply(slot.uploadId, await receiveRaw(parts, arrival));
   if (request.method !== "POST" || facts.complete !== undefined)
-    throw new SluiceError("unsupported", "uploads: a form is sent by POST and in one piece");
+    throw uploadError("unsupported", "a form is sent by POST and in one piece");
   // only forms need it, and it needs streams of Node, which other runtimes may lack
   const { createFastifyParser } = await import("./multipart-parser.ts");
   return storedReply(slot.uploadId, await receiveForm(parts, arrival, createFastifyParser));
@@ -257,5 +257,5 @@ const slotCors: CorsTerms = {
 };
 
 function unknown(): SluiceError {
-  return new SluiceError("not_found", "uploads: there is no such upload");
+  return uploadError("not_found", "there is no such upload");
 }

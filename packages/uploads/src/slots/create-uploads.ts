@@ -1,4 +1,4 @@
-import { createMemoryUploadStore, SluiceError } from "@sluice/core";
+import { createMemoryUploadStore } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { confirmUpload, discardUpload, receivedFiles, reopenUpload } from "../confirm/confirm.ts";
 import { keepBytes } from "../store/keep-bytes.ts";
@@ -16,6 +16,7 @@ import { slotsPath } from "../receive/upload-route.ts";
 import { toUploadStorage } from "./upload-storage.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
 import type { UploadsParts } from "./uploads-parts.ts";
+import { uploadError } from "./upload-error.ts";
 
 /** How to close. */
 export interface CloseUploadsOptions {
@@ -126,7 +127,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     requestFiles: createRequestFiles(host, slots, parts.pages),
     sweep: ({ signal } = {}) => sweeper.sweep(either(signal)),
     async close({ deadlineMs = 0, signal } = {}) {
-      leaving.abort(new SluiceError("interrupted", "uploads: the endpoint is about to be closed"));
+      leaving.abort(uploadError("interrupted", "the endpoint is about to be closed"));
       await settleWithin(deadlineMs, [...parts.underWay], signal);
       closing.abort(new Error("uploads: the endpoint is closed"));
       // whoever closes the storage next must not take it from those that tidy up

@@ -44,7 +44,7 @@ export interface ClaimedFile {
   readonly size: number;
   readonly mimeType: string;
   /** Lower-case hex. */
-  readonly sha256?: string | undefined;
+  readonly sha256?: string;
 }
 
 /** Settings of one confirmation. */

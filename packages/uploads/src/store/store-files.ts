@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { bytesKey, folderOf, markerKey, recordKey, uploadPrefix } from "./layout.ts";
 import type { Confirmation, FileRecord } from "./records.ts";
-import { RefusedFile } from "./refused-file.ts";
+import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import { scanFile } from "./scan.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { createJson, readJson } from "./small-object.ts";
@@ -131,5 +131,5 @@ function over(isConfirmed: boolean): SluiceError {
 }
 
 function taken(why: string): SluiceError {
-  return new SluiceError("already_exists", `uploads: ${why}`);
+  return uploadError("already_exists", why);
 }
