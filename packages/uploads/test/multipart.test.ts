@@ -2,7 +2,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import { createFastifyParser, type CreateParser } from "../src/receive/multipart-parser.ts";
+import { createFastifyParser, type CreateParser } from "../src/receive/form-parser.ts";
 import { createBusboyParser } from "./busboy-parser.ts";
 import { formOf, pieces, takeApart } from "./forms.ts";
 

@@ -9,7 +9,7 @@ import { isAccepted } from "../client/accept-list.ts";
 import { typeOfName } from "../client/file-type.ts";
 import { ensureAccepted } from "../kind/detect-kind.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
-import { graceMs } from "../slots/uploads-parts.ts";
+import { graceMs } from "../store/upload-state.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";

@@ -4,7 +4,7 @@ import type { BinaryQuestion } from "../ask/elicit-fields.ts";
 import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
 import { isId } from "../slots/random-id.ts";
 import type { PageOutcome } from "./page-outcome.ts";
-import { createPagePlaces, isPut } from "./page-places.ts";
+import { createPageLimit, isPut } from "./page-limit.ts";
 import { uploadError } from "../slots/upload-error.ts";
 
 /** What a page shows. */
@@ -37,8 +37,8 @@ export interface GivenAnswer {
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** Pages, for the one who asks and for the one who answers. */
-export interface PageDesk extends UploadPages {
+/** Questions of upload pages and their answers, for the tool that asks and the page that answers. */
+export interface UploadPageStore extends UploadPages {
   /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
   open(token: string): Promise<OpenPage>;
   /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
@@ -65,9 +65,9 @@ export function createUploadPages({
   endpoint,
   keys,
   state,
-}: Pick<Host, "endpoint" | "keys" | "state">): PageDesk {
+}: Pick<Host, "endpoint" | "keys" | "state">): UploadPageStore {
   const sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
-  const places = createPagePlaces(state);
+  const places = createPageLimit(state);
   const context = [endpoint.url];
 
   function pageIn(token: string): { pageId: string; expiresAt: number } {
@@ -196,7 +196,7 @@ export function createUploadPages({
 
 interface KeptQuestion {
   readonly question: BinaryQuestion;
-  /** Id of its place, see {@link createPagePlaces}. */
+  /** Id of its place, see {@link createPageLimit}. */
   readonly place: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { createKindDetector } from "../kind/detect-kind.ts";
 import { createFileHash } from "../store/file-hash.ts";
 import type { FileRecord } from "../store/records.ts";
@@ -13,7 +14,7 @@ export interface FileTerms {
   readonly maxBytes: number;
   /** Bytes that were announced. */
   readonly size?: number | undefined;
-  /** About as many, where nobody announced how many. */
+  /** About as many, where no number was announced. */
   readonly expectedBytes?: number | undefined;
   /** Digest that was announced, lower-case hex. */
   readonly sha256?: string | undefined;
@@ -31,7 +32,7 @@ export interface FileSink {
 
 /**
  * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than a
- * megabyte in memory beside what storage holds. `onBytes` hears of each chunk.
+ * megabyte in memory beside what storage holds.
  */
 export async function createFileSink(
   storage: UploadStorage,
@@ -39,11 +40,9 @@ export async function createFileSink(
   terms: FileTerms,
   {
     signal,
-    onBytes,
     beforeCommit,
   }: {
     readonly signal: AbortSignal;
-    readonly onBytes: (count: number) => void;
     /** What it throws ends the file. */
     readonly beforeCommit?: () => void;
   },
@@ -63,7 +62,6 @@ export async function createFileSink(
         throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
       if (size !== undefined && received > size)
         throw uploadError("invalid_argument", `more than the announced ${size} bytes came`);
-      onBytes(chunk.byteLength);
       const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
       return waits.some((wait) => wait !== undefined) ? settled(waits) : undefined;
     },
@@ -78,13 +76,13 @@ export async function createFileSink(
       beforeCommit?.();
       await writer.commit();
       committed = true;
-      return {
-        ...(name !== undefined && { name }),
+      return definedMembers({
+        name,
         size: received,
         mimeType,
-        ...(declaredType !== undefined && declaredType !== mimeType && { declaredType }),
+        declaredType: declaredType === mimeType ? undefined : declaredType,
         sha256,
-      };
+      });
     },
     async abort() {
       hash.stop();

@@ -1,4 +1,5 @@
 import {
+  definedMembers,
   parseContentDisposition,
   parseMediaType,
   parseReprDigest,
@@ -10,8 +11,20 @@ import {
   UPLOAD_LENGTH_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import type { PlainRequest } from "@sluice/transport-http";
+import type { PlainRequest, RequestBody } from "@sluice/transport-http";
+import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
+
+/** A request that may send its body to a slot. */
+export interface UploadRequest {
+  readonly slot: OpenSlot;
+  readonly facts: RequestFacts;
+  readonly body: RequestBody | undefined;
+  /** Aborts when the sender goes or the endpoint is closed. */
+  readonly signal: AbortSignal;
+  /** Counts bytes that came, for the record of the request. */
+  readonly onBytes: (count: number) => void;
+}
 
 /** What the headers of a request with a body say. */
 export interface RequestFacts {
@@ -20,7 +33,7 @@ export interface RequestFacts {
   /** As it was sent. */
   readonly contentType?: string;
   /** Safe as a file name. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Of the whole file, lower-case hex. */
   readonly sha256?: string;
   readonly complete?: boolean;
@@ -56,7 +69,7 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
   const contentType = header("content-type");
   if (contentType !== undefined && !parseMediaType(contentType))
     throw malformed("Content-Type is malformed");
-  return pruned({
+  return definedMembers({
     contentLength,
     contentType,
     name: nameIn(header("content-disposition")),
@@ -90,12 +103,6 @@ function booleanIn(text: string | undefined): boolean | undefined {
 function integerIn(text: string | undefined): number | undefined {
   const match = /^ *(\d{1,15}) *(?:;.*)?$/.exec(text ?? "");
   return match ? Number(match[1]) : undefined;
-}
-
-function pruned(facts: {
-  [Name in keyof RequestFacts]: RequestFacts[Name] | undefined;
-}): RequestFacts {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
 function malformed(why: string): SluiceError {

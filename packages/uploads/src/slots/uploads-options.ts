@@ -1,6 +1,6 @@
 import type { UploadStore } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
-import type { UploadPace } from "../receive/body-guard.ts";
+import type { UploadPace } from "../receive/read-body.ts";
 
 /** What a scanner is told of a file. */
 export interface ScanFacts {

@@ -1,7 +1,5 @@
 import { addRoutes, type SluiceHandler } from "@sluice/transport-http";
 import type { Uploads } from "./create-uploads.ts";
-import { createPageRoutes } from "../page/page-route.ts";
-import { createUploadRoutes } from "../receive/upload-route.ts";
 
 /**
  * Adds the upload endpoint `<endpoint>/uploads/…` and its pages to a handler, behind its checks of `Host` and `Origin`. Over
@@ -11,10 +9,7 @@ import { createUploadRoutes } from "../receive/upload-route.ts";
 export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
   if (!(handler as Partial<SluiceHandler> | undefined)?.door)
     throw new TypeError("withUploads: the first argument must be what withSluice gave");
-  if (!(uploads as Partial<Uploads> | undefined)?.parts)
+  if (!(uploads as Partial<Uploads> | undefined)?.routes)
     throw new TypeError("withUploads: the second argument must be what createUploads gave");
-  const { base } = handler.door;
-  const slotAt = createUploadRoutes(uploads.parts, base);
-  const pageAt = createPageRoutes(uploads.parts, base);
-  return addRoutes(handler, (path) => slotAt(path) ?? pageAt(path));
+  return addRoutes(handler, uploads.routes(handler.door.base));
 }

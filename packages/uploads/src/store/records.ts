@@ -27,7 +27,7 @@ export interface FilePlan {
 }
 
 /** What the marker of a confirmed upload says. */
-export interface Confirmation {
+export interface ConfirmationRecord {
   readonly files: readonly ConfirmedFile[];
 }
 

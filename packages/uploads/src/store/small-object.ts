@@ -37,3 +37,17 @@ export async function readJson<Value>(
   const text = bytes ? new TextDecoder().decode(bytes) : await new Response(opened.body).text();
   return JSON.parse(text) as Value;
 }
+
+/** Reads what {@link createJson} made; `undefined` when it is not there. */
+export async function findJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
+  try {
+    return await readJson<Value>(storage, key, signal);
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "not_found") return undefined;
+    throw error;
+  }
+}

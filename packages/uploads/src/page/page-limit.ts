@@ -8,7 +8,7 @@ const placesOfOwner = 16;
 const anonymousShares = 16;
 
 /** Bounds the pages that are open for one owner, in all processes of a state store. */
-export interface PagePlaces {
+export interface PageLimit {
   /**
    * Takes a place until the page ends; gives its id. An empty owner stands for callers that nothing vouches for. Throws
    * `throttled` when there is none.
@@ -26,7 +26,7 @@ interface PutTimes {
 }
 
 /** Makes the places: each is a record whose id is free or taken. */
-export function createPagePlaces(state: Host["state"]): PagePlaces {
+export function createPageLimit(state: Host["state"]): PageLimit {
   return {
     async take(owner, times) {
       const share =

@@ -36,7 +36,7 @@ interface PartStream {
   resume(): void;
 }
 
-/** Who waits for the parser. */
+/** A caller that waits for the parser. */
 interface Waiter {
   resolve(): void;
   reject(error: unknown): void;

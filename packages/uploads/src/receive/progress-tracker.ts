@@ -2,7 +2,7 @@ import type { OpenSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
 
 /** Counts what comes for slots. */
-export interface ProgressBoard {
+export interface ProgressTracker {
   /** Begins to count a file of `total` bytes, of which `received` are there already. */
   begin(
     slot: Pick<OpenSlot, "uploadId" | "expiresAt">,
@@ -23,8 +23,8 @@ interface Upload {
   readonly files: Map<string, { received: number; readonly total: number | undefined }>;
 }
 
-/** Makes the board of one process. */
-export function createProgressBoard(): ProgressBoard {
+/** Makes the tracker of one process. */
+export function createProgressTracker(): ProgressTracker {
   const uploads = new Map<string, Upload>();
   return {
     begin({ uploadId, expiresAt }, fileId, { received = 0, total }) {
