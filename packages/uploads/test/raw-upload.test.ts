@@ -113,6 +113,19 @@ describe("refused, and nothing is kept", () => {
     await expectRefused(server, await put(server.slot().url, noise(100_000), malformed), 400);
   });
 
+  test("of a file with another digest of its content than it was sent with (RFC 9530 §2)", async () => {
+    const server = await startUploadServer();
+    const bytes = noise(100_000);
+    const wrong = { "content-digest": reprDigest(noise(9)) };
+    await expectRefused(server, await put(server.slot().url, bytes, wrong), 422);
+    const malformed = { "content-digest": "sha-256=:AAAA:" };
+    await expectRefused(server, await put(server.slot().url, bytes, malformed), 400);
+    const contrary = { ...wrong, "repr-digest": reprDigest(bytes) };
+    await expectRefused(server, await put(server.slot().url, bytes, contrary), 400);
+    const right = { "content-digest": reprDigest(bytes) };
+    expect((await put(server.slot().url, bytes, right)).status).toBe(201);
+  });
+
   test("of a file of another type than it is called, or than is accepted", async () => {
     const server = await startUploadServer();
     const { url } = server.slot({ accept: ["image/*"] });

@@ -40,7 +40,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
     .option("--ws", "take WebSockets at the same address, too")
     .option("--uploads <folder>", "let clients put files into this folder")
-    .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
+    .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await loaded(signal, import("./serve-command.ts"));

@@ -71,7 +71,10 @@ export async function createFileSink(
         throw uploadError("invalid_argument", `${received} of ${size} bytes came`);
       const sha256 = await hash.digest();
       if (wanted !== undefined && wanted !== sha256)
-        throw new RefusedFile("corrupt", "the bytes are not the ones of Repr-Digest");
+        throw new RefusedFile(
+          "corrupt",
+          "the bytes do not match the digest that was sent with them",
+        );
       await queue.drain();
       beforeCommit?.();
       await writer.commit();

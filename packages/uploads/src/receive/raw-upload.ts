@@ -1,7 +1,7 @@
 import type { FileSink } from "./file-sink.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import type { ReadBody } from "./read-body.ts";
-import type { UploadRequest } from "./request-facts.ts";
+import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
@@ -26,7 +26,8 @@ export function createRawReceiver({
   return async (request) => {
     const { slot, facts, signal } = request;
     const { uploadId, owner, terms } = slot;
-    const { contentLength: size, contentType: declaredType, name, sha256 } = facts;
+    const { contentLength: size, contentType: declaredType, name } = facts;
+    const sha256 = digestOfWhole(facts);
     ensureSize(size, terms.maxBytes);
     const fileId = newId();
     await quota.hold(owner, fileId, size ?? terms.maxBytes);

@@ -36,6 +36,8 @@ export interface RequestFacts {
   readonly name?: string | undefined;
   /** Of the whole file, lower-case hex. */
   readonly sha256?: string;
+  /** `Content-Digest` as it was sent: of the body, which may be a part of the file, or a form. */
+  readonly contentDigest?: string;
   readonly complete?: boolean;
   readonly offset?: number;
   /** Bytes of the whole file. */
@@ -62,10 +64,6 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
   const contentLength = lengthIn(header("content-length"));
   if (contentLength !== undefined && transfer !== undefined)
     throw malformed("Content-Length and Transfer-Encoding exclude each other");
-  const digest = header("repr-digest");
-  const sha256 = parseReprDigest(digest);
-  if (digest?.includes("sha-256") && sha256 === undefined)
-    throw malformed("Repr-Digest is malformed");
   const contentType = header("content-type");
   if (contentType !== undefined && !parseMediaType(contentType))
     throw malformed("Content-Type is malformed");
@@ -73,11 +71,29 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
     contentLength,
     contentType,
     name: nameIn(header("content-disposition")),
-    sha256,
+    sha256: sha256In("Repr-Digest", header("repr-digest")),
+    contentDigest: header("content-digest"),
     complete: booleanIn(header(UPLOAD_COMPLETE_HEADER)),
     offset: integerIn(header(UPLOAD_OFFSET_HEADER)),
     length: integerIn(header(UPLOAD_LENGTH_HEADER)),
   });
+}
+
+/**
+ * The SHA-256 of a request whose body is a whole file: then `Content-Digest` is a digest of the file as well (RFC 9530
+ * §2). Throws `invalid_argument` for one that is malformed, or is not the one of `Repr-Digest`.
+ */
+export function digestOfWhole({ sha256, contentDigest }: RequestFacts): string | undefined {
+  const ofContent = sha256In("Content-Digest", contentDigest);
+  if (sha256 !== undefined && ofContent !== undefined && sha256 !== ofContent)
+    throw malformed("Repr-Digest and Content-Digest of one file differ");
+  return sha256 ?? ofContent;
+}
+
+function sha256In(field: string, value: string | undefined): string | undefined {
+  const sha256 = parseReprDigest(value);
+  if (value?.includes("sha-256") && sha256 === undefined) throw malformed(`${field} is malformed`);
+  return sha256;
 }
 
 /** Header fields come as Latin-1 whatever their sender meant. */

@@ -1,7 +1,7 @@
 import { definedMembers } from "@sluice/core";
 import type { PartialFile, PartialFiles } from "./partial-files.ts";
 import { ensureSize } from "./raw-upload.ts";
-import type { RequestFacts, UploadRequest } from "./request-facts.ts";
+import { digestOfWhole, type RequestFacts, type UploadRequest } from "./request-facts.ts";
 import type { ReceiveStep } from "./resumable-step.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
@@ -106,7 +106,8 @@ export function createResumableReceiver({
       if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
         throw uploadError("already_exists", "too many files were begun here");
       const fileId = newId();
-      const { name, contentType: declaredType, sha256 } = facts;
+      const { name, contentType: declaredType } = facts;
+      const sha256 = facts.complete ? digestOfWhole(facts) : facts.sha256;
       const plan = definedMembers({ name, declaredType, length, sha256 });
       // before the plan, which shows the file to other requests
       return withLease(request, fileId, async (leased, lease) => {
