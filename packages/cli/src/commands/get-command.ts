@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { scaleOf, type Consent, type StreamFacts, type StreamOptions } from "@sluice/client";
 import { saveBytes, streamResource, type SavableStream, type SavedFile } from "@sluice/client/node";
-import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import { connect, type ConnectOptions } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
 import { Advice, fault, isResumableFault } from "../server-calls/failure.ts";
@@ -88,10 +88,8 @@ async function openStream(
   consent: Consent | undefined,
 ): Promise<SavableStream | undefined> {
   try {
-    return await streamResource(client, uri, {
-      ...streamOptions(options),
-      ...(consent && { consent }),
-    });
+    const streaming = definedMembers({ ...streamOptions(options), consent });
+    return await streamResource(client, uri, streaming);
   } catch (error) {
     if (isStreamless(client, error)) return undefined;
     throw error;
@@ -103,7 +101,7 @@ function streamOptions({
   trust,
   signal,
 }: GetOptions): StreamOptions {
-  return { signal, maxStreamSize: maxSize, ...(trust && { trustedOrigins: trust }) };
+  return definedMembers({ signal, maxStreamSize: maxSize, trustedOrigins: trust });
 }
 
 async function save(

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "../server-calls/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
-import type { ListOptions } from "./list-command.ts";
+import type { ListCommandOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "../terminal/quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
@@ -53,7 +53,7 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<server>", "URL of its MCP endpoint")
     .option("--json", "one JSON object a line")
     .addOption(tokenOption("token to show to the server"))
-    .action(async (server: string, options: Omit<ListOptions, "signal">) => {
+    .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await loaded(signal, import("./list-command.ts"));
       await listCommand(server, { ...options, token: readToken(options.token), signal });
     });

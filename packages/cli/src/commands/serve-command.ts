@@ -125,7 +125,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   }
 }
 
-/** A folder is open to other machines only when somebody said so. */
+/** Opens a folder to other machines only where the options say so. */
 function ensureGuarded({ host, publicUrl, token, allowAnonymous }: ServeOptions): void {
   const isPrivate =
     isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));

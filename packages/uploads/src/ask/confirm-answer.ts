@@ -25,7 +25,7 @@ export type FilesOutcome<F extends Fields = Fields> =
   /** Stateless protocol: return `result` from the tool. The client asks the user and repeats the call. */
   | { readonly action: "ask"; readonly result: InputRequiredResult };
 
-/** A call of a tool that asks, and for whom. */
+/** A call of a tool that asks, and its caller. */
 export interface AskingCall<F extends Fields = Fields> {
   readonly ctx: ServerContext;
   readonly principal: Principal | undefined;

@@ -25,7 +25,7 @@ interface PutTimes {
   readonly expiresAt: number;
 }
 
-/** Makes the places: each is a record whose id is free or taken. */
+/** Makes the limit: each place is a record whose id is free or taken. */
 export function createPageLimit(state: Host["state"]): PageLimit {
   return {
     async take(owner, times) {

@@ -1,4 +1,4 @@
-import { createTextSealer, SluiceError } from "@sluice/core";
+import { definedMembers, createTextSealer, SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server";
 import type { BinaryQuestion } from "../ask/elicit-fields.ts";
 import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
@@ -131,17 +131,15 @@ export function createUploadPages({
       if (!(await isPut(state, takenKey(pageId), taken, { now, expiresAt, owner })))
         return undefined;
       await state.take(answerKey(pageId), now);
-      return { action: answer.action, ...(answer.content && { content: answer.content }) };
+      return definedMembers({ action: answer.action, content: answer.content });
     },
 
     async conclude(pageId, outcome) {
       const now = Date.now();
       const question = await read<KeptQuestion>(questionKey(pageId));
       const settled = await settledOf(pageId);
-      const kept = {
-        phase: outcome,
-        ...(settled?.answerId !== undefined && { answerId: settled.answerId }),
-      } satisfies SettledPage;
+      const { answerId } = settled ?? {};
+      const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
       const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
       const { owner = "" } = question ?? {};
       await isPut(state, outcomeKey(pageId), encode(kept), { now, expiresAt, owner });

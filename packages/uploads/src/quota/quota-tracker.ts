@@ -20,11 +20,11 @@ export interface QuotaTracker {
   /** Forgets a file. Never rejects. */
   drop(owner: string, fileId: string): Promise<void>;
   /** Counts what storage showed at `listedAt` in place of what was settled before. */
-  seed(kept: Iterable<KeptFile>, listedAt: number): Promise<void>;
+  seed(kept: Iterable<CountedFile>, listedAt: number): Promise<void>;
 }
 
 /** A file that storage shows. */
-export interface KeptFile {
+export interface CountedFile {
   readonly owner: string;
   readonly fileId: string;
   readonly bytes: number;
@@ -113,7 +113,7 @@ export function createQuotaTracker({
     },
     async seed(kept, listedAt) {
       // reports an empty quota once per owner
-      const owners = new Map<string, KeptFile[]>(shown.map((owner) => [owner, []]));
+      const owners = new Map<string, CountedFile[]>(shown.map((owner) => [owner, []]));
       for (const file of kept) {
         const files = owners.get(file.owner);
         if (files) files.push(file);

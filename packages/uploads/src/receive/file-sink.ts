@@ -24,7 +24,7 @@ export interface FileTerms {
 export interface FileSink {
   /** A promise means that the next chunk has to wait. Throws what ends the file. */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Checks the whole and makes it an object, which nobody may read yet. */
+  /** Checks the whole and makes it an object, which cannot be read yet. */
   finish(): Promise<Omit<FileRecord, "fileId" | "scan">>;
   /** Leaves nothing behind. */
   abort(): Promise<void>;

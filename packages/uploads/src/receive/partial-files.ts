@@ -30,7 +30,7 @@ export interface PartialFile {
 }
 
 /** What a slot has of a file. */
-export interface FoundFile {
+export interface FileInSlot {
   readonly isConfirmed: boolean;
   readonly file: PartialFile | { readonly fileId: string; readonly record: FileRecord };
   /** Keys of its parts and of its plan, in the order in which they go: without a plan a part has no owner. */
@@ -44,7 +44,7 @@ export interface PartialFiles {
   /** Keeps what was said of a file. From now on the slot has it. */
   begin(slot: OpenSlot, fileId: string, plan: FilePlan, signal: AbortSignal): Promise<void>;
   /** Looks how far a file is; one listing. Rejects with `not_found`. */
-  find(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FoundFile>;
+  find(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileInSlot>;
   /**
    * Makes one object of the parts of a file, and a file of the slot of that. The digest is of what was read back. A crash
    * on the way costs nothing: the parts are removed last.
@@ -54,7 +54,7 @@ export interface PartialFiles {
     file: PartialFile,
     options: { readonly lease: Pick<LockLease, "ensureOurs">; readonly signal: AbortSignal },
   ): Promise<FileRecord>;
-  /** Removes what {@link FoundFile.unfinishedKeys} names. */
+  /** Removes what {@link FileInSlot.unfinishedKeys} names. */
   removeUnfinished(keys: readonly string[], signal: AbortSignal): Promise<void>;
   /** Removes all of a file that is not confirmed. */
   remove(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void>;

@@ -17,7 +17,7 @@ export interface ProgressTracker {
   forgetBefore(time: number): void;
 }
 
-interface Upload {
+interface CountedUpload {
   /** Unix milliseconds. */
   readonly expiresAt: number;
   readonly files: Map<string, { received: number; readonly total: number | undefined }>;
@@ -25,7 +25,7 @@ interface Upload {
 
 /** Makes the tracker of one process. */
 export function createProgressTracker(): ProgressTracker {
-  const uploads = new Map<string, Upload>();
+  const uploads = new Map<string, CountedUpload>();
   return {
     begin({ uploadId, expiresAt }, fileId, { received = 0, total }) {
       let upload = uploads.get(uploadId);

@@ -1,5 +1,5 @@
 import type { UploadRemover } from "../confirm/remove-upload.ts";
-import type { KeptFile, QuotaTracker } from "../quota/quota-tracker.ts";
+import type { CountedFile, QuotaTracker } from "../quota/quota-tracker.ts";
 import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
 import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layout.ts";
 import type { ConfirmationRecord } from "./records.ts";
@@ -36,7 +36,7 @@ export async function sweepUploads(
   const isOver = (state: UploadState): boolean => now >= endOf(state) + graceMs;
   const isWorthless = (state: UploadState): boolean =>
     isOver(state) && (state.phase !== "confirmed" || state.places.length === 0);
-  const kept: KeptFile[] = [];
+  const kept: CountedFile[] = [];
   for (const [uploadId, objects] of uploads)
     try {
       const state = stateOf(objects.map(({ info }) => info));
@@ -78,8 +78,8 @@ async function removeLeftovers(
 }
 
 /** Files and parts with their bytes, as they count for their owner. */
-function filesIn(objects: readonly UploadObject[]): KeptFile[] {
-  const files = new Map<string, KeptFile>();
+function filesIn(objects: readonly UploadObject[]): CountedFile[] {
+  const files = new Map<string, CountedFile>();
   for (const object of objects) {
     if (!("fileId" in object)) continue;
     const { fileId, owner, info } = object;

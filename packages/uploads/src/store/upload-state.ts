@@ -85,7 +85,7 @@ function unfinishedIn(objects: readonly UploadObject[]): Map<string, Unfinished>
   const parts = objects.flatMap((object) => (object.kind === "part" ? [object] : []));
   for (const { fileId, offset, info } of parts.toSorted((a, b) => a.offset - b.offset)) {
     const file = files.get(fileId);
-    // what lies beyond a gap was never promised to anybody
+    // what lies beyond a gap was never promised
     if (file?.offset !== offset) continue;
     files.set(fileId, { offset: offset + (info.size ?? 0), parts: [...file.parts, info.key] });
   }
