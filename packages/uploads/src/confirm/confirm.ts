@@ -8,9 +8,14 @@ import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.t
 import { uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { bytesKey, markerKey, recordKey } from "../store/layout.ts";
-import type { ConfirmationRecord, ConfirmedFile, FileRecord } from "../store/records.ts";
+import {
+  createJson,
+  readJson,
+  type ConfirmationRecord,
+  type ConfirmedFile,
+  type FileRecord,
+} from "../store/records.ts";
 import type { ScanFile } from "../store/scan.ts";
-import { createJson, readJson } from "../store/small-object.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 
 type FoundUpload = UploadState & {

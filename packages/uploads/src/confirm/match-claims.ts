@@ -2,8 +2,7 @@ import { parseMediaType, sanitizeFileName } from "@sluice/core";
 import type { ClaimedFile } from "../slots/slots.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { recordKey } from "../store/layout.ts";
-import type { FileRecord } from "../store/records.ts";
-import { readJson } from "../store/small-object.ts";
+import { readJson, type FileRecord } from "../store/records.ts";
 
 /** The record of a whole file, and its place in the slot. */
 export type PlacedRecord = FileRecord & { readonly place: number };

@@ -7,8 +7,7 @@ import { isId } from "../slots/random-id.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
 import { folderOf, markerKey, readObject, uploadPrefix } from "../store/layout.ts";
-import type { ConfirmationRecord } from "../store/records.ts";
-import { createJson } from "../store/small-object.ts";
+import { createJson, type ConfirmationRecord } from "../store/records.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 
 /** Removes uploads, with an audit record for each. */

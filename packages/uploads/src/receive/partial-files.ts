@@ -14,9 +14,8 @@ import {
   recordKey,
   uploadPrefix,
 } from "../store/layout.ts";
-import type { FilePlan, FileRecord } from "../store/records.ts";
+import { createJson, readJson, type FilePlan, type FileRecord } from "../store/records.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import { createJson, readJson } from "../store/small-object.ts";
 import { stateOf } from "../store/upload-state.ts";
 
 /** A file that comes in steps and is not whole. */

@@ -2,8 +2,7 @@ import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../quota/quota-tracker.ts";
 import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
 import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layout.ts";
-import type { ConfirmationRecord } from "./records.ts";
-import { readJson } from "./small-object.ts";
+import { readJson, type ConfirmationRecord } from "./records.ts";
 import { endOf, graceMs, stateOf, type UploadState } from "./upload-state.ts";
 
 /**
