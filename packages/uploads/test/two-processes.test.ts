@@ -3,7 +3,7 @@ import type { StorageBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
 import { expect, test } from "vitest";
 import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
-import { createPartialFiles, type PartialFile } from "../src/receive/partial-files.ts";
+import { createPartialFiles, type PartialFile } from "../src/resumable/partial-files.ts";
 import { createProgressTracker } from "../src/receive/progress-tracker.ts";
 import { createSlotSealer } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/slots/upload-storage.ts";

@@ -1,7 +1,7 @@
 import { equal } from "node:assert/strict";
 import { createMemoryUploadStore, SluiceError, type UploadStore } from "@sluice/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWriteLock, type LockLease } from "../src/receive/write-lock.ts";
+import { createWriteLock, type LockLease } from "../src/resumable/write-lock.ts";
 
 const errors: unknown[] = [];
 const never = new AbortController().signal;

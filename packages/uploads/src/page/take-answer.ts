@@ -4,7 +4,7 @@ import { matchClaims, recordsOf } from "../confirm/match-claims.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import { readAnswer, type ExpectedSlot } from "../ask/elicit-answer.ts";
 import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
-import type { LockLease, WriteLock } from "../receive/write-lock.ts";
+import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
 import type { PresentedSlot, SlotSealer } from "../slots/slot-token.ts";
 import type { ClaimedFile } from "../slots/slots.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";

@@ -7,7 +7,7 @@ import {
 } from "@sluice/core/wire";
 import { problemOf, shieldHeaders, type Reply } from "@sluice/server";
 import type { FileRecord } from "../store/records.ts";
-import type { FileProgress } from "./resumable-upload.ts";
+import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";
 

@@ -4,7 +4,7 @@ import type { PlainRequest } from "@sluice/transport-http";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import type { ReceiveFiles } from "./raw-upload.ts";
 import { readFacts, type RequestFacts, type UploadRequest } from "./request-facts.ts";
-import type { FileProgress, ResumableReceiver } from "./resumable-upload.ts";
+import type { FileProgress, ResumableReceiver } from "../resumable/resumable-upload.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";

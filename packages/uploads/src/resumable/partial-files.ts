@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import type { FileSink } from "./file-sink.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
+import type { FileSink } from "../receive/file-sink.ts";
+import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import type { LockLease } from "./write-lock.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";

@@ -1,9 +1,9 @@
 import { createPartAppender } from "./append-parts.ts";
 import type { PartialFile } from "./partial-files.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
-import { ensureSize } from "./raw-upload.ts";
-import type { ReadBody } from "./read-body.ts";
-import type { UploadRequest } from "./request-facts.ts";
+import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import { ensureSize } from "../receive/raw-upload.ts";
+import type { ReadBody } from "../receive/read-body.ts";
+import type { UploadRequest } from "../receive/request-facts.ts";
 import type { LockLease } from "./write-lock.ts";
 import { createKindDetector } from "../kind/detect-kind.ts";
 import { RefusedFile } from "../slots/upload-error.ts";

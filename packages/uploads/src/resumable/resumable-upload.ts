@@ -1,8 +1,8 @@
 import { definedMembers } from "@sluice/core";
 import type { PartialFile, PartialFiles } from "./partial-files.ts";
-import { ensureSize } from "./raw-upload.ts";
-import { digestOfWhole, type RequestFacts, type UploadRequest } from "./request-facts.ts";
-import type { ReceiveStep } from "./resumable-step.ts";
+import { ensureSize } from "../receive/raw-upload.ts";
+import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
+import type { ReceiveStep } from "./receive-step.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
