@@ -36,7 +36,7 @@ export interface AskingCall<F extends Fields = Fields> {
 }
 
 /** An answer as it came. */
-export interface UnconfirmedAnswer {
+interface UnconfirmedAnswer {
   readonly expected: ReadonlyMap<string, ExpectedSlot>;
   /** Not validated yet. */
   readonly raw: unknown;

@@ -29,7 +29,7 @@ export interface PartialFile {
 }
 
 /** What a slot has of a file. */
-export interface FileInSlot {
+interface FileInSlot {
   readonly isConfirmed: boolean;
   readonly file: PartialFile | { readonly fileId: string; readonly record: FileRecord };
   /** Keys of its parts and of its plan, in the order in which they go: without a plan a part has no owner. */

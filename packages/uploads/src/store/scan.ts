@@ -7,7 +7,7 @@ import type { Scan, ScanVerdict } from "../slots/uploads-options.ts";
 const scanMs = 10 * 60_000;
 
 /** A file for the scanner. */
-export interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "sha256"> {
+interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "sha256"> {
   readonly uploadId: string;
   /** Key of its bytes. */
   readonly key: string;
