@@ -5,7 +5,7 @@ import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploadPages, createUploads, withUploads } from "@sluice/uploads";
 import { listen } from "./listen.ts";
 
 /** Every path that a public URL of the matrix may have. */
@@ -111,7 +111,7 @@ export async function openHouse(
   const parts = { handler, mcp, base, origin };
   listener = await mount(parts);
 
-  const { pages } = uploads.parts;
+  const pages = createUploadPages(sluice.host);
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 100 };
   const slotPath = (selfAuthenticating: boolean): string =>
     new URL(uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating }).url).pathname;

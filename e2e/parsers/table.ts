@@ -44,8 +44,8 @@ import {
 } from "../../packages/client/src/upload/send/structured-field.ts";
 import {
   boundaryOf as formBoundary,
-  createMultipartFence,
-} from "../../packages/uploads/src/receive/multipart-fence.ts";
+  createFormValidator,
+} from "../../packages/uploads/src/receive/form-validator.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
 import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/data-uri.ts";
 import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-digest.ts";
@@ -312,7 +312,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: parameters,
   },
   "uploads part headers": {
-    read: (text) => createMultipartFence("b", 4).check(encoder.encode(`--b\r\n${text}\r\n\r\n`)),
+    read: (text) => createFormValidator("b", 4).check(encoder.encode(`--b\r\n${text}\r\n\r\n`)),
     starts: ["A:", "Content-Disposition: form-data; name=", "a: b\r\n"],
     symbols: [...parameters, "\r\n", ":"],
   },

@@ -1,5 +1,5 @@
 /**
- * Files as bytes beside messages, over HTTP and WebSocket on one port, to who takes them; to others as base64:
+ * Files as bytes beside messages, over HTTP and WebSocket on one port, to clients that take them; to others as base64:
  * `node binary-server.js DIRECTORY`.
  */
 import { createServer } from "node:http";

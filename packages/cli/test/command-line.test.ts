@@ -75,6 +75,14 @@ test("a folder is not opened to other machines unless somebody says so", async (
   expect(behindProxy.stderr).toContain("SLUICE_TOKEN");
 });
 
+test("a size of uploads without a folder for them is a usage error that says what to pass", async () => {
+  const args = ["serve", folder, "--port", "0", "--no-audit", "--max-upload", "4M"];
+  const { status, stdout, stderr } = await runHere(args);
+  expect(status).toBe(exitCodes.usage.status);
+  expect(stdout).toBe("");
+  expect(stderr).toMatch(/^sluice: --max-upload .*without --uploads; pass --uploads .*\n$/);
+});
+
 test("a token does not travel in the clear", async () => {
   const { status, stderr } = await runHere(["ls", "http://files.example.com/mcp"], {
     env: { SLUICE_TOKEN: "hush-hush" },

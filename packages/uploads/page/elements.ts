@@ -21,7 +21,7 @@ export function tell(element: HTMLElement, text: string | undefined): void {
   element.textContent = text ?? "";
 }
 
-/** Says something to who cannot see it happen. */
+/** Says something to users who cannot see the page. */
 export function announce(text: string): void {
   const status = byId("status");
   // the same sentence twice is heard once, so the place is emptied first

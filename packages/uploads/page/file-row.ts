@@ -99,7 +99,7 @@ const labels: Readonly<Record<string, string | undefined>> = {
   failed: "Try again",
 };
 
-/** What somebody who does not see the page has to hear. */
+/** What a screen reader has to say. */
 function newsOf(phase: string, before: string): string | undefined {
   switch (phase) {
     case "done":

@@ -1,7 +1,7 @@
 export { createUploads, type CloseUploadsOptions, type Uploads } from "./slots/create-uploads.ts";
-export { createUploadPages, type OpenPage, type PageDesk } from "./page/upload-pages.ts";
+export { createUploadPages, type OpenPage, type UploadPageStore } from "./page/upload-pages.ts";
 export { withUploads } from "./slots/with-uploads.ts";
-export type { UploadPace } from "./receive/body-guard.ts";
+export type { UploadPace } from "./receive/read-body.ts";
 export type {
   ClaimedFile,
   ReserveOptions,
@@ -25,7 +25,7 @@ export type {
   FileField,
   ValueField,
 } from "./ask/elicit-fields.ts";
-export type { FilesOutcome } from "./ask/elicit-settlement.ts";
+export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
 
 // SEP-2631, experimental

@@ -1,5 +1,5 @@
 import busboy from "busboy";
-import { driveBusboy, type CreateParser } from "../src/receive/multipart-parser.ts";
+import { driveBusboy, type CreateParser } from "../src/receive/form-parser.ts";
 
 /** Parses with busboy 1.6.0, which could take the place of the parser that is used. */
 export const createBusboyParser: CreateParser = (contentType, onPart) =>

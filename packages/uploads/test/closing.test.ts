@@ -63,8 +63,7 @@ test("until the deadline, what is sent at once may end; what is sent in steps en
   });
   const slot = server.slot();
   const whole = send(slot.url, "PUT", {});
-  const { board } = server.uploads.parts;
-  await expect.poll(() => board.of(slot.uploadId)?.received).toBe(300);
+  await expect.poll(() => server.uploads.progress(slot.uploadId).received).toBe(300);
   await expect.poll(async () => (await server.files()).length).toBe(3);
 
   const closed = server.uploads.close({ deadlineMs: 30_000 });

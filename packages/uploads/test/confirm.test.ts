@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
 import type { Scan } from "@sluice/uploads";
-import { matchClaims } from "../src/confirm/confirm.ts";
+import { matchClaims } from "../src/confirm/match-claims.ts";
 import {
   alice,
   bearer,

@@ -1,6 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { expect, test } from "vitest";
+import { createWriteLock } from "../src/resumable/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
@@ -86,11 +87,13 @@ test("a slot of another user with the id of a file does not end the request that
 });
 
 test("the twin: a turn that is taken before the file is looked for ends the request", async () => {
-  const server = await startUploadServer();
+  const store = createMemoryUploadStore();
+  const server = await startUploadServer({ uploads: { store } });
   const { fileId, finish } = await sendHalf(server);
-  const turn = await server.uploads.parts.turns.take(fileId, new AbortController().signal);
+  const lock = createWriteLock(store, (error) => server.errors.push(error));
+  const lease = await lock.acquire(fileId, new AbortController().signal);
   expect([400, 0]).toContain(await finish());
-  await turn.end();
+  await lease.release();
 });
 
 test("a refusal of a file that the slot does not have is recorded, with the owner of the slot", async () => {

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { boundaryOf, createMultipartFence, formTypeOf } from "../src/receive/multipart-fence.ts";
-import type { CreateParser } from "../src/receive/multipart-parser.ts";
+import { boundaryOf, createFormValidator, formTypeOf } from "../src/receive/form-validator.ts";
+import type { CreateParser } from "../src/receive/form-parser.ts";
 
 /** A part of a form as it is sent; bytes as Latin-1 text. */
 export interface SentPart {
@@ -31,7 +31,7 @@ export async function takeApart(
   let ended = 0;
   try {
     const boundary = boundaryOf(contentType);
-    const fence = createMultipartFence(boundary, maxParts);
+    const fence = createFormValidator(boundary, maxParts);
     const parser = createParser(formTypeOf(boundary), () => {
       const at = contents.push("") - 1;
       if (at >= fence.parts.length)

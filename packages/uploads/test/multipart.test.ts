@@ -2,7 +2,8 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import { createFastifyParser, type CreateParser } from "../src/receive/multipart-parser.ts";
+import { createFastifyParser, type CreateParser } from "../src/receive/form-parser.ts";
+import { createFormValidator } from "../src/receive/form-validator.ts";
 import { createBusboyParser } from "./busboy-parser.ts";
 import { formOf, pieces, takeApart } from "./forms.ts";
 
@@ -155,6 +156,32 @@ test("without the fence a parser passes over parts and ends that are missing", a
   await parser.write(body!);
   await parser.end();
   expect(files).toBe(1);
+});
+
+test("a form that the two parsers read in two ways is refused, and each alone would take it", async () => {
+  // the line break that ends the headers is also that of the closing boundary, or it is not
+  const text = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n--${boundary}--\r\n`;
+  const [body] = pieces(text);
+  const validator = createFormValidator(boundary, 1);
+  validator.check(body!);
+  validator.end();
+  expect(validator.parts).toHaveLength(1);
+  let files = 0;
+  const parser = createFastifyParser(type, () => {
+    files++;
+    return { data: () => undefined, end: () => {} };
+  });
+  await parser.write(body!);
+  await parser.end();
+  expect(files).toBe(0);
+  const told = await takeApart(createFastifyParser, type, [body!]);
+  expect(told).toMatchObject({ code: "invalid_argument" });
+});
+
+test("the length that a part of a form says is ignored (RFC 7578 §4.8)", async () => {
+  const headers = `Content-Disposition: form-data; name="file"; filename="a"\r\nContent-Length: 2`;
+  const text = `--${boundary}\r\n${headers}\r\n\r\nhello\r\n--${boundary}--\r\n`;
+  expect(await takeApart(createFastifyParser, type, pieces(text))).toEqual(["hello"]);
 });
 
 /** The obvious reading of a well-formed form. */

@@ -17,6 +17,7 @@ import {
   withUploads,
 } from "@sluice/uploads";
 import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/ask/elicit-fields.ts";
+import { createUploadPages, type UploadPageStore } from "../src/page/upload-pages.ts";
 import { newId } from "../src/slots/random-id.ts";
 import { ownerOf } from "../src/slots/slot-token.ts";
 
@@ -43,7 +44,7 @@ export interface AskedPage {
 export interface PageSite extends AsyncDisposable {
   readonly origin: string;
   readonly sluice: Sluice;
-  readonly pages: Uploads["parts"]["pages"];
+  readonly pages: UploadPageStore;
   readonly uploads: Uploads;
   readonly errors: unknown[];
   /** Method and path of every request. */
@@ -83,7 +84,7 @@ export async function startPageSite(
     maxBytes: 2 ** 30,
     ...options.uploads,
   });
-  const { pages } = uploads.parts;
+  const pages = createUploadPages(sluice.host);
   const mcp = withSluice({ fetch: async () => new Response("rpc") }, sluice);
   handle = toNodeHandler(withUploads(mcp, uploads), {
     onError: (error) => void errors.push(error),

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { tokenLifetimes } from "@sluice/core";
+import { SluiceError, tokenLifetimes } from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import {
   alice,
@@ -110,6 +111,19 @@ describe("refused, and nothing is kept", () => {
     await expectRefused(server, await put(server.slot().url, noise(100_000), wrong), 422);
     const malformed = { "repr-digest": "sha-256=:AAAA:" };
     await expectRefused(server, await put(server.slot().url, noise(100_000), malformed), 400);
+  });
+
+  test("of a file with another digest of its content than it was sent with (RFC 9530 §2)", async () => {
+    const server = await startUploadServer();
+    const bytes = noise(100_000);
+    const wrong = { "content-digest": reprDigest(noise(9)) };
+    await expectRefused(server, await put(server.slot().url, bytes, wrong), 422);
+    const malformed = { "content-digest": "sha-256=:AAAA:" };
+    await expectRefused(server, await put(server.slot().url, bytes, malformed), 400);
+    const contrary = { ...wrong, "repr-digest": reprDigest(bytes) };
+    await expectRefused(server, await put(server.slot().url, bytes, contrary), 400);
+    const right = { "content-digest": reprDigest(bytes) };
+    expect((await put(server.slot().url, bytes, right)).status).toBe(201);
   });
 
   test("of a file of another type than it is called, or than is accepted", async () => {
@@ -225,6 +239,22 @@ describe("refused, and nothing is kept", () => {
     // the marker stays for as long as the slot could be used
     expect((await put(url, bytes)).status).toBe(409);
   });
+});
+
+test("a fault of storage tells the sender nothing, whatever its message begins with", async () => {
+  const fault = new SluiceError(
+    "permission_denied",
+    "uploads: write: the bucket acme is read-only",
+  );
+  const wrap = (backend: StorageBackend): StorageBackend => ({
+    ...backend,
+    write: () => Promise.reject(fault),
+  });
+  const server = await startUploadServer({ wrap });
+  const init = { method: "PUT", headers: bearer("alice"), body: noise(10) };
+  const answer = await fetch(server.slot().url, init);
+  expect(answer.ok).toBe(false);
+  expect(await answer.text()).not.toMatch(/acme|bucket/);
 });
 
 test("what two send at the same time to the place of one is one file", async () => {

@@ -333,3 +333,21 @@ test("a body that is cut off keeps what came in steps, and nothing of one that c
     sha256: sha256(Buffer.concat([bytes, rest])),
   });
 });
+
+test("a digest of the content counts where the content is the whole file, and not for a step", async () => {
+  const server = await startUploadServer();
+  const bytes = noise(500);
+  const digestOf = (part: Uint8Array): Fields => ({
+    "content-digest": `sha-256=:${createHash("sha256").update(part).digest("base64")}:`,
+  });
+  const whole = { "upload-complete": "?1" };
+  const wrong = { ...whole, ...digestOf(noise(9)) };
+  expect((await ask(server.slot().url, "POST", wrong, bytes)).status).toBe(422);
+  const right = { ...whole, ...digestOf(bytes) };
+  expect((await ask(server.slot().url, "POST", right, bytes)).status).toBe(201);
+  const first = { "upload-complete": "?0", ...digestOf(bytes.subarray(0, 200)) };
+  const begun = await ask(server.slot().url, "POST", first, bytes.subarray(0, 200));
+  const ended = await append(begun.headers.get("location")!, 200, bytes.subarray(200), true);
+  expect(ended.status).toBe(201);
+  expect(await ended.json()).toMatchObject({ sha256: sha256(bytes) });
+});

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { SluiceError } from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import type { Fields } from "../src/ask/elicit-fields.ts";
-import { revokeSlot } from "../src/slots/revoke.ts";
 import { connectAnswerer, createToolServer, eras, type Asked } from "./asking.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
@@ -209,19 +210,16 @@ test("to close a slot twice is the same, and leaves files that were confirmed", 
 });
 
 test("what came is removed also when storage cannot close the slot", async () => {
-  const fault = new Error("full");
-  const server = await startUploadServer();
+  const fault = new SluiceError("no_space", "stub: write: full");
+  const wrap = (backend: StorageBackend): StorageBackend => ({
+    ...backend,
+    write: (key, options) =>
+      key.endsWith("/confirmed") ? Promise.reject(fault) : backend.write!(key, options),
+  });
+  const server = await startUploadServer({ wrap });
   const slot = server.slot();
   expect((await put(slot.url)).status).toBe(201);
-  const { parts } = server.uploads;
-  const storage = { ...parts.storage, write: () => Promise.reject(fault) };
-  const { uploadId, expiresAt } = slot;
-  const [{ owner }] = [
-    parts.sealer.open(slot.url.slice(slot.url.lastIndexOf("/") + 1), Date.now()),
-  ];
-  await expect(
-    revokeSlot({ ...parts, storage }, { uploadId, expiresAt, owner }, new AbortController().signal),
-  ).rejects.toThrow(fault);
+  await expect(server.uploads.revoke(alice, slot)).rejects.toThrow(fault);
   expect(await server.files()).toEqual([]);
 });
 

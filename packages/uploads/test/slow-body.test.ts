@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../storage/test/manual-clock.ts";
-import { readGuarded } from "../src/receive/body-guard.ts";
+import { readPaced } from "../src/receive/read-body.ts";
 import { startUploadServer } from "./upload-server.ts";
 
 /** A body that a test sends piece by piece. */
@@ -31,7 +31,7 @@ describe("a body", () => {
     const body = createManualBody();
     let outcome = "open";
     const { signal } = new AbortController();
-    void readGuarded(body, take, signal, { pace, clock }).then(
+    void readPaced(body, take, signal, { pace, clock }).then(
       () => (outcome = "read"),
       (error: { code: string }) => (outcome = error.code),
     );

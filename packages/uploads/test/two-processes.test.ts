@@ -1,7 +1,26 @@
+import { createMemoryUploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
+import type { Scan } from "@sluice/uploads";
 import { expect, test } from "vitest";
-import { assembleFile } from "../src/receive/assemble-file.ts";
-import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
+import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
+import { createPartialFiles, type PartialFile } from "../src/resumable/partial-files.ts";
+import { createProgressTracker } from "../src/receive/progress-tracker.ts";
+import { createSlotSealer } from "../src/slots/slot-token.ts";
+import { toUploadStorage } from "../src/slots/upload-storage.ts";
+import { createFileScanner } from "../src/store/scan.ts";
+import { createSlotFiles } from "../src/store/slot-files.ts";
+import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+
+/** The files in steps of a server, without its locks. */
+function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan: Scan) {
+  const onError = (error: unknown): void => void errors.push(error);
+  const storage = toUploadStorage(backend);
+  const store = createMemoryUploadStore();
+  const quota = createQuotaTracker({ store, seedEveryMs: 60_000, onError });
+  const scanFile = createFileScanner({ storage, scan, onError });
+  const files = createSlotFiles({ storage, scanFile, quota, onError });
+  return createPartialFiles({ storage, files, quota, progress: createProgressTracker() });
+}
 
 const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };
 
@@ -9,28 +28,33 @@ test("two that put one file together at once have it both, and neither removes i
   let begun = 0;
   let goOn = (): void => {};
   const both = new Promise<void>((resolve) => void (goOn = resolve));
+  const onScan = async (): Promise<"clean"> => {
+    if (++begun === 2) goOn();
+    await both;
+    return "clean";
+  };
+  let backend: StorageBackend | undefined;
   const server = await startUploadServer({
-    uploads: {
-      async onScan() {
-        if (++begun === 2) goOn();
-        await both;
-        return "clean" as const;
-      },
-    },
+    uploads: { onScan },
+    wrap: (given) => (backend = given),
   });
   const { url, uploadId } = server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
   const fileId = answer.headers.get("location")!.split("/").at(-1)!;
-  const { parts } = server.uploads;
-  const slot = parts.sealer.open(url.split("/").at(-1)!, Date.now());
+  const partials = partialFilesOf(server, backend!, onScan);
+  const { host } = server.sluice;
+  const sealer = createSlotSealer({ keys: host.keys, endpoint: server.url, maxBytes: 2 ** 30 });
+  const slot = sealer.open(url.split("/").at(-1)!, Date.now());
   const { signal } = new AbortController();
   // both believe that they have the file
-  const turn = { ensureOurs() {} };
-  await Promise.allSettled([
-    assembleFile(parts, slot, { fileId, turn }, signal),
-    assembleFile(parts, slot, { fileId, turn }, signal),
-  ]);
+  const lease = { ensureOurs() {} };
+  const assemble = async (): Promise<unknown> => {
+    const { file } = await partials.find(slot, fileId, signal);
+    return partials.assemble(slot, file as PartialFile, { lease, signal });
+  };
+  const ended = await Promise.allSettled([assemble(), assemble()]);
+  expect(ended.map(({ status }) => status)).toContain("fulfilled");
   const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
   expect((await file!.open()).info.size).toBe(500);
 });

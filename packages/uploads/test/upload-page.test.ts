@@ -8,7 +8,7 @@ import { acceptText } from "../src/page/accept-text.ts";
 import { script, style } from "../src/page/browser-files.ts";
 import { html } from "../src/page/html.ts";
 import { sizeText } from "../src/page/size-text.ts";
-import { createPagePlaces } from "../src/page/page-places.ts";
+import { createPageLimit } from "../src/page/page-limit.ts";
 import { createUploadPages } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
@@ -427,7 +427,7 @@ describe("what one principal makes the server remember", () => {
   });
 
   test("by pages of callers that nothing vouches for is bounded together, and more than for one", async () => {
-    const places = createPagePlaces(createMemoryStateStore());
+    const places = createPageLimit(createMemoryStateStore());
     const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
     const tries = Array.from({ length: 2_000 }, () => places.take("", times));
     const settled = await Promise.allSettled(tries);

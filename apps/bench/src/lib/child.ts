@@ -12,7 +12,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // nobody is left in it
+    // no process is left in it
   }
 }
 
@@ -59,7 +59,7 @@ export function startChild(command: string, args: readonly string[], options: Ch
     options.signal.throwIfAborted();
     throw new Error(`${command}: ${how}: ${errorOutput.trim()}`);
   });
-  ended.catch(() => {}); // whoever waits for the child sees it; after `stop` nobody does
+  ended.catch(() => {}); // a caller that waits for the child sees it; after `stop` none does
   return {
     pid: child.pid ?? 0,
     process: child,

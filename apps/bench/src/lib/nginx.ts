@@ -81,7 +81,7 @@ async function start(port: number, server: string, options: NginxPlace): Promise
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     .map((kind) => `${kind}_temp_path tmp/${kind};`)
     .join(" ");
-  // a worker of root's nginx would become "nobody", who may not read the directory
+  // a worker of root's nginx would become the user "nobody", which may not read the directory
   const user = process.getuid?.() === 0 ? "user root;" : "";
   const config = `
 daemon off;

@@ -81,7 +81,7 @@ export function builtProgram(name: string): string {
   return new URL(`../../dist/${name}.js`, import.meta.url).pathname;
 }
 
-/** A loopback port that nobody uses at the moment. */
+/** A loopback port that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

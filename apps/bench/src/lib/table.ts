@@ -11,7 +11,7 @@ export interface Experiment {
 
 /** What an experiment found. */
 export interface Table {
-  /** One or two sentences: who was the client, what was measured. */
+  /** One or two sentences: which client, and what was measured. */
   readonly how: string;
   readonly columns: readonly Column[];
   readonly rows: readonly Row[];

@@ -7,7 +7,7 @@ export interface Address {
   readonly token: string;
 }
 
-/** Connects a client as anybody would: it knows one address, and nothing of the processes behind it. */
+/** Connects an ordinary client: it knows one address, and nothing of the processes behind it. */
 export async function connect({ endpoint, token }: Address): Promise<Client> {
   const client = new Client(
     { name: "cluster", version: "1.0.0" },

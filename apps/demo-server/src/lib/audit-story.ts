@@ -12,7 +12,7 @@ export interface AuditStory {
   readonly forgery: string;
 }
 
-/** Checks a trail, then a copy that somebody has changed. Rejects when either is not told for what it is. */
+/** Checks a trail, then a changed copy. Rejects when either is not told for what it is. */
 export async function readAuditStory(path: string): Promise<AuditStory> {
   const { findings, lines, head } = await verifyAuditFiles([path]);
   if (findings[0]) throw new Error(`the audit trail is broken: ${findings[0].message}`);

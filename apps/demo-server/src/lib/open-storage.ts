@@ -59,7 +59,7 @@ async function openGraph(
   const { GRAPH_ACCESS_TOKEN: token, GRAPH_BASE_URL: baseUrl } = environment;
   if (!token) throw missing("GRAPH_ACCESS_TOKEN", "graph:");
   const { createGraphBackend } = await import("@sluice/storage-graph");
-  // nobody can renew it here: it is used until the service refuses it
+  // it cannot be renewed here, and is used until the service refuses it
   const credential = { getToken: async () => ({ token, expiresOnTimestamp: Infinity }) };
   return createGraphBackend({
     credential,

@@ -11,7 +11,7 @@ import {
   type StreamOptions,
   streamResource,
 } from "@sluice/client";
-import { fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import { connect, type ConnectOptions } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
 import { Advice, fault, isResumableFault } from "../server-calls/failure.ts";
@@ -96,10 +96,8 @@ async function openStream(
   consent: Consent | undefined,
 ): Promise<SavableStream | undefined> {
   try {
-    return await streamResource(client, uri, {
-      ...streamOptions(options),
-      ...(consent && { consent }),
-    });
+    const streaming = definedMembers({ ...streamOptions(options), consent });
+    return await streamResource(client, uri, streaming);
   } catch (error) {
     if (isStreamless(client, error)) return undefined;
     throw error;
@@ -111,7 +109,7 @@ function streamOptions({
   trust,
   signal,
 }: GetOptions): StreamOptions {
-  return { signal, maxStreamSize: maxSize, ...(trust && { trustedOrigins: trust }) };
+  return definedMembers({ signal, maxStreamSize: maxSize, trustedOrigins: trust });
 }
 
 async function save(

@@ -74,7 +74,7 @@ async function readKeys(path: string): Promise<readonly SealingKey[]> {
   }
 }
 
-/** In one step, so that who follows the file never sees a part of it. */
+/** In one step, so that a process that follows the file never sees a part of it. */
 async function replaceKeys(path: string, keys: readonly SealingKey[]): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {

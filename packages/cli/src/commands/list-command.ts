@@ -1,5 +1,5 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import { connect, translating, type ConnectOptions } from "../server-calls/connect.ts";
 import { fault, type Advice } from "../server-calls/failure.ts";
 import { print } from "../terminal/print.ts";
@@ -7,7 +7,7 @@ import { printable, printableJson } from "../terminal/printable.ts";
 import { formatTableRow, tableHeading, type ListedResource } from "../terminal/resource-table.ts";
 
 /** Options of `sluice ls`. */
-export interface ListOptions extends ConnectOptions {
+export interface ListCommandOptions extends ConnectOptions {
   /** One JSON object a line. */
   readonly json?: boolean;
 }
@@ -16,7 +16,7 @@ export interface ListOptions extends ConnectOptions {
  * `sluice ls`: every resource of a server, page by page, so that a long list begins at once and
  * takes no memory. A table on a terminal, else one URI a line; with `json` one object a line.
  */
-export async function listCommand(server: string, options: ListOptions): Promise<void> {
+export async function listCommand(server: string, options: ListCommandOptions): Promise<void> {
   const client = await connect(server, options);
   try {
     const format = formatFor(options);
@@ -31,7 +31,7 @@ export async function listCommand(server: string, options: ListOptions): Promise
   }
 }
 
-function formatFor({ json }: ListOptions): (resource: ListedResource) => string {
+function formatFor({ json }: ListCommandOptions): (resource: ListedResource) => string {
   if (json) return (resource) => printableJson(resource);
   return process.stdout.isTTY ? formatTableRow : ({ uri }) => printable(uri);
 }
@@ -56,13 +56,7 @@ export async function* listResources(
     );
     for (const { uri, name, mimeType, size, annotations } of page.resources) {
       const lastModified = annotations?.lastModified;
-      yield {
-        uri,
-        name,
-        ...(mimeType !== undefined && { mimeType }),
-        ...(size !== undefined && { size }),
-        ...(lastModified !== undefined && { lastModified }),
-      };
+      yield definedMembers({ uri, name, mimeType, size, lastModified });
     }
     cursor = page.nextCursor;
     if (cursor !== undefined && cursor === landmark)

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "../server-calls/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
-import type { ListOptions } from "./list-command.ts";
+import type { ListCommandOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "../terminal/quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
@@ -40,7 +40,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
     .option("--ws", "take WebSockets at the same address, too")
     .option("--uploads <folder>", "let clients put files into this folder")
-    .option("--max-upload <size>", "largest file to take: 500M, 20G, …", parseSize, 2 ** 30)
+    .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
@@ -53,7 +53,7 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<server>", "URL of its MCP endpoint")
     .option("--json", "one JSON object a line")
     .addOption(tokenOption("token to show to the server"))
-    .action(async (server: string, options: Omit<ListOptions, "signal">) => {
+    .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await loaded(signal, import("./list-command.ts"));
       await listCommand(server, { ...options, token: readToken(options.token), signal });
     });

@@ -35,7 +35,7 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
   untrusted: "pass --trust ORIGIN if you trust that address with the file",
 };
 
-type Sender = ReturnType<typeof createFileSender>;
+type ToolSender = ReturnType<typeof createFileSender>;
 
 /** How long a tool may take, and a person at its questions. */
 const toolMs = 3_600_000;
@@ -130,7 +130,7 @@ function endpointOf(server: string): string {
 }
 
 async function upload(
-  sender: Sender,
+  sender: ToolSender,
   client: Client,
   server: string,
   file: string,
@@ -215,9 +215,9 @@ async function report(
     const { content, structuredContent } = result;
     return print(
       printableJson({
-        ...(files && { files }),
+        files,
         content,
-        ...(structuredContent !== undefined && { structuredContent }),
+        structuredContent,
       }),
     );
   }

@@ -11,7 +11,7 @@ export async function run(args: readonly string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     process.exit(error.code === "EPIPE" ? exitCodes.ok.status : exitCodes.failed.status);
   });
-  // nobody reads the notes any more, which is no reason to end a server or a download
+  // notes without a reader are no reason to end a server or a download
   process.stderr.on("error", () => {});
   process.exitCode = await execute(args, stop);
   // a lookup of a name, for one, cannot be given up, and would keep the process

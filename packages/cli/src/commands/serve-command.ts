@@ -51,12 +51,13 @@ export interface ServeOptions {
   readonly ws?: boolean;
   /** Folder that clients may put files into. */
   readonly uploads?: string;
-  /** Largest such file, in bytes. */
-  readonly maxUpload: number;
+  /** Largest such file, in bytes. Default: 1 GiB. */
+  readonly maxUpload?: number;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
 
+const defaultMaxUpload = 2 ** 30;
 const mcpPath = "/mcp";
 /** As long as container runtimes wait before they kill. */
 const drainMs = 10_000;
@@ -65,6 +66,7 @@ const drainMs = 10_000;
 export async function serveCommand(folder: string, options: ServeOptions): Promise<void> {
   const { host, port, signal, token } = options;
   ensureGuarded(options);
+  ensureUsed(options);
   await ensureFolder(folder);
   if (options.uploads !== undefined) await ensureFolder(options.uploads);
   const storage = createFsBackend({ root: folder });
@@ -82,7 +84,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   let sluice: Sluice | undefined;
   try {
     server.on("request", answerNotYet);
-    // not before: who has the address is the only one that writes its trail
+    // not before: the process that has the address is the only one that writes its trail
     trail = await openTrail({ ...options, port: (server.address() as AddressInfo).port });
     keys = await openKeys(options);
     const wanted = options.publicUrl ?? endpointOf(host, server);
@@ -123,7 +125,7 @@ export async function serveCommand(folder: string, options: ServeOptions): Promi
   }
 }
 
-/** A folder is open to other machines only when somebody said so. */
+/** Opens a folder to other machines only where the options say so. */
 function ensureGuarded({ host, publicUrl, token, allowAnonymous }: ServeOptions): void {
   const isPrivate =
     isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
@@ -140,6 +142,16 @@ function ensureGuarded({ host, publicUrl, token, allowAnonymous }: ServeOptions)
       `clients of ${host} need an https address: downloads never go over plain http`,
       "pass --public-url with the address of the TLS proxy in front",
     );
+}
+
+/** A size without a folder would change nothing. */
+function ensureUsed({ uploads, maxUpload }: ServeOptions): void {
+  if (maxUpload === undefined || uploads !== undefined) return;
+  throw fault(
+    "invalid_argument",
+    "--max-upload has no effect without --uploads",
+    "pass --uploads with the folder that clients may put files into",
+  );
 }
 
 async function ensureFolder(folder: string): Promise<void> {
@@ -187,7 +199,7 @@ async function createHandlers(
     keys,
     ws = false,
     uploads: uploadFolder,
-    maxUpload,
+    maxUpload = defaultMaxUpload,
     refusals,
   }: Omit<ServeOptions, "keys"> & {
     trail: AuditFile | undefined;

@@ -1,7 +1,7 @@
 import { printable } from "../terminal/printable.ts";
 
 /** A request that had not the token of the server. */
-interface Refusal {
+interface RefusedRequest {
   /** Address of the peer: the client, or the proxy in front. */
   readonly address: string | undefined;
   /** What was asked for: the kind of route, never a URL. */
@@ -12,7 +12,7 @@ interface Refusal {
 
 /** Tells the operator of refused requests. */
 export interface RefusalLog {
-  add(refusal: Refusal): void;
+  add(refusal: RefusedRequest): void;
   /** Says how many were not told. */
   close(): void;
 }

@@ -10,7 +10,7 @@ import { createWebSocketHandler, type WebSocketHandler } from "@sluice/transport
 import type { RefusalLog } from "./refusal-log.ts";
 import { bearerIn } from "./serve-token.ts";
 
-/** Who may open a WebSocket. */
+/** Decides which clients may open a WebSocket. */
 export interface SocketGuard {
   /** True for the token of this server; absent when there is none. */
   readonly isToken?: ((token: string) => boolean) | undefined;

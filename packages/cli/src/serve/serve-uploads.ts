@@ -25,7 +25,7 @@ export interface ServedUploads {
   wrap(handler: SluiceHandler): SluiceHandler;
   /** Ends what is under way, at the latest at the deadline. */
   close(options: CloseUploadsOptions): Promise<void>;
-  /** Removes what nobody saved, once no call is under way that could. Never rejects. */
+  /** Removes unsaved files, once no call is under way that could save them. Never rejects. */
   remove(): Promise<void>;
 }
 
@@ -101,12 +101,16 @@ export async function createServedUploads(
   };
 }
 
-type Asked =
+type GivenFile =
   | { readonly file: UploadedFile; readonly result?: never }
   | { readonly result: CallToolResult | InputRequiredResult };
 
 /** Asks the user for the file: in the client, or on the upload page. */
-async function askFor(uploads: Uploads, { mcp, ctx }: ToolCall, maxBytes: number): Promise<Asked> {
+async function askFor(
+  uploads: Uploads,
+  { mcp, ctx }: ToolCall,
+  maxBytes: number,
+): Promise<GivenFile> {
   const fields = { file: { type: "file", title: "File", maxBytes } } as const;
   const message = "Which file shall be saved on the server?";
   const outcome = await uploads.requestFiles(ctx, { mcp, message, fields }).catch(cannotAsk);
@@ -129,10 +133,10 @@ function refusal(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };
 }
 
-type Target = ReturnType<typeof createFsBackend>;
+type TargetFolder = ReturnType<typeof createFsBackend>;
 
 /** Saves a file under its name, with a number when that is taken. */
-async function saveAs(target: Target, file: UploadedFile): Promise<string> {
+async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string> {
   for (let number = 0; number < mostNames; number++) {
     const name = numbered(file.name, number);
     try {
@@ -146,7 +150,7 @@ async function saveAs(target: Target, file: UploadedFile): Promise<string> {
   throw new SluiceError("already_exists", `uploads: too many files are called ${file.name}`);
 }
 
-async function save(target: Target, name: string, file: UploadedFile): Promise<void> {
+async function save(target: TargetFolder, name: string, file: UploadedFile): Promise<void> {
   const { size } = file;
   await using writer = await target.write!(name, { ifAbsent: true, size });
   const { body } = await file.open();

@@ -11,7 +11,7 @@ export interface WaitingFolder {
 // names that begin like this are never listed or opened, also where the folder is served
 const prefix = ".sluice-uploads-live-";
 const lookEveryMs = 60_000;
-/** A folder that stays as it is from look to look so often has nobody any more. */
+/** A folder that stays as it is from look to look so often has no process any more. */
 const quietLooks = 10;
 
 /** Makes one inside `folder`. While it is there it shows that it is used, and those of killed processes are removed. */
@@ -34,7 +34,7 @@ export async function makeWaitingFolder(folder: string): Promise<WaitingFolder> 
 }
 
 /**
- * Gives the function that touches a waiting folder, and removes those beside it that nobody has touched for so many
+ * Gives the function that touches a waiting folder, and removes those beside it that no process has touched for so many
  * calls in a row. Neither clocks nor names of processes count: in containers both may be those of another machine, and
  * all that slept wake up at once. The function never rejects: what it missed is for the next call.
  */

@@ -7,7 +7,7 @@ import { fault } from "./failure.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
-/** What somebody already said on the command line. */
+/** What the user already said on the command line. */
 export interface ConsentOptions {
   /** Yes to everything. */
   readonly yes?: boolean | undefined;
@@ -16,7 +16,7 @@ export interface ConsentOptions {
   readonly signal: AbortSignal;
 }
 
-/** Bytes up to which nobody is asked. */
+/** Bytes up to which the user is not asked. */
 const askAbove = 2 ** 30;
 
 /** Asks on the terminal before a large download, or one of unknown size; `undefined` where the answer is there already. */

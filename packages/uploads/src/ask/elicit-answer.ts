@@ -4,9 +4,10 @@ import type { AnsweredFile } from "@sluice/core/wire";
 import { z } from "zod";
 import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";
 import type { SlotTerms } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
-/** What a user did with a question, read but not believed yet. */
-export type Answer =
+/** What a user did with a question, read but not confirmed yet. */
+export type ElicitedAnswer =
   | { readonly action: "decline" | "cancel" }
   | {
       readonly action: "accept";
@@ -31,10 +32,10 @@ export async function readAnswer(
   fields: Fields,
   slots: ReadonlyMap<string, ExpectedSlot>,
   raw: unknown,
-): Promise<Answer> {
+): Promise<ElicitedAnswer> {
   const result = resultSchema.safeParse(raw);
   if (!result.success)
-    throw new SluiceError("protocol", "uploads: the client's answer is no elicitation result");
+    throw uploadError("protocol", "the client's answer is no elicitation result");
   const { action, content = {} } = result.data;
   if (action !== "accept") return { action };
 
@@ -89,9 +90,9 @@ function ensureFits(name: string, slot: ExpectedSlot, files: readonly AnsweredFi
   for (const file of files) {
     if (file.uploadId !== uploadId) throw invalid(name, "names an upload id of another question");
     if (file.size > terms.maxBytes)
-      throw new SluiceError(
+      throw uploadError(
         "too_large",
-        `uploads: field "${name}": the file has ${file.size} bytes, and at most ${terms.maxBytes} may be sent`,
+        `field "${name}": the file has ${file.size} bytes, and at most ${terms.maxBytes} may be sent`,
         { size: file.size },
       );
   }
@@ -112,5 +113,5 @@ async function checkValues(
 }
 
 function invalid(name: string, why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: field "${name}": ${why}`);
+  return uploadError("invalid_argument", `field "${name}": ${why}`);
 }

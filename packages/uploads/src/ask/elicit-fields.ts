@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
 import {
   UPLOADS_EXTENSION_ID,
@@ -120,15 +121,15 @@ export function questionOf(
 
 function fileSchema(field: FileField, { terms }: Slot): FileFieldSchema {
   const { title, description, multiple = false } = field;
-  return {
-    type: "file",
-    ...(title !== undefined && { title }),
-    ...(description !== undefined && { description }),
-    ...(terms.accept.length > 0 && { accept: terms.accept }),
+  return definedMembers({
+    type: "file" as const,
+    title,
+    description,
+    accept: terms.accept.length > 0 ? terms.accept : undefined,
     maxSize: terms.maxBytes,
     multiple,
     required: isRequired(field),
-  };
+  });
 }
 
 function endpointOf(slot: Slot, auth: "bound" | "self"): UploadEndpoint {

@@ -1,4 +1,5 @@
 import { sleep, systemClock } from "@sluice/core/async";
+import { z } from "zod";
 import type { BinaryQuestion } from "./elicit-fields.ts";
 import type { PageOutcome } from "../page/page-outcome.ts";
 
@@ -49,3 +50,10 @@ export async function awaitAnswer(
     await sleep(Math.min(everyMs, leftMs), signal);
   }
 }
+
+/** True where a client agreed to open the page, or repeated its call only to wait. */
+export function isConsent(raw: unknown): boolean {
+  return raw === undefined || consentSchema.safeParse(raw).success;
+}
+
+const consentSchema = z.looseObject({ action: z.literal("accept") });

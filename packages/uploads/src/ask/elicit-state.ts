@@ -9,6 +9,7 @@ import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
 import type { Fields } from "./elicit-fields.ts";
 import type { Slot } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
 export interface QuestionState {
@@ -59,10 +60,7 @@ export function createQuestionStates(host: Host): QuestionStates {
       const { id, pageId, ...state } = parsed.data;
       const now = Date.now();
       if (now >= state.expiresAt)
-        throw new SluiceError(
-          "expired",
-          "uploads: the question's time is over; call the tool again",
-        );
+        throw uploadError("expired", "the question's time is over; call the tool again");
       await host.state
         .put(`elicitation-${id}`, new Uint8Array(), {
           now,
@@ -86,8 +84,8 @@ const stateSchema = z.object({
 });
 
 function foreign(): SluiceError {
-  return new SluiceError(
+  return uploadError(
     "invalid_argument",
-    "uploads: the request state is not that of this question, or was used before; call the tool again",
+    "the request state is not that of this question, or was used before; call the tool again",
   );
 }

@@ -9,35 +9,36 @@ import { SluiceError } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import { revisionOf } from "@sluice/server/transport";
 import { z } from "zod";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** How this client can be asked for files. */
-export type Way =
+export type AskingWay =
   | { readonly kind: "binary"; readonly limits: BinaryElicitation }
   | { readonly kind: "page" };
 
 /**
- * Chooses by what the client declared: on this request in the modern era, on its session in the legacy one. Bare
+ * Chooses by what the client declared: on this request without a session, else on its session. Bare
  * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Throws what the author should read, and
- * in the modern era the error that the protocol has for it.
+ * without a session the error that the protocol has for it.
  */
-export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Way {
+export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): AskingWay {
   if (!ctx.http?.req)
-    throw new SluiceError(
+    throw uploadError(
       "unsupported",
-      "uploads: files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
+      "files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
     );
-  const isModern = revisionOf(mcp) === "modern";
-  const declared = isModern ? declaredIn(ctx) : mcp.server.getClientCapabilities();
-  if (!isModern && declared === undefined)
-    throw new SluiceError(
+  const isStateless = revisionOf(mcp) === "modern";
+  const declared = isStateless ? declaredIn(ctx) : mcp.server.getClientCapabilities();
+  if (!isStateless && declared === undefined)
+    throw uploadError(
       "unsupported",
-      "uploads: a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
+      "a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
     );
   const elicitation = elicitationSchema.safeParse(declared);
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
   if (binary !== undefined) return { kind: "binary", limits: binary as BinaryElicitation };
   if (url !== undefined && hasPage) return { kind: "page" };
-  if (!isModern) throw noWay(hasPage);
+  if (!isStateless) throw noWay(hasPage);
   throw new MissingRequiredClientCapabilityError(
     { requiredCapabilities: { elicitation: { binary: {} } } },
     noWay(hasPage).message,
@@ -73,8 +74,8 @@ const elicitationSchema = z.looseObject({
 
 function noWay(hasPage: boolean): SluiceError {
   const page = hasPage ? ", or `elicitation.url` for sending them in a browser" : "";
-  return new SluiceError(
+  return uploadError(
     "unsupported",
-    `uploads: this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
+    `this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
   );
 }

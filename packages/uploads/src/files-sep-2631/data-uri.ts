@@ -4,7 +4,7 @@ import { refusal } from "./file-fault.ts";
 /** What a `data:` URI holds. */
 export interface InlineFile {
   /** The `name` parameter, percent-decoded: the sender's word. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** `type/subtype`. */
   readonly mimeType: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -31,9 +31,8 @@ export function parseDataUri(uri: string, maxBytes: number): InlineFile {
       actualSize: size,
     });
   const data = uri.slice(start);
-  const name = nameIn(type);
   return {
-    ...(name !== undefined && { name }),
+    name: nameIn(type),
     mimeType,
     bytes: isBase64 ? fromBase64(data) : fromPercent(data, size),
   };

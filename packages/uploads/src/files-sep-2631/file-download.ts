@@ -1,4 +1,10 @@
-import { createSha256, fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
+import {
+  createSha256,
+  definedMembers,
+  fileNameFromUri,
+  SluiceError,
+  type Principal,
+} from "@sluice/core";
 import {
   EXTENSION_ID,
   UPLOADS_EXTENSION_ID,
@@ -8,9 +14,15 @@ import {
 import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
 import { formatDigest } from "./file-digest.ts";
-import type { FileParts } from "./file-transfer.ts";
+import type { FileUris } from "./file-uri.ts";
 
-/** Who asks, and whose files count. */
+/** The Sluice that has the resources, and the URIs that name them. */
+interface ServedFiles {
+  readonly host: Pick<Host, "mapper" | "authorize" | "mint">;
+  readonly uris: FileUris;
+}
+
+/** The caller, and the owner of its files. */
 interface DownloadWork {
   readonly identity: Awaited<ReturnType<Host["identify"]>>;
   readonly owner: Principal | undefined;
@@ -22,7 +34,7 @@ const valueTtlMs = 3_600_000;
 
 /** A resource as a file; see `FileTransfer.value`. */
 export async function valueOf(
-  { host, uris }: FileParts,
+  { host, uris }: ServedFiles,
   resourceUri: string,
   { identity, owner, signal }: DownloadWork,
 ): Promise<FileValue> {
@@ -44,7 +56,7 @@ interface AuthorizedDownload {
 
 /** Mints the same grant as `resources/stream`, for the version that the URI was made for. */
 export async function authorizeDownload(
-  { host, uris }: FileParts,
+  { host, uris }: ServedFiles,
   uri: string,
   { identity, owner, signal }: DownloadWork,
 ): Promise<AuthorizedDownload> {
@@ -78,13 +90,8 @@ function describeFile(
   { size, sha256 }: { readonly size: number | undefined; readonly sha256: string },
 ): FileValue {
   const name = fileNameFromUri(key);
-  return {
-    uri,
-    ...(name !== undefined && { name }),
-    ...(contentType !== undefined && { mimeType: contentType }),
-    ...(size !== undefined && { size }),
-    digest: formatDigest(sha256),
-  };
+  const digest = formatDigest(sha256);
+  return definedMembers({ uri, name, mimeType: contentType, size, digest });
 }
 
 function expiryMeta(expiresAt: number): NonNullable<FileValue["_meta"]> {

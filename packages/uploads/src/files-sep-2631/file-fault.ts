@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
 export function refusal(
@@ -17,7 +17,7 @@ export function faultFor(error: unknown, onError: (error: unknown) => void): Pro
   if (reason !== undefined) return refusal(sentences[reason]!, { reason });
   if (code === "throttled" || code === "unavailable") {
     const { retryAfterMs } = error as SluiceError;
-    const data = { reason: "busy", ...(retryAfterMs !== undefined && { retryAfterMs }) };
+    const data = definedMembers({ reason: "busy", retryAfterMs });
     return new ProtocolError(ProtocolErrorCode.InternalError, "files: busy, try again later", data);
   }
   onError(error);

@@ -1,3 +1,4 @@
+import { definedMembers } from "@sluice/core";
 import { FILE_KEYWORD, type FileInputDescriptor } from "@sluice/core/wire";
 import { z } from "zod";
 
@@ -20,10 +21,10 @@ export const defaultInputBytes: number = 10 * 2 ** 20;
  */
 export function fileInput(terms: FileInputTerms = {}): z.ZodString {
   const { accept, maxBytes = defaultInputBytes, transferModes } = terms;
-  const descriptor: FileInputDescriptor = {
-    ...(accept && { accept }),
+  const descriptor = definedMembers({
+    accept,
     maxSize: maxBytes,
-    ...(transferModes && { transferModes }),
-  };
+    transferModes,
+  }) satisfies FileInputDescriptor;
   return z.string().meta({ format: "uri", [FILE_KEYWORD]: descriptor });
 }

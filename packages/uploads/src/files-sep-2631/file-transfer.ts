@@ -5,14 +5,14 @@ import {
   type FileValue,
 } from "@sluice/core/wire";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
-import { callerOf, callInV2, serverInV2, type Host } from "@sluice/server/transport";
+import { callerOf, callInV2, serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
 import type { FileInputTerms } from "./file-input.ts";
 import { authorizeUpload, openInput, uploadParams } from "./file-upload.ts";
-import { createFileUris, type FileUris } from "./file-uri.ts";
+import { createFileUris } from "./file-uri.ts";
 
 /** The server and the context that a tool was called with. */
 export type ToolCall = AnyCall;
@@ -36,17 +36,10 @@ export interface FileTransfer {
   value(resourceUri: string, call: ToolCall): Promise<FileValue>;
 }
 
-/** What the parts of the file transfer work with. */
-export interface FileParts {
-  readonly host: Host;
-  readonly slots: Slots;
-  readonly uris: FileUris;
-}
-
 /** Makes the file transfer of a Sluice and its uploads. */
 export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
   const { host } = sluice;
-  const parts: FileParts = { host, slots, uris: createFileUris(host) };
+  const uris = createFileUris(host);
 
   async function identify(call: ToolCall) {
     const { mcp, ctx } = callInV2(call);
@@ -69,7 +62,9 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
         (params, ctx) =>
           guarded(async () => {
             const { identity, owner } = await identify({ mcp, ctx });
-            return { ...authorizeUpload(parts, params, { mayMint: identity.mayMint, owner }) };
+            return {
+              ...authorizeUpload({ slots, uris }, params, { mayMint: identity.mayMint, owner }),
+            };
           }),
       );
       mcp.server.setRequestHandler(
@@ -79,7 +74,9 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
           guarded(async () => {
             const { identity, owner } = await identify({ mcp, ctx });
             const { signal } = ctx.mcpReq;
-            return { ...(await authorizeDownload(parts, uri, { identity, owner, signal })) };
+            return {
+              ...(await authorizeDownload({ host, uris }, uri, { identity, owner, signal })),
+            };
           }),
       );
       return given;
@@ -87,12 +84,12 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
     open: (argument, terms, call) =>
       guarded(async () => {
         const { owner } = await identify(call);
-        return openInput(parts, argument, { terms, owner, signal: signalOf(call) });
+        return openInput({ slots, uris }, argument, { terms, owner, signal: signalOf(call) });
       }),
     value: (resourceUri, call) =>
       guarded(async () => {
         const { identity, owner } = await identify(call);
-        return valueOf(parts, resourceUri, { identity, owner, signal: signalOf(call) });
+        return valueOf({ host, uris }, resourceUri, { identity, owner, signal: signalOf(call) });
       }),
   };
 }
@@ -103,7 +100,7 @@ function signalOf(call: ToolCall): AbortSignal {
 
 const anyResult = z.looseObject({});
 
-/** Whom a file belongs to: a session is no part of it, since an upload is another request. */
+/** Names the owner of a file: a session is no part of it, since an upload is another request. */
 function ownerOf(principal: Principal | undefined): Principal | undefined {
   if (!principal || principal.subject === "") return undefined;
   const { sessionId: _session, ...owner } = principal;

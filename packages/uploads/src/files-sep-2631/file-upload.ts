@@ -1,4 +1,4 @@
-import { isAccepted, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, isAccepted, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -6,15 +6,13 @@ import {
 } from "@sluice/core/wire";
 import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
-import { typeOfName } from "../kind/type-of-name.ts";
-import type { ClaimedFile, UploadedFile } from "../slots/slots.ts";
-import { graceMs } from "../slots/uploads-parts.ts";
+import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
+import { graceMs } from "../store/upload-state.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
 import { defaultInputBytes, type FileInputTerms } from "./file-input.ts";
-import type { FileParts } from "./file-transfer.ts";
-import type { FileHandle } from "./file-uri.ts";
+import type { FileHandle, FileUris } from "./file-uri.ts";
 
 /** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */
 interface DeclaredFile {
@@ -44,7 +42,7 @@ interface AuthorizedUpload {
  * file belongs to the caller.
  */
 export function authorizeUpload(
-  { slots, uris }: FileParts,
+  { slots, uris }: { readonly slots: Pick<Slots, "reserve">; readonly uris: FileUris },
   { name, mimeType, size, digest }: DeclaredFile,
   { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
 ): AuthorizedUpload {
@@ -56,7 +54,7 @@ export function authorizeUpload(
     accept: mimeType === undefined ? [] : [mimeType],
     maxBytes: Math.max(1, size ?? Number.MAX_SAFE_INTEGER),
     maxFiles: 1,
-    ...(sha256 !== undefined && { sha256 }),
+    sha256,
   };
   const slot = slots.reserve(owner, terms, { ttlMs: uploadTtlMs, selfAuthenticating: true });
   const maxSize = slot.terms.maxBytes;
@@ -72,13 +70,13 @@ export function authorizeUpload(
   const uri = uris.format(handle, owner);
   const until = new Date(slot.expiresAt).toISOString();
   return {
-    file: {
+    file: definedMembers({
       uri,
-      ...(name !== undefined && { name }),
-      ...(mimeType !== undefined && { mimeType }),
-      ...(size !== undefined && { size }),
-      ...(digest && { digest: { algorithm: "sha-256", value: digest.value } }),
-    },
+      name,
+      mimeType,
+      size,
+      digest: digest && ({ algorithm: "sha-256", value: digest.value } as const),
+    }),
     upload: {
       transport: "https",
       method: slot.method,
@@ -108,6 +106,12 @@ function digestIn({ algorithm, value }: { algorithm: string; value: string }): s
   });
 }
 
+/** Slots, and the URIs that name their files. */
+interface UploadedFiles {
+  readonly slots: Pick<Slots, "keep" | "reopen" | "received" | "confirm" | "discard">;
+  readonly uris: FileUris;
+}
+
 /** What an argument is opened with. */
 interface InputWork {
   readonly terms: FileInputTerms;
@@ -117,7 +121,7 @@ interface InputWork {
 
 /** Opens the file of an argument; see `FileTransfer.open`. */
 export async function openInput(
-  parts: FileParts,
+  files: UploadedFiles,
   argument: string,
   work: InputWork,
 ): Promise<UploadedFile> {
@@ -128,11 +132,13 @@ export async function openInput(
       reason: "transferModeNotAccepted",
       transferModes,
     });
-  return mode === "inline" ? openInline(parts, argument, work) : openUpload(parts, argument, work);
+  return mode === "inline"
+    ? openInline(files.slots, argument, work)
+    : openUpload(files, argument, work);
 }
 
 async function openInline(
-  { slots }: FileParts,
+  slots: Pick<Slots, "keep">,
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
@@ -143,7 +149,7 @@ async function openInline(
 }
 
 async function openUpload(
-  { slots, uris }: FileParts,
+  { slots, uris }: UploadedFiles,
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {

@@ -29,13 +29,13 @@ export type FileHandle =
 /** Makes and reads file URIs: `mcp-file://<host>/<sealed>`. */
 export interface FileUris {
   format(handle: FileHandle, principal: Principal | undefined): string;
-  /** Throws `invalid_argument` for what is not ours, altered or somebody else's, `expired` after its time. */
+  /** Throws `invalid_argument` for what is not ours, altered or another principal's, `expired` after its time. */
   parse(uri: string, principal: Principal | undefined): FileHandle;
 }
 
 /**
  * Makes the file URIs of one server. All that they stand for is in them under a seal, for one principal: nothing is
- * stored, and nobody learns anything from one (SEP-2631 §4: a scheme that no resource has; §8: revocable, scoped).
+ * stored, and a URI tells nothing (SEP-2631 §4: a scheme that no resource has; §8: revocable, scoped).
  */
 export function createFileUris(host: Host): FileUris {
   const sealer = createTextSealer({ keys: host.keys, purpose: "file" });

@@ -1,5 +1,5 @@
 import { parseMediaType, type SluiceError } from "@sluice/core";
-import { RefusedFile } from "../store/refused-file.ts";
+import { RefusedFile } from "../slots/upload-error.ts";
 import type { FirstBytes } from "./first-bytes.ts";
 import {
   hasMark,

@@ -15,14 +15,14 @@ export class Html {
 }
 
 /** What may stand in a template: text is escaped, `undefined` and `false` are nothing. */
-type Part = Html | string | number | boolean | undefined | readonly Part[];
+type TemplateValue = Html | string | number | boolean | undefined | readonly TemplateValue[];
 
 /** Makes HTML. Whatever is put in is text, unless it was made here. Attributes need their quotes. */
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function html(strings: TemplateStringsArray, ...parts: readonly TemplateValue[]): Html {
   return new Html(strings.reduce((text, next, n) => text + escape(parts[n - 1]) + next));
 }
 
-function escape(part: Part): string {
+function escape(part: TemplateValue): string {
   if (part === undefined || part === false) return "";
   if (part instanceof Html) return part.text;
   if (typeof part === "object") return part.map(escape).join("");

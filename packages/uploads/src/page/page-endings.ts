@@ -1,13 +1,13 @@
 import type { PageOutcome } from "./page-outcome.ts";
 
 /** What the page says at an end, and what to do then. */
-interface Ending {
+interface PageEnding {
   readonly heading: string;
   readonly sentence: string;
 }
 
 /** For the page as the server writes it and for its script. Only `accepted` says that all is done. */
-export const endings: { readonly [Phase in "answered" | PageOutcome]: Ending } = {
+export const endings: { readonly [Phase in "answered" | PageOutcome]: PageEnding } = {
   answered: {
     heading: "Almost done",
     sentence:

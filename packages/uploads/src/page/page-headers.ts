@@ -17,7 +17,7 @@ const shield = [
   "same-origin",
 ] as const;
 
-/** Headers of the page. It holds secrets, so that nobody keeps it, frames it or is told where it is. */
+/** Headers of the page. It holds secrets: no cache keeps it, no site frames it, no referrer names it. */
 export const pageHeaders: readonly string[] = [
   "Content-Type",
   "text/html; charset=utf-8",

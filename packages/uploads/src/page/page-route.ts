@@ -1,23 +1,34 @@
 import { parseJson, SluiceError } from "@sluice/core";
-import { problem, type Reply } from "@sluice/server/transport";
+import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
-import { readGuarded } from "../receive/body-guard.ts";
-import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { readPaced } from "../receive/read-body.ts";
 import { pageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { failurePage, pageOf } from "./page-html.ts";
-import { takeAnswer } from "./take-answer.ts";
-import { pagesPath, type GivenAnswer } from "./upload-pages.ts";
+import type { TakeAnswer } from "./take-answer.ts";
+import { pagesPath, type GivenAnswer, type UploadPageStore } from "./upload-pages.ts";
 
 /**
  * Makes the route that answers requests below `<endpoint>/upload-page/`: the page, in JSON what became of it, and
  * the answer.
  */
-export function createPageRoutes(parts: UploadsParts, base: string): Routes {
-  const { pages } = parts;
-  const { endpoint, onError, failures, addressOf } = parts.host;
+export function createPageRoutes(
+  {
+    host: { endpoint, onError, failures, addressOf },
+    pages,
+    takeAnswer,
+    closing,
+  }: {
+    readonly host: Host;
+    readonly pages: UploadPageStore;
+    readonly takeAnswer: TakeAnswer;
+    /** Aborts when the endpoint is closed. */
+    readonly closing: AbortSignal;
+  },
+  base: string,
+): Routes {
   const { host, origin } = new URL(endpoint.url);
   const prefix = `${base}${pagesPath}`;
 
@@ -44,16 +55,14 @@ export function createPageRoutes(parts: UploadsParts, base: string): Routes {
     try {
       const page = await pages.open(token);
       const answerId = page.phase === "open" ? undefined : page.answerId;
-      return jsonReply(200, { phase: page.phase, ...(answerId !== undefined && { answerId }) });
+      return jsonReply(200, { phase: page.phase, answerId });
     } catch (error) {
       return refusalReply(await judge(request, error));
     }
   }
 
   async function takeGiven(request: PlainRequest, token: string): Promise<Reply> {
-    const signal = AbortSignal.any(
-      request.signal ? [request.signal, parts.closing] : [parts.closing],
-    );
+    const signal = AbortSignal.any(request.signal ? [request.signal, closing] : [closing]);
     try {
       // first, so that a made-up URL is told nothing but 404
       const page = await pages.open(token);
@@ -61,15 +70,15 @@ export function createPageRoutes(parts: UploadsParts, base: string): Routes {
       const type = request.header("content-type") ?? "";
       if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
       const given = await readGiven(request, signal);
-      if (given === undefined) return problem(400, { headers: closing });
-      if (page.phase === "open") await takeAnswer(parts, page, given, signal);
+      if (given === undefined) return problem(400, { headers: closeConnection });
+      if (page.phase === "open") await takeAnswer(page, given, signal);
       // the answer that counts may be this one, whose reply was lost
-      else if (page.answerId !== given.answerId) return problem(409, { headers: closing });
+      else if (page.answerId !== given.answerId) return problem(409, { headers: closeConnection });
       return { status: 204, headers: ["Cache-Control", "no-store"] };
     } catch (error) {
       // a client that went away is no fault of ours
-      if (request.signal?.aborted === true) return problem(503, { headers: closing });
-      return refusalReply(await judge(request, error), closing);
+      if (request.signal?.aborted === true) return problem(503, { headers: closeConnection });
+      return refusalReply(await judge(request, error), closeConnection);
     }
   }
 
@@ -108,7 +117,7 @@ export function createPageRoutes(parts: UploadsParts, base: string): Routes {
   };
 }
 
-const closing = ["Connection", "close"] as const;
+const closeConnection = ["Connection", "close"] as const;
 
 const refusals: Readonly<Record<string, number>> = {
   not_found: 404,
@@ -169,7 +178,7 @@ async function readGiven(
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = "";
-  await readGuarded(
+  await readPaced(
     request.body,
     (chunk) => {
       bytes += chunk.byteLength;

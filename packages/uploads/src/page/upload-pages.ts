@@ -1,10 +1,11 @@
-import { createTextSealer, SluiceError } from "@sluice/core";
+import { definedMembers, createTextSealer, SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import type { BinaryQuestion } from "../ask/elicit-fields.ts";
 import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
 import { isId } from "../slots/random-id.ts";
 import type { PageOutcome } from "./page-outcome.ts";
-import { createPagePlaces, isPut } from "./page-places.ts";
+import { createPageLimit, isPut } from "./page-limit.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What a page shows. */
 export type OpenPage = OpenQuestion | SettledPage;
@@ -36,8 +37,8 @@ export interface GivenAnswer {
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** Pages, for the one who asks and for the one who answers. */
-export interface PageDesk extends UploadPages {
+/** Questions of upload pages and their answers, for the tool that asks and the page that answers. */
+export interface UploadPageStore extends UploadPages {
   /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
   open(token: string): Promise<OpenPage>;
   /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
@@ -64,9 +65,9 @@ export function createUploadPages({
   endpoint,
   keys,
   state,
-}: Pick<Host, "endpoint" | "keys" | "state">): PageDesk {
+}: Pick<Host, "endpoint" | "keys" | "state">): UploadPageStore {
   const sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
-  const places = createPagePlaces(state);
+  const places = createPageLimit(state);
   const context = [endpoint.url];
 
   function pageIn(token: string): { pageId: string; expiresAt: number } {
@@ -99,9 +100,9 @@ export function createUploadPages({
       const now = Date.now();
       const size = encode(question).length;
       if (size > maxQuestionBytes)
-        throw new SluiceError(
+        throw uploadError(
           "too_large",
-          `uploads: a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
+          `a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
           { size },
         );
       const place = await places.take(owner, { now, expiresAt });
@@ -130,17 +131,15 @@ export function createUploadPages({
       if (!(await isPut(state, takenKey(pageId), taken, { now, expiresAt, owner })))
         return undefined;
       await state.take(answerKey(pageId), now);
-      return { action: answer.action, ...(answer.content && { content: answer.content }) };
+      return definedMembers({ action: answer.action, content: answer.content });
     },
 
     async conclude(pageId, outcome) {
       const now = Date.now();
       const question = await read<KeptQuestion>(questionKey(pageId));
       const settled = await settledOf(pageId);
-      const kept = {
-        phase: outcome,
-        ...(settled?.answerId !== undefined && { answerId: settled.answerId }),
-      } satisfies SettledPage;
+      const { answerId } = settled ?? {};
+      const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
       const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
       const { owner = "" } = question ?? {};
       await isPut(state, outcomeKey(pageId), encode(kept), { now, expiresAt, owner });
@@ -195,7 +194,7 @@ export function createUploadPages({
 
 interface KeptQuestion {
   readonly question: BinaryQuestion;
-  /** Id of its place, see {@link createPagePlaces}. */
+  /** Id of its place, see {@link createPageLimit}. */
   readonly place: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;

@@ -7,8 +7,9 @@ import {
 } from "@sluice/core/wire";
 import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
 import type { FileRecord } from "../store/records.ts";
-import type { FileProgress } from "./resumable-upload.ts";
+import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
+import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";
 
 // What the endpoint answers: https://datatracker.ietf.org/doc/draft-ietf-httpbis-resumable-upload §4,
 // RFC 9457 for problems.
@@ -98,7 +99,7 @@ export function jsonReply(
 /** What a request got wrong, as a problem; faults of ours and of storage say no more than their kind. */
 export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
-  if (!row || !SluiceError.is(error) || !error.message.startsWith("uploads: "))
+  if (!row || !SluiceError.is(error) || error.origin !== uploadsOrigin)
     return storageRefusalOf(error) ?? problemOf(error);
   const [status, title, reason] = row;
   const isOffset = error.code === "precondition_failed" && error.size !== undefined;
@@ -111,7 +112,7 @@ export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
       title,
       status,
       reason,
-      detail: error.message.slice("uploads: ".length),
+      detail: detailOf(error),
       ...(isOffset && { "expected-offset": error.size }),
     },
     [

@@ -1,8 +1,8 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core";
 import { createKindDetector } from "../kind/detect-kind.ts";
 import { createFileHash } from "../store/file-hash.ts";
 import type { FileRecord } from "../store/records.ts";
-import { RefusedFile } from "../store/refused-file.ts";
+import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { createWriteQueue } from "../store/write-queue.ts";
 
@@ -14,7 +14,7 @@ export interface FileTerms {
   readonly maxBytes: number;
   /** Bytes that were announced. */
   readonly size?: number | undefined;
-  /** About as many, where nobody announced how many. */
+  /** About as many, where no number was announced. */
   readonly expectedBytes?: number | undefined;
   /** Digest that was announced, lower-case hex. */
   readonly sha256?: string | undefined;
@@ -24,7 +24,7 @@ export interface FileTerms {
 export interface FileSink {
   /** A promise means that the next chunk has to wait. Throws what ends the file. */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Checks the whole and makes it an object, which nobody may read yet. */
+  /** Checks the whole and makes it an object, which cannot be read yet. */
   finish(): Promise<Omit<FileRecord, "fileId" | "scan">>;
   /** Leaves nothing behind. */
   abort(): Promise<void>;
@@ -32,7 +32,7 @@ export interface FileSink {
 
 /**
  * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than a
- * megabyte in memory beside what storage holds. `onBytes` hears of each chunk.
+ * megabyte in memory beside what storage holds.
  */
 export async function createFileSink(
   storage: UploadStorage,
@@ -40,11 +40,9 @@ export async function createFileSink(
   terms: FileTerms,
   {
     signal,
-    onBytes,
     beforeCommit,
   }: {
     readonly signal: AbortSignal;
-    readonly onBytes: (count: number) => void;
     /** What it throws ends the file. */
     readonly beforeCommit?: () => void;
   },
@@ -63,32 +61,31 @@ export async function createFileSink(
       if (received > maxBytes)
         throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
       if (size !== undefined && received > size)
-        throw new SluiceError(
-          "invalid_argument",
-          `uploads: more than the announced ${size} bytes came`,
-        );
-      onBytes(chunk.byteLength);
+        throw uploadError("invalid_argument", `more than the announced ${size} bytes came`);
       const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
       return waits.some((wait) => wait !== undefined) ? settled(waits) : undefined;
     },
     async finish() {
       const mimeType = await detector.kind();
       if (size !== undefined && received < size)
-        throw new SluiceError("invalid_argument", `uploads: ${received} of ${size} bytes came`);
+        throw uploadError("invalid_argument", `${received} of ${size} bytes came`);
       const sha256 = await hash.digest();
       if (wanted !== undefined && wanted !== sha256)
-        throw new RefusedFile("corrupt", "the bytes are not the ones of Repr-Digest");
+        throw new RefusedFile(
+          "corrupt",
+          "the bytes do not match the digest that was sent with them",
+        );
       await queue.drain();
       beforeCommit?.();
       await writer.commit();
       committed = true;
-      return {
-        ...(name !== undefined && { name }),
+      return definedMembers({
+        name,
         size: received,
         mimeType,
-        ...(declaredType !== undefined && declaredType !== mimeType && { declaredType }),
+        declaredType: declaredType === mimeType ? undefined : declaredType,
         sha256,
-      };
+      });
     },
     async abort() {
       hash.stop();

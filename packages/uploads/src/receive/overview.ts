@@ -1,25 +1,25 @@
 import { createSha256, SluiceError } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
 import { jsonReply, limitHeaders } from "./answers.ts";
-import { recordsOf } from "../confirm/confirm.ts";
-import { folderOf, planKey, uploadPrefix } from "../store/layout.ts";
-import type { FilePlan } from "../store/records.ts";
+import { recordsOf } from "../confirm/match-claims.ts";
+import { folderOf, planKey } from "../store/layout.ts";
+import { readJson, type FilePlan } from "../store/records.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
-import { readJson } from "../store/small-object.ts";
-import { stateOf, type UploadState } from "../store/upload-state.ts";
-import { listAll } from "../slots/upload-storage.ts";
-import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { readState, type UploadState } from "../store/upload-state.ts";
+import type { ProgressTracker } from "./progress-tracker.ts";
+import type { UploadProgress } from "../slots/slots.ts";
+import type { UploadStorage } from "../slots/upload-storage.ts";
 
 /** A file that was begun and is not whole. */
 interface UnfinishedFile {
   readonly fileId: string;
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Bytes of the whole, where they are known. */
-  readonly size?: number;
+  readonly size?: number | undefined;
   /** Bytes that are there. */
   readonly received: number;
   /** Of the first bytes that are there, at most 64 KiB: tells whether another file is the same one. */
-  readonly beginning?: { readonly bytes: number; readonly sha256: string };
+  readonly beginning?: { readonly bytes: number; readonly sha256: string } | undefined;
 }
 
 const beginningBytes = 64 * 1024;
@@ -29,13 +29,13 @@ const beginningBytes = 64 * 1024;
  * begun, so that a page that was loaded again goes on with them.
  */
 export async function overviewReply(
-  parts: UploadsParts,
+  { storage, progress }: { readonly storage: UploadStorage; readonly progress: ProgressTracker },
   slot: PresentedSlot,
   signal: AbortSignal,
 ): Promise<Reply> {
   for (let attempt = 1; ; attempt++)
     try {
-      return await lookAt(parts, slot, signal);
+      return await lookAt(storage, slot, { progress: progress.of(slot.uploadId), signal });
     } catch (error) {
       // a file that became whole, or was removed, between the listing and the look at it
       const isGone = SluiceError.is(error) && error.code === "not_found";
@@ -46,41 +46,37 @@ export async function overviewReply(
 const attempts = 4;
 
 async function lookAt(
-  parts: UploadsParts,
+  storage: UploadStorage,
   slot: PresentedSlot,
-  signal: AbortSignal,
+  { progress, signal }: { readonly progress: UploadProgress; readonly signal: AbortSignal },
 ): Promise<Reply> {
-  const { storage, board } = parts;
   const { uploadId } = slot;
   const isOfPage = slot.auth === "self";
-  const state = stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
+  const state = await readState(storage, uploadId, signal);
   const isOver = state.phase === "confirmed";
   const places = isOver ? [] : state.places;
-  const records = await recordsOf(parts, { ...state, folder: folderOf(slot), places }, signal);
-  const files = records.map(({ fileId, name, size, mimeType, sha256 }) => ({
-    ...(isOfPage && { fileId }),
-    ...(name !== undefined && { name }),
-    size,
-    mimeType,
-    sha256,
-  }));
+  const records = await recordsOf(storage, { ...state, folder: folderOf(slot), places }, signal);
+  const files = records.map(({ fileId, name, size, mimeType, sha256 }) =>
+    // in JSON a member of undefined is none
+    ({ fileId: isOfPage ? fileId : undefined, name, size, mimeType, sha256 }),
+  );
   const whole = new Set(records.map(({ fileId }) => fileId));
-  const unfinished = isOfPage && !isOver ? await unfinishedOf(parts, slot, state, signal) : [];
+  const unfinished = isOfPage && !isOver ? await unfinishedOf(storage, slot, state, signal) : [];
   return jsonReply(
     200,
     {
       uploadId,
       status: isOver && state.places.length === 0 ? "closed" : state.phase,
-      ...board.of(uploadId),
+      ...progress,
       files,
-      ...(isOfPage && { unfinished: unfinished.filter(({ fileId }) => !whole.has(fileId)) }),
+      unfinished: isOfPage ? unfinished.filter(({ fileId }) => !whole.has(fileId)) : undefined,
     },
     limitHeaders(slot),
   );
 }
 
 async function unfinishedOf(
-  { storage }: UploadsParts,
+  storage: UploadStorage,
   slot: PresentedSlot,
   { unfinished }: UploadState,
   signal: AbortSignal,
@@ -95,17 +91,17 @@ async function unfinishedOf(
     const [first] = parts;
     files.push({
       fileId,
-      ...(name !== undefined && { name }),
-      ...(length !== undefined && { size: length }),
+      name,
+      size: length,
       received: offset,
-      ...(first !== undefined && { beginning: await beginningOf(storage, first, signal) }),
+      beginning: first === undefined ? undefined : await beginningOf(storage, first, signal),
     });
   }
   return files;
 }
 
 async function beginningOf(
-  storage: UploadsParts["storage"],
+  storage: UploadStorage,
   key: string,
   signal: AbortSignal,
 ): Promise<{ bytes: number; sha256: string }> {

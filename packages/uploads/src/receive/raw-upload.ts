@@ -1,51 +1,61 @@
-import { readArrival, type Arrival } from "./arrival.ts";
-import { createFileSink, type FileSink } from "./file-sink.ts";
-import { bytesKey, folderOf } from "../store/layout.ts";
+import type { FileSink } from "./file-sink.ts";
+import type { ProgressTracker } from "./progress-tracker.ts";
+import type { ReadBody } from "./read-body.ts";
+import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
+import { RefusedFile } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/records.ts";
-import { RefusedFile } from "../store/refused-file.ts";
-import { openState, storeFiles } from "../store/store-files.ts";
-import type { UploadsParts } from "../slots/uploads-parts.ts";
+import type { SlotFiles } from "../store/slot-files.ts";
 
-/** Takes a body that is one file. It becomes a file of the slot as a whole, or nothing of it is kept. */
-export async function receiveRaw(parts: UploadsParts, arrival: Arrival): Promise<FileRecord[]> {
-  const { slot, facts, signal } = arrival;
-  const { ledger, board, storage } = parts;
-  const { maxBytes, accept } = slot.terms;
-  const { contentLength: size, contentType: declaredType, name, sha256 } = facts;
-  ensureSize(size, maxBytes);
-  const fileId = newId();
-  const { uploadId, owner } = slot;
-  await ledger.hold(owner, fileId, size ?? maxBytes);
-  board.begin(slot, fileId, { total: size });
-  let received: Awaited<ReturnType<FileSink["finish"]>>;
-  try {
-    await openState(parts, slot, signal);
-    const sink = await createFileSink(
-      storage,
-      bytesKey(folderOf(slot), fileId),
-      { name, declaredType, accept, maxBytes, size, sha256 },
-      {
-        signal,
-        onBytes(count) {
-          board.add(uploadId, fileId, count);
-          arrival.onBytes(count);
-        },
-      },
-    );
+/** Takes the whole body of a request as files of its slot, or keeps nothing of it. */
+export type ReceiveFiles = (request: UploadRequest) => Promise<FileRecord[]>;
+
+/** Takes bodies that are one file each. */
+export function createRawReceiver({
+  files,
+  quota,
+  progress,
+  readBody,
+}: {
+  readonly files: SlotFiles;
+  readonly quota: QuotaTracker;
+  readonly progress: ProgressTracker;
+  readonly readBody: ReadBody;
+}): ReceiveFiles {
+  return async (request) => {
+    const { slot, facts, signal } = request;
+    const { uploadId, owner, terms } = slot;
+    const { contentLength: size, contentType: declaredType, name } = facts;
+    const sha256 = digestOfWhole(facts);
+    ensureSize(size, terms.maxBytes);
+    const fileId = newId();
+    await quota.hold(owner, fileId, size ?? terms.maxBytes);
+    progress.begin(slot, fileId, { total: size });
+    let received: Awaited<ReturnType<FileSink["finish"]>>;
     try {
-      await readArrival(parts, arrival, (chunk) => sink.write(chunk));
-      received = await sink.finish();
+      await files.stateOf(slot, signal);
+      const told = { fileId, name, declaredType, size, sha256 };
+      const sink = await files.openSink(slot, told, { signal });
+      try {
+        await readBody(request, (chunk) => {
+          const wait = sink.write(chunk);
+          progress.add(uploadId, fileId, chunk.byteLength);
+          request.onBytes(chunk.byteLength);
+          return wait;
+        });
+        received = await sink.finish();
+      } catch (error) {
+        await sink.abort();
+        throw error;
+      }
+      return await files.store(slot, [{ fileId, ...received }], signal);
     } catch (error) {
-      await sink.abort();
+      await quota.drop(owner, fileId);
+      progress.drop(uploadId, fileId);
       throw error;
     }
-    return await storeFiles(parts, slot, [{ fileId, ...received }], signal);
-  } catch (error) {
-    await ledger.drop(owner, fileId);
-    board.drop(uploadId, fileId);
-    throw error;
-  }
+  };
 }
 
 /** Refuses by the announced length what would be too large. */

@@ -1,4 +1,5 @@
 import {
+  definedMembers,
   parseContentDisposition,
   parseMediaType,
   parseReprDigest,
@@ -10,7 +11,20 @@ import {
   UPLOAD_LENGTH_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import type { PlainRequest } from "@sluice/transport-http";
+import type { PlainRequest, RequestBody } from "@sluice/transport-http";
+import type { OpenSlot } from "../slots/slot-token.ts";
+import { uploadError } from "../slots/upload-error.ts";
+
+/** A request that may send its body to a slot. */
+export interface UploadRequest {
+  readonly slot: OpenSlot;
+  readonly facts: RequestFacts;
+  readonly body: RequestBody | undefined;
+  /** Aborts when the sender goes or the endpoint is closed. */
+  readonly signal: AbortSignal;
+  /** Counts bytes that came, for the record of the request. */
+  readonly onBytes: (count: number) => void;
+}
 
 /** What the headers of a request with a body say. */
 export interface RequestFacts {
@@ -19,9 +33,11 @@ export interface RequestFacts {
   /** As it was sent. */
   readonly contentType?: string;
   /** Safe as a file name. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Of the whole file, lower-case hex. */
   readonly sha256?: string;
+  /** `Content-Digest` as it was sent: of the body, which may be a part of the file, or a form. */
+  readonly contentDigest?: string;
   readonly complete?: boolean;
   readonly offset?: number;
   /** Bytes of the whole file. */
@@ -35,10 +51,7 @@ export interface RequestFacts {
 export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
   const coding = header("content-encoding");
   if (coding !== undefined && coding.toLowerCase() !== "identity")
-    throw new SluiceError(
-      "unsupported",
-      "uploads: send the file as it is, without Content-Encoding",
-    );
+    throw uploadError("unsupported", "send the file as it is, without Content-Encoding");
   const transfer = header("transfer-encoding");
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
     throw malformed("no Transfer-Encoding but chunked is taken");
@@ -51,22 +64,36 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
   const contentLength = lengthIn(header("content-length"));
   if (contentLength !== undefined && transfer !== undefined)
     throw malformed("Content-Length and Transfer-Encoding exclude each other");
-  const digest = header("repr-digest");
-  const sha256 = parseReprDigest(digest);
-  if (digest?.includes("sha-256") && sha256 === undefined)
-    throw malformed("Repr-Digest is malformed");
   const contentType = header("content-type");
   if (contentType !== undefined && !parseMediaType(contentType))
     throw malformed("Content-Type is malformed");
-  return pruned({
+  return definedMembers({
     contentLength,
     contentType,
     name: nameIn(header("content-disposition")),
-    sha256,
+    sha256: sha256In("Repr-Digest", header("repr-digest")),
+    contentDigest: header("content-digest"),
     complete: booleanIn(header(UPLOAD_COMPLETE_HEADER)),
     offset: integerIn(header(UPLOAD_OFFSET_HEADER)),
     length: integerIn(header(UPLOAD_LENGTH_HEADER)),
   });
+}
+
+/**
+ * The SHA-256 of a request whose body is a whole file: then `Content-Digest` is a digest of the file as well (RFC 9530
+ * §2). Throws `invalid_argument` for one that is malformed, or is not the one of `Repr-Digest`.
+ */
+export function digestOfWhole({ sha256, contentDigest }: RequestFacts): string | undefined {
+  const ofContent = sha256In("Content-Digest", contentDigest);
+  if (sha256 !== undefined && ofContent !== undefined && sha256 !== ofContent)
+    throw malformed("Repr-Digest and Content-Digest of one file differ");
+  return sha256 ?? ofContent;
+}
+
+function sha256In(field: string, value: string | undefined): string | undefined {
+  const sha256 = parseReprDigest(value);
+  if (value?.includes("sha-256") && sha256 === undefined) throw malformed(`${field} is malformed`);
+  return sha256;
 }
 
 /** Header fields come as Latin-1 whatever their sender meant. */
@@ -94,12 +121,6 @@ function integerIn(text: string | undefined): number | undefined {
   return match ? Number(match[1]) : undefined;
 }
 
-function pruned(facts: {
-  [Name in keyof RequestFacts]: RequestFacts[Name] | undefined;
-}): RequestFacts {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-}
-
 function malformed(why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: ${why}`);
+  return uploadError("invalid_argument", why);
 }

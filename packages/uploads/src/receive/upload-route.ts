@@ -1,44 +1,37 @@
 import { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Caller } from "@sluice/server";
-import { problem, type AuditEntry, type Reply } from "@sluice/server/transport";
+import { problem, type AuditEntry, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import { offsetReply, refusalOf, steppedReply, storedReply } from "./answers.ts";
-import type { Arrival } from "./arrival.ts";
-import { receiveForm } from "./multipart-upload.ts";
-import { overviewReply } from "./overview.ts";
+import { refusalOf } from "./answers.ts";
+import type { SlotRequest } from "./slot-requests.ts";
+import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
-import { receiveRaw } from "./raw-upload.ts";
-import { readFacts, type RequestFacts } from "./request-facts.ts";
-import {
-  appendResumable,
-  cancelResumable,
-  createResumable,
-  ensureFile,
-  inspectResumable,
-} from "./resumable-upload.ts";
-import { ownerOf, tagOfOwner, type PresentedSlot } from "../slots/slot-token.ts";
-import type { UploadsParts } from "../slots/uploads-parts.ts";
+import { ownerOf, tagOfOwner, type PresentedSlot, type SlotSealer } from "../slots/slot-token.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Path of the slots below the endpoint. */
 export const slotsPath = "/uploads/";
-
-interface Visit {
-  readonly request: PlainRequest;
-  readonly slot: PresentedSlot;
-  /** Absolute URL of the slot. */
-  readonly slotUrl: string;
-  readonly fileId: string | undefined;
-  readonly signal: AbortSignal;
-}
 
 /**
  * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
  * token → bearer → principal → rate → file → quota → headers → body. What is refused leaves nothing in storage.
  */
-export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
+export function createUploadRoutes(
+  {
+    host,
+    sealer,
+    requests,
+    serve,
+  }: {
+    readonly host: Host;
+    readonly sealer: SlotSealer;
+    readonly requests: OpenRequests;
+    readonly serve: (visit: SlotRequest) => Promise<Reply>;
+  },
+  base: string,
+): Routes {
   const prefix = `${base}${slotsPath}`;
-  const { host } = parts;
 
   async function answer(request: PlainRequest, rest: string): Promise<Reply> {
     const [token = "", fileId, ...more] = rest.split("/");
@@ -54,26 +47,24 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
     let isHeld = false;
     const work = async (): Promise<Reply> => {
       try {
-        slot = parts.sealer.open(token, Date.now());
+        slot = sealer.open(token, Date.now());
         if (entry) entry.facts.grant = slot.uploadId;
-        await ensureHolder(parts, slot, request);
+        await ensureHolder(host, slot, request);
         isHeld = true;
         const owner = tagOfOwner(slot.owner);
         if (entry) entry.facts.principal = owner;
         await host.usage.admit(owner, "request");
         if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
         const { signal } = request;
-        const reply = await serve(
-          parts,
-          {
-            request,
-            slot,
-            slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
-            fileId,
-            signal: AbortSignal.any(signal ? [signal, parts.closing] : [parts.closing]),
-          },
-          (count) => void (received += count),
-        );
+        const { closing } = requests;
+        const reply = await serve({
+          request,
+          slot,
+          slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
+          fileId,
+          signal: AbortSignal.any(signal ? [signal, closing] : [closing]),
+          onBytes: (count) => void (received += count),
+        });
         await entry?.conclude("complete", { bytes: received });
         return reply;
       } catch (error) {
@@ -111,7 +102,7 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
         .end("denied", { reason: code });
     }
     if (outcome === "failed") host.onError(error);
-    if (parts.leaving.aborted)
+    if (requests.leaving.aborted)
       return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
     return refusalOf(told, slot);
   }
@@ -122,23 +113,17 @@ export function createUploadRoutes(parts: UploadsParts, base: string): Routes {
     return {
       kind: "slot",
       get credential() {
-        return isSelfAuthenticating(parts, rest) ? "url" : "bearer";
+        return isSelfAuthenticating(sealer, rest) ? "url" : "bearer";
       },
       rest,
       cors: slotCors,
-      answer(request) {
-        const reply = answer(request, rest);
-        const forget = (): void => void parts.underWay.delete(reply);
-        parts.underWay.add(reply);
-        reply.then(forget, forget);
-        return reply;
-      },
+      answer: (request) => requests.track(answer(request, rest)),
     };
   };
 }
 
 /** True for the URL of a slot of ours that lets its holder send, also after its time: then it says so. */
-function isSelfAuthenticating({ sealer }: UploadsParts, rest: string): boolean {
+function isSelfAuthenticating(sealer: SlotSealer, rest: string): boolean {
   const [token = ""] = rest.split("/", 1);
   try {
     return sealer.open(token, Date.now()).auth === "self";
@@ -151,28 +136,27 @@ const slotMethods = ["POST", "PUT", "GET"];
 const fileMethods = ["HEAD", "PATCH", "DELETE"];
 const faults: ReadonlySet<string> = new Set(["internal", "unavailable", "no_space"]);
 
-/** What is recorded of a request; looking is not, unless it is refused. */
+/** The audit step of a request; one that only looks has none, unless it is refused. */
 function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
   if (method === "DELETE") return "discard";
   return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
 }
 
 /** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
-async function ensureHolder(
-  { host }: UploadsParts,
-  slot: PresentedSlot,
-  request: PlainRequest,
-): Promise<void> {
+async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainRequest): Promise<void> {
   if (slot.auth === "self") {
     const site = request.header("sec-fetch-site");
     // an origin that came this far is an allowed one
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
     if (isForeign && request.header("origin") === undefined)
-      throw new SluiceError("permission_denied", "uploads: another site may not send here");
+      throw uploadError("permission_denied", "another site may not send here");
   } else {
     const { principal } = await host.identify(callerOf(request));
     if (!principal)
-      throw new SluiceError("unauthenticated", "uploads: the slot is bound and nobody came");
+      throw uploadError(
+        "unauthenticated",
+        "the slot is bound, and the request has no bearer token",
+      );
     if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner) throw unknown();
   }
 }
@@ -186,69 +170,6 @@ function callerOf(request: PlainRequest): Caller {
   };
 }
 
-async function serve(
-  parts: UploadsParts,
-  visit: Visit,
-  onBytes: (count: number) => void,
-): Promise<Reply> {
-  const { request, slot, fileId, signal } = visit;
-  const { ledger } = parts;
-  if (fileId === undefined && request.method === "GET") {
-    const leave = await ledger.ask(slot.owner);
-    try {
-      return await overviewReply(parts, slot, signal);
-    } finally {
-      await leave();
-    }
-  }
-  if (fileId !== undefined) await ensureFile(parts, slot, fileId, signal);
-  if (fileId !== undefined && request.method !== "PATCH") {
-    const leave = await ledger.ask(slot.owner);
-    try {
-      if (request.method === "HEAD")
-        return offsetReply(slot, await inspectResumable(parts, slot, fileId, signal));
-      await cancelResumable(parts, slot, fileId, signal);
-      return { status: 204, headers: ["Cache-Control", "no-store"] };
-    } finally {
-      await leave();
-    }
-  }
-  const leave = await ledger.enter(slot.owner);
-  try {
-    const facts = readFacts(request);
-    const { body } = request;
-    return await receive(parts, visit, { slot, facts, body, signal, onBytes });
-  } finally {
-    await leave();
-  }
-}
-
-async function receive(parts: UploadsParts, visit: Visit, arrival: Arrival): Promise<Reply> {
-  const { slot, slotUrl, fileId, request } = visit;
-  const { facts } = arrival;
-  if (fileId !== undefined) {
-    if (!isPartial(facts))
-      throw new SluiceError("unsupported", `uploads: a step has the type ${PARTIAL_UPLOAD_TYPE}`);
-    const file = await appendResumable(parts, arrival, fileId);
-    return steppedReply(slot, file, { location: `${slotUrl}/${fileId}`, isNew: false });
-  }
-  const isForm = /^multipart\//i.test(facts.contentType ?? "");
-  if (facts.complete !== undefined && !isForm) {
-    const file = await createResumable(parts, arrival);
-    return steppedReply(slot, file, { location: `${slotUrl}/${file.fileId}`, isNew: true });
-  }
-  if (!isForm) return storedReply(slot.uploadId, await receiveRaw(parts, arrival));
-  if (request.method !== "POST" || facts.complete !== undefined)
-    throw new SluiceError("unsupported", "uploads: a form is sent by POST and in one piece");
-  // only forms need it, and it needs streams of Node, which other runtimes may lack
-  const { createFastifyParser } = await import("./multipart-parser.ts");
-  return storedReply(slot.uploadId, await receiveForm(parts, arrival, createFastifyParser));
-}
-
-function isPartial({ contentType }: RequestFacts): boolean {
-  return contentType?.split(";")[0]?.trim().toLowerCase() === PARTIAL_UPLOAD_TYPE;
-}
-
 const slotCors: CorsTerms = {
   methods: [...slotMethods, ...fileMethods],
   headers:
@@ -258,5 +179,5 @@ const slotCors: CorsTerms = {
 };
 
 function unknown(): SluiceError {
-  return new SluiceError("not_found", "uploads: there is no such upload");
+  return uploadError("not_found", "there is no such upload");
 }

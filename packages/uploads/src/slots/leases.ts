@@ -1,4 +1,5 @@
 import type { UploadLease } from "@sluice/state";
+import { backgroundClock } from "@sluice/core/async";
 
 /** A lease of so many milliseconds from now on. */
 export function leaseOf(ms: number): UploadLease {
@@ -7,7 +8,7 @@ export function leaseOf(ms: number): UploadLease {
 }
 
 /**
- * Calls `prolong` again and again, once at a time. Gives the function that ends it, which waits for a call that is
+ * Renews a lease on an interval, one call at a time. Gives the function that ends it, which waits for a call that is
  * under way: it must not come after what ends the lease. Failures go to `onError`.
  */
 export function keepProlonged(
@@ -15,7 +16,8 @@ export function keepProlonged(
   { everyMs, onError }: { readonly everyMs: number; readonly onError: (error: unknown) => void },
 ): () => Promise<void> {
   let underWay: Promise<void> | undefined;
-  const timer = setInterval(() => {
+  const renew = (): void => {
+    cancel = backgroundClock.schedule(renew, everyMs);
     underWay ??= prolong().then(
       () => void (underWay = undefined),
       (error: unknown) => {
@@ -23,11 +25,10 @@ export function keepProlonged(
         onError(error);
       },
     );
-  }, everyMs);
-  // where timers are objects they must not keep a process from ending
-  (timer as { unref?: () => void }).unref?.();
+  };
+  let cancel = backgroundClock.schedule(renew, everyMs);
   return async () => {
-    clearInterval(timer);
+    cancel();
     await underWay;
   };
 }

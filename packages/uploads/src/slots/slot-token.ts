@@ -1,4 +1,10 @@
-import { createSealer, tokenLifetimes, type KeyRing, type Principal } from "@sluice/core";
+import {
+  definedMembers,
+  createSealer,
+  tokenLifetimes,
+  type KeyRing,
+  type Principal,
+} from "@sluice/core";
 import { tagOf } from "@sluice/server/transport";
 import { newId } from "./random-id.ts";
 import type { ReserveOptions, SlotTerms } from "./slots.ts";
@@ -13,7 +19,7 @@ export interface OpenSlot {
   readonly terms: SlotTerms;
 }
 
-/** A slot that somebody came with. */
+/** A slot that a request presents. */
 export interface PresentedSlot extends OpenSlot {
   /** `bound`: only its principal may send. */
   readonly auth: "bound" | "self";
@@ -45,11 +51,14 @@ export function createSlotSealer(options: {
       const uploadId = newId();
       const owner = ownerOf(principal);
       const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
-      const { token, expiresAt } = sealer.seal("upload", {
-        key: encodeHandle({ uploadId, owner, terms }),
-        ...(ttlMs !== undefined && { ttlMs: Math.min(ttlMs, maxTtlMs) }),
-        ...(holder && { principal: holder }),
-      });
+      const { token, expiresAt } = sealer.seal(
+        "upload",
+        definedMembers({
+          key: encodeHandle({ uploadId, owner, terms }),
+          ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
+          principal: holder,
+        }),
+      );
       return { token, slot: { uploadId, owner, expiresAt, terms } };
     },
     open(token, now) {
@@ -79,7 +88,7 @@ export function tagOfOwner(owner: string): string | undefined {
 
 const anonymous = "anonymous";
 
-/** What a slot is bound to: nobody vouches for a session beside a subject. */
+/** What a slot is bound to: beside a subject, a session is vouched for by nothing. */
 function holderOf(principal: Principal | undefined): Principal | undefined {
   if (!principal || principal.subject === "") return principal;
   const { sessionId: _session, ...holder } = principal;
@@ -101,7 +110,7 @@ function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: num
     accept: accept.map((entry) => entry.toLowerCase()),
     maxBytes: Math.min(maxBytes, most),
     maxFiles,
-    ...(sha256 !== undefined && { sha256 }),
+    sha256,
   };
 }
 
@@ -136,6 +145,6 @@ function decodeHandle(handle: string): Omit<OpenSlot, "expiresAt"> {
   return {
     uploadId,
     owner,
-    terms: { accept, maxBytes, maxFiles, ...(sha256 !== "" && { sha256 }) },
+    terms: { accept, maxBytes, maxFiles, sha256: sha256 === "" ? undefined : sha256 },
   };
 }

@@ -10,7 +10,7 @@ export interface SlotTerms {
   /** Most files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
-  readonly sha256?: string;
+  readonly sha256?: string | undefined;
 }
 
 /** A place to send files to: a URL and what may go there. */
@@ -31,8 +31,8 @@ export interface ReserveOptions {
   /** Life in milliseconds. Default and most: `tokenLifetimes.upload` of @sluice/core. */
   readonly ttlMs?: number;
   /**
-   * Whoever has the URL may send, without a bearer token, as a browser must that somebody opened it
-   * in. Files still belong to the principal. Default: only where there is no principal.
+   * The URL alone lets its holder send, without a bearer token: a browser that opens it has none.
+   * Files still belong to the principal. Default: only where there is no principal.
    */
   readonly selfAuthenticating?: boolean;
 }
@@ -98,7 +98,7 @@ export interface Slots {
   reserve(principal: Principal | undefined, terms: SlotTerms, options?: ReserveOptions): Slot;
   /**
    * Makes the files of a slot readable, once: the same principal must name every one of them as it
-   * was received. `not_found` for somebody else's or an unknown slot, `already_exists` for a second time;
+   * was received. `not_found` for an unknown slot or one of another principal, `already_exists` for a second time;
    * `precondition_failed` where the claims disagree, after which nothing of the upload is kept.
    */
   confirm(
@@ -107,7 +107,7 @@ export interface Slots {
     files: readonly ClaimedFile[],
     options?: ConfirmOptions,
   ): Promise<readonly UploadedFile[]>;
-  /** What came whole for a slot, as `confirm` would want it named. `not_found` for somebody else's slot, or nothing yet. */
+  /** What came whole for a slot, as `confirm` would want it named. `not_found` for a slot of another principal, or nothing yet. */
   received(
     principal: Principal | undefined,
     uploadId: string,

@@ -1,6 +1,6 @@
 import type { UploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
-import type { UploadPace } from "../receive/body-guard.ts";
+import type { UploadPace } from "../receive/read-body.ts";
 
 /** What a scanner is told of a file. */
 export interface ScanFacts {
@@ -17,7 +17,7 @@ export interface ScanFacts {
 /** `defer`: not known yet; asked again when the file is to be confirmed. */
 export type ScanVerdict = "clean" | "reject" | "defer";
 
-/** Looks into a file before anybody may read it. What it throws counts as `defer`. */
+/** Scans a file before it can be read. What it throws counts as `defer`. */
 export type Scan = (
   body: ReadableStream<Uint8Array>,
   facts: ScanFacts,
@@ -43,7 +43,7 @@ export interface UploadsOptions {
   readonly maxBytes?: number;
   /** Looks into each file. Without it `unscanned` must be `"allow"`. */
   readonly onScan?: Scan;
-  /** `"allow"`: files that nobody looked into may be used. */
+  /** `"allow"`: files may be used without a scan. */
   readonly unscanned?: "allow";
   readonly quota?: UploadQuota;
   /** Bounds on how slowly a body may come. */

@@ -1,5 +1,4 @@
-import { createSha256 } from "@sluice/core";
-import { createThreadHash } from "./thread-hash.ts";
+import { builtInModule, createSha256 } from "@sluice/core";
 
 /** A SHA-256 over a file as it comes. */
 export interface FileHash {
@@ -28,3 +27,179 @@ export function createFileHash(expectedBytes: number | undefined): FileHash {
     stop() {},
   };
 }
+
+const laneBytes = 256 * 1024;
+const laneCount = 4;
+
+/**
+ * Starts a SHA-256 in a thread that all large files of the process share; `undefined` where there are no
+ * threads. Bytes are copied into memory that both sides see, one megabyte for each file.
+ */
+export function createThreadHash(): FileHash | undefined {
+  const thread = (shared ??= startThread());
+  if (!thread) return undefined;
+  const memory = new SharedArrayBuffer(laneBytes * laneCount);
+  const bytes = new Uint8Array(memory);
+  const job = thread.open(memory);
+  let lane = 0;
+  let filled = 0;
+
+  function send(): void {
+    job.send({ start: lane * laneBytes, end: lane * laneBytes + filled });
+    lane = (lane + 1) % laneCount;
+    filled = 0;
+  }
+
+  async function fill(chunk: Uint8Array): Promise<void> {
+    let rest = chunk;
+    while (rest.length > 0) {
+      // the lane that comes next is the one that was sent longest ago
+      await job.fewerThan(laneCount);
+      rest = put(rest);
+    }
+  }
+
+  /** Puts what fits into the lane; gives the rest. */
+  function put(chunk: Uint8Array): Uint8Array {
+    const piece = chunk.subarray(0, laneBytes - filled);
+    bytes.set(piece, lane * laneBytes + filled);
+    filled += piece.length;
+    if (filled === laneBytes) send();
+    return chunk.subarray(piece.length);
+  }
+
+  return {
+    update(chunk) {
+      let rest = chunk;
+      while (rest.length > 0 && job.sent() < laneCount) rest = put(rest);
+      return rest.length > 0 ? fill(rest) : undefined;
+    },
+    async digest() {
+      await job.fewerThan(laneCount);
+      if (filled > 0) send();
+      return job.end();
+    },
+    stop: () => job.stop(),
+  };
+}
+
+/** One file in the thread. */
+interface Job {
+  send(range: { readonly start: number; readonly end: number }): void;
+  /** Ranges that were sent and are not hashed yet. */
+  sent(): number;
+  fewerThan(count: number): Promise<void>;
+  end(): Promise<string>;
+  stop(): void;
+}
+
+interface Thread {
+  open(memory: SharedArrayBuffer): Job;
+}
+
+/** What is used of `node:worker_threads`. */
+interface Threads {
+  readonly Worker: new (source: string, options: object) => NodeWorker;
+}
+
+interface NodeWorker {
+  postMessage(message: object): void;
+  on(event: "message", listener: (answer: { id: number; digest?: string }) => void): void;
+  on(event: "error" | "exit", listener: (cause: unknown) => void): void;
+  ref(): void;
+  unref(): void;
+}
+
+let shared: Thread | undefined;
+
+function startThread(): Thread | undefined {
+  const threads = builtInModule("node:worker_threads") as Threads | undefined;
+  if (!threads) return undefined;
+  // not this process's own arguments: loaders and --input-type would change what the source means
+  const worker = new threads.Worker(workerSource, { eval: true, execArgv: [] });
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  const post = (message: object): void => worker.postMessage(message);
+  const jobs = new Map<number, (answer: { digest?: string; failure?: unknown }) => void>();
+  let lastId = 0;
+
+  const hear = (id: number, answer: { digest?: string; failure?: unknown }): void =>
+    jobs.get(id)?.(answer);
+  const close = (id: number): void => {
+    jobs.delete(id);
+    // an idle thread keeps no process alive
+    if (jobs.size === 0) worker.unref();
+  };
+  const fail = (cause: unknown): void => {
+    shared = undefined;
+    for (const id of jobs.keys())
+      hear(id, { failure: new Error("hash thread: it ended", { cause }) });
+  };
+  worker.unref();
+  worker.on("message", ({ id, ...answer }) => hear(id, answer));
+  worker.on("error", fail);
+  worker.on("exit", fail);
+
+  return {
+    open(memory) {
+      const id = ++lastId;
+      let sent = 0;
+      let failure: unknown;
+      let digest: string | undefined;
+      let wake: (() => void) | undefined;
+      jobs.set(id, (answer) => {
+        sent -= 1;
+        failure ??= answer.failure;
+        digest ??= answer.digest;
+        wake?.();
+      });
+      worker.ref();
+      post({ id, memory });
+      const until = async (isReady: () => boolean): Promise<void> => {
+        for (;;) {
+          if (failure) throw failure;
+          if (isReady()) return;
+          await new Promise<void>((resolve) => void (wake = resolve));
+        }
+      };
+      return {
+        send(range) {
+          sent += 1;
+          post({ id, ...range });
+        },
+        sent: () => sent,
+        fewerThan: (count) => until(() => sent < count),
+        async end() {
+          try {
+            post({ id, isLast: true });
+            await until(() => digest !== undefined);
+            return digest!;
+          } finally {
+            close(id);
+          }
+        },
+        stop() {
+          if (!jobs.has(id)) return;
+          post({ id, isLast: true });
+          close(id);
+        },
+      };
+    },
+  };
+}
+
+// plain text, so that no build step can put it where a thread would not find it
+const workerSource = `
+const { parentPort } = require("node:worker_threads");
+const { createHash } = require("node:crypto");
+const jobs = new Map();
+parentPort.on("message", ({ id, memory, start, end, isLast }) => {
+  if (memory) return void jobs.set(id, { hash: createHash("sha256"), bytes: new Uint8Array(memory) });
+  const { hash, bytes } = jobs.get(id);
+  if (!isLast) {
+    hash.update(bytes.subarray(start, end));
+    return parentPort.postMessage({ id });
+  }
+  jobs.delete(id);
+  parentPort.postMessage({ id, digest: hash.digest("hex") });
+});
+`;

@@ -38,7 +38,7 @@ export function partKey(folder: string, fileId: string, offset: number): string 
   return `${folder}part-${fileId}-${String(offset).padStart(16, "0")}`;
 }
 
-/** Made once, by whoever confirms the upload. */
+/** Made once, by the process that confirms the upload. */
 export function markerKey(folder: string): string {
   return `${folder}confirmed`;
 }

@@ -1,4 +1,8 @@
+import { SluiceError } from "@sluice/core";
 import type { UploadedFile } from "../slots/slots.ts";
+import type { UploadStorage } from "../slots/upload-storage.ts";
+
+// The small objects beside the bytes of an upload, in JSON.
 
 /** What is known of a whole file, as storage keeps it. */
 export interface FileRecord {
@@ -27,10 +31,61 @@ export interface FilePlan {
 }
 
 /** What the marker of a confirmed upload says. */
-export interface Confirmation {
+export interface ConfirmationRecord {
   readonly files: readonly ConfirmedFile[];
 }
 
 /** A file that was confirmed. */
 export type ConfirmedFile = Omit<FileRecord, "name" | "declaredType" | "scan"> &
   Pick<UploadedFile, "name" | "scan"> & { readonly place: number };
+
+/** Makes a JSON object that is not there yet; false when it is there already. */
+export async function createJson(
+  storage: UploadStorage,
+  key: string,
+  value: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const options = { signal, ifAbsent: true, size: bytes.length, contentType: "application/json" };
+  try {
+    const writer = await storage.write(key, options);
+    try {
+      await writer.write(bytes);
+      await writer.commit();
+    } finally {
+      await writer.abort();
+    }
+    return true;
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "precondition_failed") return false;
+    throw error;
+  }
+}
+
+/** Reads what {@link createJson} made. */
+export async function readJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value> {
+  const opened = await storage.open(key, { signal });
+  const { bytes } = opened;
+  // asking for a body may be what makes it
+  const text = bytes ? new TextDecoder().decode(bytes) : await new Response(opened.body).text();
+  return JSON.parse(text) as Value;
+}
+
+/** Reads what {@link createJson} made; `undefined` when it is not there. */
+export async function findJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
+  try {
+    return await readJson<Value>(storage, key, signal);
+  } catch (error) {
+    if (SluiceError.is(error) && error.code === "not_found") return undefined;
+    throw error;
+  }
+}

@@ -1,8 +1,7 @@
 import type { UploadStore } from "@sluice/state";
+import { backgroundClock } from "@sluice/core/async";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
-import { sweepUploads } from "./sweep.ts";
-import { graceMs, type UploadsParts } from "../slots/uploads-parts.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
 export interface Sweeper {
@@ -15,23 +14,38 @@ export interface Sweeper {
 /** The one place there is. Owners are hexadecimal or `anonymous`. */
 const account = "sweep";
 
-/** Sweeps at once and by timer. Whoever swept last goes on with it, and another one when it has missed a turn. */
+/**
+ * Runs `work` at once and on an interval. The process that swept last goes on with it, and another one when it has
+ * missed a turn.
+ */
 export function startSweeper(
-  parts: UploadsParts,
-  { store, everyMs }: { readonly store: UploadStore; readonly everyMs: number },
+  work: (signal: AbortSignal) => Promise<void>,
+  {
+    store,
+    everyMs,
+    closing,
+    before,
+    onError,
+  }: {
+    readonly store: UploadStore;
+    readonly everyMs: number;
+    /** Runs in each process before each sweep, whichever process sweeps. */
+    readonly before: () => void;
+    /** Ends the sweeps of the timer. */
+    readonly closing: AbortSignal;
+    readonly onError: (error: unknown) => void;
+  },
 ): Sweeper {
-  const { host, closing } = parts;
   const place = newId();
   const enter = (): Promise<boolean> =>
     store.enter(account, place, { ...leaseOf(2 * everyMs), places: 1 });
 
   async function sweepInTurn(signal: AbortSignal): Promise<void> {
-    // what this process has counted, which nobody else can forget
-    parts.board.forgetBefore(Date.now() - graceMs);
+    before();
     if (!(await enter())) return;
-    const stop = keepProlonged(enter, { everyMs, onError: host.onError });
+    const stop = keepProlonged(enter, { everyMs, onError });
     try {
-      await sweepUploads(parts, signal);
+      await work(signal);
     } finally {
       await stop();
     }
@@ -40,21 +54,21 @@ export function startSweeper(
   let sweeping: Promise<void> | undefined;
   const sweep = (signal: AbortSignal): Promise<void> =>
     (sweeping ??= sweepInTurn(signal).finally(() => void (sweeping = undefined)));
-  const sweepAlone = (): void =>
-    void sweep(AbortSignal.any([closing])).catch((error: unknown) => {
-      if (!closing.aborted) host.onError(error);
+  let cancel: (() => void) | undefined;
+  const sweepByTimer = (): void => {
+    cancel = backgroundClock.schedule(sweepByTimer, everyMs);
+    sweep(AbortSignal.any([closing])).catch((error: unknown) => {
+      if (!closing.aborted) onError(error);
     });
-  const timer = setInterval(sweepAlone, everyMs);
-  // where timers are objects they must not keep a process from ending
-  (timer as { unref?: () => void }).unref?.();
-  sweepAlone();
+  };
+  sweepByTimer();
 
   return {
     sweep,
     async close() {
-      clearInterval(timer);
+      cancel?.();
       await sweeping?.catch(() => {});
-      await store.leave(account, place).catch(host.onError);
+      await store.leave(account, place).catch(onError);
     },
   };
 }

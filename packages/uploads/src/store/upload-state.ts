@@ -1,5 +1,12 @@
-import type { ObjectInfo } from "@sluice/storage";
-import { readObject, type UploadObject } from "./layout.ts";
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import { listAll } from "../slots/upload-storage.ts";
+import { readObject, uploadPrefix, type UploadObject } from "./layout.ts";
+
+/** How long after its end, see {@link endOf}, an unconfirmed upload is kept. */
+export const graceMs: number = 5 * 60_000;
+
+/** How long it may be confirmed. Less, so that no sweep meets what was confirmed at the last moment. */
+export const confirmMs: number = graceMs - 30_000;
 
 /** A file that comes in parts. */
 interface Unfinished {
@@ -29,6 +36,15 @@ export interface UploadState {
   /** By file id. */
   readonly unfinished: ReadonlyMap<string, Unfinished>;
   readonly bytes: number;
+}
+
+/** Lists an upload, and says how far it is. */
+export async function readState(
+  storage: StorageBackend,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<UploadState> {
+  return stateOf(await listAll(storage, uploadPrefix(uploadId), signal));
 }
 
 /** Says from a listing of an upload how far it is. */
@@ -69,7 +85,7 @@ function unfinishedIn(objects: readonly UploadObject[]): Map<string, Unfinished>
   const parts = objects.flatMap((object) => (object.kind === "part" ? [object] : []));
   for (const { fileId, offset, info } of parts.toSorted((a, b) => a.offset - b.offset)) {
     const file = files.get(fileId);
-    // what lies beyond a gap was never promised to anybody
+    // what lies beyond a gap was never promised
     if (file?.offset !== offset) continue;
     files.set(fileId, { offset: offset + (info.size ?? 0), parts: [...file.parts, info.key] });
   }

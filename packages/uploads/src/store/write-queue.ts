@@ -8,7 +8,7 @@ export interface WriteQueue {
   drain(): Promise<void>;
 }
 
-/** Lets whoever reads go on reading while `consume` is busy with up to `maxBytes`. */
+/** Lets the reader go on while `consume` is busy with up to `maxBytes`. */
 export function createWriteQueue(
   consume: (chunk: Uint8Array) => Promise<void>,
   maxBytes: number = 512 * 1024,

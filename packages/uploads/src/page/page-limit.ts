@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Most pages of one owner at a time. */
 const placesOfOwner = 16;
@@ -7,7 +8,7 @@ const placesOfOwner = 16;
 const anonymousShares = 16;
 
 /** Bounds the pages that are open for one owner, in all processes of a state store. */
-export interface PagePlaces {
+export interface PageLimit {
   /**
    * Takes a place until the page ends; gives its id. An empty owner stands for callers that nothing vouches for. Throws
    * `throttled` when there is none.
@@ -24,8 +25,8 @@ interface PutTimes {
   readonly expiresAt: number;
 }
 
-/** Makes the places: each is a record whose id is free or taken. */
-export function createPagePlaces(state: Host["state"]): PagePlaces {
+/** Makes the limit: each place is a record whose id is free or taken. */
+export function createPageLimit(state: Host["state"]): PageLimit {
   return {
     async take(owner, times) {
       const share =
@@ -34,9 +35,9 @@ export function createPagePlaces(state: Host["state"]): PagePlaces {
         const place = `upload-place-${share}-${n}`;
         if (await isPut(state, place, new Uint8Array(), { ...times, owner })) return place;
       }
-      throw new SluiceError(
+      throw uploadError(
         "throttled",
-        `uploads: ${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
+        `${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
         { retryAfterMs: 60_000 },
       );
     },

@@ -1,21 +1,33 @@
-import { SluiceError } from "@sluice/core";
 import { systemClock, type Clock } from "@sluice/core/async";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
+import type { UploadRequest } from "./request-facts.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Least pace of a body. Time in which the server itself is busy does not count. */
 export interface UploadPace {
-  /** Least bytes per second, averaged over `windowMs`. Default 8,192. */
+  /** Least bytes per second, averaged over `windowMs`. Default: 8,192. */
   readonly minBytesPerSecond?: number;
-  /** Default 10,000. The first window is free. */
+  /** Milliseconds. Default: 10,000. The first window is free. */
   readonly windowMs?: number;
-  /** Longest silence. Default 15,000. */
+  /** Longest silence, in milliseconds. Default: 15,000. */
   readonly idleMs?: number;
-  /** Longest time for one body, whoever is slow. Default 6 hours. */
+  /** Longest time for one body, in milliseconds, also while the server is busy. Default: 6 hours. */
   readonly totalMs?: number;
 }
 
+/** Reads the body of a request at the pace that is asked of its sender. */
+export type ReadBody = (
+  request: Pick<UploadRequest, "body" | "signal">,
+  take: TakeChunk,
+) => Promise<void>;
+
+/** Makes the reader of one endpoint. */
+export function createBodyReader(pace: UploadPace): ReadBody {
+  return ({ body, signal }, take) => readPaced(body, take, signal, { pace });
+}
+
 /** Reads a body as fast as its sender must be; rejects with `timeout` where that is too slow. */
-export async function readGuarded(
+export async function readPaced(
   body: RequestBody | undefined,
   take: TakeChunk,
   signal: AbortSignal,
@@ -46,7 +58,7 @@ export async function readGuarded(
     const isWindowOver = windowAgeMs >= windowMs;
     const tooFew = bytes < (minBytesPerSecond * windowMs) / 1_000;
     if (silentMs >= idleMs || ageMs >= totalMs || (isWindowOver && tooFew && !isFirstWindow))
-      return slow.abort(new SluiceError("timeout", "uploads: the body comes too slowly"));
+      return slow.abort(uploadError("timeout", "the body comes too slowly"));
     if (isWindowOver) {
       isFirstWindow = false;
       bytes = windowAgeMs = 0;

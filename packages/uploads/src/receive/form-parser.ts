@@ -1,5 +1,5 @@
 import { Busboy } from "@fastify/busboy";
-import { SluiceError } from "@sluice/core";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Takes what a parser finds in one part. */
 export interface PartReceiver {
@@ -36,7 +36,7 @@ interface PartStream {
   resume(): void;
 }
 
-/** Who waits for the parser. */
+/** A caller that waits for the parser. */
 interface Waiter {
   resolve(): void;
   reject(error: unknown): void;
@@ -76,7 +76,7 @@ export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): M
     wake();
   };
   const failToParse = (cause: unknown): void =>
-    fail(new SluiceError("invalid_argument", "uploads: the form is malformed", { cause }));
+    fail(uploadError("invalid_argument", "the form is malformed", { cause }));
   const wait = (): Promise<void> => {
     if (failure) return Promise.reject(failure.error);
     return new Promise((resolve, reject) => void (waiter = { resolve, reject }));
@@ -121,7 +121,7 @@ export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): M
       if (failure) throw failure.error;
     },
     destroy() {
-      fail(new SluiceError("interrupted", "uploads: the form was given up"));
+      fail(uploadError("interrupted", "the form was given up"));
       busboy.destroy();
     },
   };

@@ -1,11 +1,12 @@
-import { clockSkewMs, SluiceError } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
 import type { UploadQuota } from "../slots/uploads-options.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
-/** What the uploads of each owner take up. What is under way in this process is prolonged until it says that it is over. */
-export interface Ledger {
+/** Counts what the uploads of each owner take up. What is under way in this process is renewed until it is over. */
+export interface QuotaTracker {
   /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
   enter(owner: string): Promise<() => Promise<void>>;
   /**
@@ -20,18 +21,18 @@ export interface Ledger {
   /** Forgets a file. Never rejects. */
   drop(owner: string, fileId: string): Promise<void>;
   /** Counts what storage showed at `listedAt` in place of what was settled before. */
-  seed(kept: Iterable<KeptFile>, listedAt: number): Promise<void>;
+  seed(kept: Iterable<CountedFile>, listedAt: number): Promise<void>;
 }
 
 /** A file that storage shows. */
-export interface KeptFile {
+export interface CountedFile {
   readonly owner: string;
   readonly fileId: string;
   readonly bytes: number;
 }
 
-/** Options of {@link createLedger}. */
-export interface LedgerOptions {
+/** Options of {@link createQuotaTracker}. */
+export interface QuotaTrackerOptions {
   readonly store: UploadStore;
   readonly quota?: UploadQuota | undefined;
   /** How often storage is looked at, in milliseconds. */
@@ -45,8 +46,13 @@ const prolongEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
 const keptMs = 3_600_000;
 
-/** Makes a ledger over a store. Limits that are no whole number from 1 are a `RangeError`. */
-export function createLedger({ store, quota = {}, seedEveryMs, onError }: LedgerOptions): Ledger {
+/** Makes a tracker over a store. Limits that are no whole number from 1 are a `RangeError`. */
+export function createQuotaTracker({
+  store,
+  quota = {},
+  seedEveryMs,
+  onError,
+}: QuotaTrackerOptions): QuotaTracker {
   const { concurrent = 4, files: maxFiles = 1_000, bytes: maxBytes = 10 * 2 ** 30 } = quota;
   for (const limit of [concurrent, maxFiles, maxBytes])
     if (!Number.isSafeInteger(limit) || limit < 1)
@@ -72,13 +78,9 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
     const enter = (): Promise<boolean> =>
       store.enter(account, place, { ...leaseOf(underWayMs), places });
     if (!(await enter()))
-      throw new SluiceError(
-        "throttled",
-        `uploads: ${places} ${what} at the same time are the most`,
-        {
-          retryAfterMs: 1_000,
-        },
-      );
+      throw uploadError("throttled", `${places} ${what} at the same time are the most`, {
+        retryAfterMs: 1_000,
+      });
     const stop = prolong(enter);
     return async () => {
       await stop();
@@ -95,9 +97,9 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       const hold = (): Promise<boolean> =>
         store.hold(owner, fileId, { ...leaseOf(underWayMs), bytes, maxFiles, maxBytes });
       if (!(await hold()))
-        throw new SluiceError(
+        throw uploadError(
           "no_space",
-          `uploads: at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
+          `at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
       await letGo(fileId);
       held.set(fileId, prolong(hold));
@@ -111,14 +113,14 @@ export function createLedger({ store, quota = {}, seedEveryMs, onError }: Ledger
       await store.drop(owner, fileId).catch(onError);
     },
     async seed(kept, listedAt) {
-      // who has nothing any more is told so once
-      const owners = new Map<string, KeptFile[]>(shown.map((owner) => [owner, []]));
+      // reports an empty quota once per owner
+      const owners = new Map<string, CountedFile[]>(shown.map((owner) => [owner, []]));
       for (const file of kept) {
         const files = owners.get(file.owner);
         if (files) files.push(file);
         else owners.set(file.owner, [file]);
       }
-      // whoever settled something since then may have another clock
+      // a process that settled something since then may have another clock
       const spared = { listedAt: listedAt - clockSkewMs };
       for (const [owner, files] of owners)
         await store.seed(owner, files, { ...leaseOf(keptMs + seedEveryMs), ...spared });

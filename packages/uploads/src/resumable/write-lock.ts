@@ -2,52 +2,53 @@ import { SluiceError } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
 import { sleep, systemClock, within } from "@sluice/core/async";
 import { keepProlonged, leaseOf } from "../slots/leases.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
-/** The turn of one request at a file. */
-export interface Turn {
-  /** Aborts when another request wants the file, in this process or another, or nobody knows whether one does. */
+/** The right of one request to write a file. */
+export interface LockLease {
+  /** Aborts when another request wants the file, in this process or another, or the store does not tell whether one does. */
   readonly signal: AbortSignal;
-  /** Throws `interrupted` when another one may be writing by now. */
+  /** Throws `interrupted` when another request may be writing by now. */
   ensureOurs(): void;
-  /** Lets the next one have the file. Never rejects. */
-  end(): Promise<void>;
+  /** Lets the next request have the file. Never rejects. */
+  release(): Promise<void>;
 }
 
-/** One request at a time works on a file: the newest, because its sender has given up the older ones. */
-export interface Turns {
+/** Lets one request at a time write a file: the newest, because its sender has given up the older ones. */
+export interface WriteLock {
   /**
-   * Ends the turn of whoever has the file, waits until it is over, and takes it. Rejects with `interrupted` when
-   * a newer request came meanwhile, with `unavailable` when the store does not answer or the turn before does not
+   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` when
+   * a newer request came meanwhile, with `unavailable` when the store does not answer or the request before does not
    * end within 10 s, or with `signal.reason`.
    */
-  take(fileId: string, signal: AbortSignal): Promise<Turn>;
+  acquire(fileId: string, signal: AbortSignal): Promise<LockLease>;
 }
 
 /** Longest that a process which died, or hangs, keeps a file from others. */
-const turnMs = 10_000;
+const leaseMs = 10_000;
 /** How soon a request learns that another process wants its file. */
 const prolongEveryMs = 500;
 /** Time that must be left to keep what has come. */
 const keepingMs = 4_000;
-/** How often it is asked whether another process is through. */
+/** How often the store is asked whether another process is through. */
 const askEveryMs = 100;
 
-/** Makes the turns of this process, which it shares with all others of the same store. */
-export function createTurns(store: UploadStore, onError: (error: unknown) => void): Turns {
-  /** Of this process: they need not be asked by way of the store. */
+/** Makes the lock of this process, which it shares with all others of the same store. */
+export function createWriteLock(store: UploadStore, onError: (error: unknown) => void): WriteLock {
+  /** Requests of this process: they are asked without the store. */
   const current = new Map<
     string,
     { readonly stop: AbortController; readonly over: Promise<void> }
   >();
 
   async function claim(fileId: string, signal: AbortSignal): Promise<Held> {
-    let lease = leaseOf(turnMs);
+    let lease = leaseOf(leaseMs);
     const { writer, outcome: first } = await store.claim(fileId, lease);
     try {
       for (let outcome: string = first; outcome !== "held";) {
         if (outcome !== "waiting") throw overtaken();
         await sleep(askEveryMs, signal);
-        lease = leaseOf(turnMs);
+        lease = leaseOf(leaseMs);
         outcome = await store.renew(fileId, writer, lease);
       }
       signal.throwIfAborted();
@@ -59,14 +60,14 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
   }
 
   return {
-    async take(fileId, signal) {
+    async acquire(fileId, signal) {
       for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
         holder.stop.abort(overtaken());
         await within(holder.over, {
           clock: systemClock,
-          timeoutMs: turnMs,
+          timeoutMs: leaseMs,
           expired: () =>
-            new SluiceError("unavailable", "uploads: the request before this one does not end", {
+            uploadError("unavailable", "the request before this one does not end", {
               retryAfterMs: 1_000,
             }),
           signal,
@@ -88,7 +89,7 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
       );
       const endProlonging = keepProlonged(
         async () => {
-          const lease = leaseOf(turnMs);
+          const lease = leaseOf(leaseMs);
           const outcome = await store.renew(fileId, held.writer, lease);
           if (outcome === "held") held.until = lease.until;
           else stop.abort(overtaken());
@@ -107,7 +108,7 @@ export function createTurns(store: UploadStore, onError: (error: unknown) => voi
         ensureOurs() {
           if (Date.now() >= held.until) throw overtaken();
         },
-        async end() {
+        async release() {
           // one that comes after the release changes nothing
           void endProlonging();
           await store.release(fileId, held.writer).catch(onError);
@@ -125,5 +126,5 @@ interface Held {
 }
 
 function overtaken(): SluiceError {
-  return new SluiceError("interrupted", "uploads: another request goes on with this file");
+  return uploadError("interrupted", "another request goes on with this file");
 }

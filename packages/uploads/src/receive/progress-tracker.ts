@@ -2,7 +2,7 @@ import type { OpenSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
 
 /** Counts what comes for slots. */
-export interface ProgressBoard {
+export interface ProgressTracker {
   /** Begins to count a file of `total` bytes, of which `received` are there already. */
   begin(
     slot: Pick<OpenSlot, "uploadId" | "expiresAt">,
@@ -17,15 +17,15 @@ export interface ProgressBoard {
   forgetBefore(time: number): void;
 }
 
-interface Upload {
+interface CountedUpload {
   /** Unix milliseconds. */
   readonly expiresAt: number;
   readonly files: Map<string, { received: number; readonly total: number | undefined }>;
 }
 
-/** Makes the board of one process. */
-export function createProgressBoard(): ProgressBoard {
-  const uploads = new Map<string, Upload>();
+/** Makes the tracker of one process. */
+export function createProgressTracker(): ProgressTracker {
+  const uploads = new Map<string, CountedUpload>();
   return {
     begin({ uploadId, expiresAt }, fileId, { received = 0, total }) {
       let upload = uploads.get(uploadId);

@@ -2,7 +2,7 @@ import { equal } from "node:assert/strict";
 import { SluiceError } from "@sluice/core";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createTurns, type Turn } from "../src/receive/turns.ts";
+import { createWriteLock, type LockLease } from "../src/resumable/write-lock.ts";
 
 const errors: unknown[] = [];
 const never = new AbortController().signal;
@@ -13,16 +13,19 @@ afterEach(() => {
   const timers = vi.getTimerCount();
   vi.useRealTimers();
   errors.length = 0;
-  equal(timers, 0, "a turn that is over leaves no timer");
+  equal(timers, 0, "a lease that is over leaves no timer");
 });
 
-/** The turns of one process. */
-const processOf = (store: UploadStore) => createTurns(store, (error) => errors.push(error));
+/** The lock of one process. */
+const processOf = (store: UploadStore) => createWriteLock(store, (error) => errors.push(error));
 
-/** Takes a turn, and says whether it has come. */
-function taking(turn: Promise<Turn>): { readonly turn: Promise<Turn>; isOurs: boolean } {
-  const state = { turn, isOurs: false };
-  turn.then(
+/** Waits for a lease, and says whether it has come. */
+function taking(lease: Promise<LockLease>): {
+  readonly lease: Promise<LockLease>;
+  isOurs: boolean;
+} {
+  const state = { lease, isOurs: false };
+  lease.then(
     () => (state.isOurs = true),
     () => {},
   );
@@ -31,8 +34,8 @@ function taking(turn: Promise<Turn>): { readonly turn: Promise<Turn>; isOurs: bo
 
 test("a request in another process gets the file when the older one has kept what came", async () => {
   const store = createMemoryUploadStore();
-  const old = await processOf(store).take("a", never);
-  const next = taking(processOf(store).take("a", never));
+  const old = await processOf(store).acquire("a", never);
+  const next = taking(processOf(store).acquire("a", never));
   await vi.advanceTimersByTimeAsync(499);
   expect(old.signal.aborted).toBe(false);
   await vi.advanceTimersByTimeAsync(1);
@@ -41,26 +44,26 @@ test("a request in another process gets the file when the older one has kept wha
   // it takes its time to keep what came
   expect(next.isOurs).toBe(false);
   old.ensureOurs();
-  await old.end();
+  await old.release();
   await vi.advanceTimersByTimeAsync(100);
   expect(next.isOurs).toBe(true);
-  await (await next.turn).end();
+  await (await next.lease).release();
 });
 
 test("a writer that hangs keeps a file for ten seconds, and writes nothing after that", async () => {
   const store = createMemoryUploadStore();
   const frozen = { ...store, renew: () => new Promise<never>(() => {}) };
-  const old = await processOf(frozen).take("a", never);
-  const next = taking(processOf(store).take("a", never));
+  const old = await processOf(frozen).acquire("a", never);
+  const next = taking(processOf(store).acquire("a", never));
   await vi.advanceTimersByTimeAsync(9_900);
   old.ensureOurs();
   expect(next.isOurs).toBe(false);
   await vi.advanceTimersByTimeAsync(100);
   expect(next.isOurs).toBe(true);
   expect(() => old.ensureOurs()).toThrow(/another request goes on/);
-  await old.end();
-  (await next.turn).ensureOurs();
-  await (await next.turn).end();
+  await old.release();
+  (await next.lease).ensureOurs();
+  await (await next.lease).release();
 });
 
 test("a writer that was replaced learns it, however late it asks", async () => {
@@ -71,15 +74,15 @@ test("a writer that was replaced learns it, however late it asks", async () => {
     renew: async (fileId, writer, lease) =>
       isAsleep ? Promise.reject(new Error("asleep")) : store.renew(fileId, writer, lease),
   };
-  const old = await processOf(sleeping).take("a", never);
-  const next = taking(processOf(store).take("a", never));
+  const old = await processOf(sleeping).acquire("a", never);
+  const next = taking(processOf(store).acquire("a", never));
   await vi.advanceTimersByTimeAsync(11_000);
   isAsleep = false;
   await vi.advanceTimersByTimeAsync(1_000);
   expect(() => old.ensureOurs()).toThrow(/another request goes on/);
-  await old.end();
+  await old.release();
   expect(next.isOurs).toBe(true);
-  await (await next.turn).end();
+  await (await next.lease).release();
 });
 
 test("while the store is down a writer stops in time to keep what came, and a short while does no harm", async () => {
@@ -89,18 +92,18 @@ test("while the store is down a writer stops in time to keep what came, and a sh
     ...store,
     renew: async (...asked) => (isDown ? Promise.reject(down) : store.renew(...asked)),
   };
-  const turn = await processOf(frail).take("a", never);
+  const lease = await processOf(frail).acquire("a", never);
   await vi.advanceTimersByTimeAsync(5_500);
   isDown = false;
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(turn.signal.aborted).toBe(false);
-  turn.ensureOurs();
+  expect(lease.signal.aborted).toBe(false);
+  lease.ensureOurs();
   isDown = true;
   await vi.advanceTimersByTimeAsync(6_500);
-  expect(turn.signal.reason).toBe(down);
-  turn.ensureOurs();
+  expect(lease.signal.reason).toBe(down);
+  lease.ensureOurs();
   expect(errors).toContain(down);
-  await turn.end();
+  await lease.release();
 });
 
 test("a store that forgets everything stops nobody, and who comes then waits until the older one is through", async () => {
@@ -111,57 +114,57 @@ test("a store that forgets everything stops nobody, and who comes then waits unt
     renew: (...asked) => store.renew(...asked),
     release: (...asked) => store.release(...asked),
   };
-  const old = await processOf(shared).take("a", never);
+  const old = await processOf(shared).acquire("a", never);
   store = createMemoryUploadStore();
   await vi.advanceTimersByTimeAsync(20_000);
   expect(old.signal.aborted).toBe(false);
   old.ensureOurs();
-  const next = taking(processOf(shared).take("a", never));
+  const next = taking(processOf(shared).acquire("a", never));
   await vi.advanceTimersByTimeAsync(500);
   expect(old.signal.reason).toMatchObject({ code: "interrupted" });
   old.ensureOurs();
   expect(next.isOurs).toBe(false);
-  await old.end();
+  await old.release();
   await vi.advanceTimersByTimeAsync(100);
   expect(next.isOurs).toBe(true);
-  await (await next.turn).end();
+  await (await next.lease).release();
 });
 
 test("who waits for a request of this process that does not end gives up, or goes with its own reason", async () => {
-  const turns = processOf(createMemoryUploadStore());
-  const old = await turns.take("a", never);
+  const lock = processOf(createMemoryUploadStore());
+  const old = await lock.acquire("a", never);
   const gone = new AbortController();
-  const leaving = turns.take("a", gone.signal);
+  const leaving = lock.acquire("a", gone.signal);
   gone.abort(new Error("gone"));
   await expect(leaving).rejects.toThrow("gone");
-  const waiting = turns.take("a", never).catch((error: unknown) => error);
+  const waiting = lock.acquire("a", never).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(await waiting).toMatchObject({ code: "unavailable" });
-  await old.end();
-  await (await turns.take("a", never)).end();
+  await old.release();
+  await (await lock.acquire("a", never)).release();
 });
 
 test("of many requests in several processes the newest has the file, and the others end", async () => {
   const store = createMemoryUploadStore();
   const processes = [1, 2, 3].map(() => processOf(store));
-  const old = await processes[0]!.take("a", never);
-  old.signal.addEventListener("abort", () => void old.end());
-  const taken = Array.from({ length: 9 }, (_, n) => processes[n % 3]!.take("a", never));
+  const old = await processes[0]!.acquire("a", never);
+  old.signal.addEventListener("abort", () => void old.release());
+  const taken = Array.from({ length: 9 }, (_, n) => processes[n % 3]!.acquire("a", never));
   const outcomes = Promise.allSettled(
     taken.map(async (coming) => {
-      const turn = await coming;
-      if (!turn.signal.aborted)
-        await new Promise((resolve) => turn.signal.addEventListener("abort", resolve));
-      await turn.end();
+      const lease = await coming;
+      if (!lease.signal.aborted)
+        await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      await lease.release();
     }),
   );
   await vi.advanceTimersByTimeAsync(5_000);
-  const last = processes[1]!.take("a", never);
+  const last = processes[1]!.acquire("a", never);
   await vi.advanceTimersByTimeAsync(5_000);
-  const turn = await last;
-  expect(turn.signal.aborted).toBe(false);
-  turn.ensureOurs();
-  await turn.end();
+  const lease = await last;
+  expect(lease.signal.aborted).toBe(false);
+  lease.ensureOurs();
+  await lease.release();
   const refused = (await outcomes).flatMap((outcome) =>
     outcome.status === "rejected" ? [outcome.reason.code] : [],
   );
@@ -170,19 +173,19 @@ test("of many requests in several processes the newest has the file, and the oth
 
 test("who gives up waiting leaves the file to others, with its own reason", async () => {
   const store = createMemoryUploadStore();
-  const old = await processOf(store).take("a", never);
+  const old = await processOf(store).acquire("a", never);
   const gone = new AbortController();
-  const waiting = processOf(store).take("a", gone.signal);
+  const waiting = processOf(store).acquire("a", gone.signal);
   gone.abort(new Error("gone"));
   await expect(waiting).rejects.toThrow("gone");
-  await old.end();
-  const next = await processOf(store).take("a", never);
+  await old.release();
+  const next = await processOf(store).acquire("a", never);
   next.ensureOurs();
-  await next.end();
+  await next.release();
 });
 
-test("without an answer of the store nobody gets a turn", async () => {
+test("without an answer of the store no request gets a lease", async () => {
   const store = { ...createMemoryUploadStore(), claim: () => Promise.reject(down) };
-  const turns = processOf(store);
-  for (let n = 0; n < 2; n++) await expect(turns.take("a", never)).rejects.toBe(down);
+  const lock = processOf(store);
+  for (let n = 0; n < 2; n++) await expect(lock.acquire("a", never)).rejects.toBe(down);
 });

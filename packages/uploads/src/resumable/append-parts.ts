@@ -1,9 +1,10 @@
 import { SluiceError } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
-import { type ObjectWriter } from "@sluice/storage";
+import type { ObjectWriter } from "@sluice/storage";
 import { partKey } from "../store/layout.ts";
 import type { UploadStorage } from "../slots/upload-storage.ts";
 import { createWriteQueue } from "../store/write-queue.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
 const partBytes = 8 * 1024 * 1024;
@@ -14,6 +15,8 @@ const partMs = 60_000;
 export interface PartAppender {
   /** Where the next byte belongs; all before it is kept for good, or will be by `end`. */
   readonly offset: number;
+  /** Keys of the parts that are kept, in order. */
+  readonly keys: readonly string[];
   /** A promise means that the next chunk has to wait. */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Keeps what has come. Gives the offset that storage shows now. */
@@ -35,7 +38,7 @@ export function createPartAppender(
     readonly folder: string;
     readonly fileId: string;
     readonly offset: number;
-    /** Throws when the file may be somebody else's: nothing more is kept then. */
+    /** Throws when another request may have the file: nothing more is kept then. */
     readonly ensureOurs: () => void;
   },
 ): PartAppender {
@@ -45,6 +48,7 @@ export function createPartAppender(
   let writerBegan = 0;
   let kept = start;
   let offset = start;
+  const keys: string[] = [];
 
   async function openPart(): Promise<ObjectWriter> {
     try {
@@ -65,6 +69,7 @@ export function createPartAppender(
       await whole.abort();
       throw isTaken(error) ? overtaken(error) : error;
     }
+    keys.push(partKey(folder, fileId, kept));
     kept += writerBytes;
     writerBytes = 0;
   }
@@ -89,6 +94,7 @@ export function createPartAppender(
     get offset() {
       return offset;
     },
+    keys,
     write(chunk) {
       offset += chunk.byteLength;
       return queue.push(chunk);
@@ -111,7 +117,7 @@ function isTaken(error: unknown): boolean {
 }
 
 function overtaken(cause: unknown): SluiceError {
-  return new SluiceError("already_exists", "uploads: another request went on with this file", {
+  return uploadError("already_exists", "another request went on with this file", {
     cause,
   });
 }

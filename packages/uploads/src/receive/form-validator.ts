@@ -1,19 +1,20 @@
 import { parseContentDisposition, parseMediaType, SluiceError } from "@sluice/core";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** What the headers of a part say. */
-interface PartFacts {
+export interface PartFacts {
   /** As the sender wrote it. */
   readonly fileName: string;
   readonly contentType: string | undefined;
 }
 
-/** The type that a parser is given: with the boundary of the fence, and nothing to read in another way. */
+/** The type that a parser is given: with the boundary of the validator, and nothing to read in another way. */
 export function formTypeOf(boundary: string): string {
   return `multipart/form-data; boundary="${boundary}"`;
 }
 
 /** Watches a multipart body on its way into a parser. */
-export interface MultipartFence {
+export interface FormValidator {
   /** Parts whose headers have come whole, in order. */
   readonly parts: readonly PartFacts[];
   /** Throws `invalid_argument` for what is not in the strict form, before a parser sees it. */
@@ -39,11 +40,11 @@ export function boundaryOf(contentType: string): string {
 }
 
 /**
- * Makes the fence of one body. It knows where each part begins and ends, so a parser cannot pass
+ * Makes the validator of one body. It knows where each part begins and ends, so a parser cannot pass
  * over one unnoticed: each must be a file in the field `file`, with at most 5 headers of 2 KiB; before
  * the first and after the last there may be 4 KiB.
  */
-export function createMultipartFence(boundary: string, maxParts: number): MultipartFence {
+export function createFormValidator(boundary: string, maxParts: number): FormValidator {
   const delimiter = latin1(`\r\n--${boundary}`);
   const parts: PartFacts[] = [];
   let state: "preamble" | "delimited" | "headers" | "body" | "closed" | "epilogue" = "preamble";
@@ -183,11 +184,11 @@ function unescaped(name: string): string {
 }
 
 function malformed(why: string): SluiceError {
-  return new SluiceError("invalid_argument", `uploads: ${why}`);
+  return uploadError("invalid_argument", why);
 }
 
 function tooMany(maxParts: number): SluiceError {
-  return new SluiceError("too_large", `uploads: at most ${maxParts} files may come here`);
+  return uploadError("too_large", `at most ${maxParts} files may come here`);
 }
 
 function indexOf(bytes: Uint8Array, needle: Uint8Array, from: number): number {

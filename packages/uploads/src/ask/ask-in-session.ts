@@ -1,0 +1,133 @@
+import type { Progress, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
+import { ELICIT_METHOD } from "@sluice/core/wire";
+import { z } from "zod";
+import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
+import type { Fields } from "./elicit-fields.ts";
+import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
+import type { ReservedQuestion } from "./reserve-question.ts";
+import { newId } from "../slots/random-id.ts";
+import { uploadError } from "../slots/upload-error.ts";
+
+// MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
+
+/** Sends the question to the client and waits for its answer. */
+export async function askInSession<F extends Fields>(
+  call: AskingCall<F>,
+  reserved: ReservedQuestion,
+  {
+    confirmation,
+    onProgress,
+  }: {
+    readonly confirmation: AnswerConfirmation;
+    readonly onProgress: ((progress: Progress) => void) | undefined;
+  },
+): Promise<FilesOutcome<F>> {
+  const { question, slots, expiresAt } = reserved;
+  let raw: unknown;
+  try {
+    raw = await send(call.ctx, question, { expiresAt, onProgress });
+  } catch (error) {
+    await confirmation.cancel(call.principal, { slots, pageId: undefined });
+    call.ctx.mcpReq.signal.throwIfAborted();
+    throw error;
+  }
+  return confirmation.confirm(call, {
+    raw,
+    isFromPage: false,
+    expected: slots,
+    pageId: undefined,
+  });
+}
+
+/** Sends the URL of an upload page to the client, and waits for an answer of the page or a refusal of the client. */
+export async function askOnPageInSession<F extends Fields>(
+  call: AskingCall<F>,
+  reserved: ReservedQuestion,
+  {
+    confirmation,
+    pages,
+    onError,
+  }: {
+    readonly confirmation: AnswerConfirmation;
+    readonly pages: UploadPages;
+    readonly onError: (error: unknown) => void;
+  },
+): Promise<FilesOutcome<F>> {
+  const { slots } = reserved;
+  const pageId = newId();
+  let answer: PageAnswer;
+  try {
+    answer = await answerOnPage(call, pages, { ...reserved, pageId });
+    if (answer.isFromPage)
+      await call.ctx.mcpReq
+        .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
+        .catch(onError);
+  } catch (error) {
+    await confirmation.cancel(call.principal, { slots, pageId });
+    call.ctx.mcpReq.signal.throwIfAborted();
+    throw error;
+  }
+  return confirmation.confirm(call, { ...answer, expected: slots, pageId });
+}
+
+interface PageAnswer {
+  readonly raw: unknown;
+  readonly isFromPage: boolean;
+}
+
+async function answerOnPage(
+  { ctx, owner }: AskingCall,
+  pages: UploadPages,
+  { pageId, question, expiresAt }: ReservedQuestion & { readonly pageId: string },
+): Promise<PageAnswer> {
+  const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+  const params = { mode: "url", message: question.message, url, elicitationId: pageId };
+  const stop = new AbortController();
+  const signal = AbortSignal.any([ctx.mcpReq.signal, stop.signal]);
+  const fromPage = awaitAnswer(pages, pageId, { waitMs: expiresAt - Date.now(), signal }).then(
+    (raw) => ({ raw, isFromPage: true }),
+  );
+  // "accept" only says that the user agreed to open the page
+  const fromClient = send(ctx, params, { expiresAt }).then((given) =>
+    isConsent(given) ? fromPage : { raw: given, isFromPage: false },
+  );
+  // the MCP Inspector agrees when it hears that the page is done: neither is waited for alone
+  const outcomes = [fromPage, fromClient];
+  for (const outcome of outcomes) outcome.catch(() => {});
+  const outcome = await Promise.race(outcomes).finally(() => stop.abort());
+  if (outcome.isFromPage && outcome.raw === undefined) throw tooLate();
+  return outcome;
+}
+
+/** Sends a request to the client, which may take as long as the question is good. */
+async function send(
+  ctx: ServerContext,
+  params: object,
+  {
+    expiresAt,
+    onProgress,
+  }: {
+    readonly expiresAt: number;
+    readonly onProgress?: ((progress: Progress) => void) | undefined;
+  },
+): Promise<unknown> {
+  const timeout = Math.max(1, expiresAt - Date.now());
+  try {
+    return await ctx.mcpReq.send(
+      { method: ELICIT_METHOD, params: { ...params } },
+      z.looseObject({}),
+      { timeout, signal: ctx.mcpReq.signal, ...(onProgress && { onprogress: onProgress }) },
+    );
+  } catch (error) {
+    ctx.mcpReq.signal.throwIfAborted();
+    if (Date.now() >= expiresAt) throw tooLate();
+    throw uploadError("protocol", "the client could not ask the user", {
+      cause: error,
+    });
+  }
+}
+
+function tooLate(): SluiceError {
+  return uploadError("timeout", "the user did not answer in time; call the tool again");
+}

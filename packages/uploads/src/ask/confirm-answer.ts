@@ -1,0 +1,161 @@
+import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError, type Principal } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/core/async";
+import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
+import {
+  fileFieldsOf,
+  type AnsweredFiles,
+  type AnsweredValues,
+  type Fields,
+} from "./elicit-fields.ts";
+import type { UploadPages } from "./elicit-page.ts";
+import type { PageOutcome } from "../page/page-outcome.ts";
+import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
+
+/** How it went. */
+export type FilesOutcome<F extends Fields = Fields> =
+  /** Confirmed files, yours until you remove them, and the other fields. */
+  | {
+      readonly action: "accept";
+      readonly files: AnsweredFiles<F>;
+      readonly values: AnsweredValues<F>;
+    }
+  /** The user said no, or closed the question. Nothing is kept. */
+  | { readonly action: "decline" | "cancel" }
+  /** Stateless protocol: return `result` from the tool. The client asks the user and repeats the call. */
+  | { readonly action: "ask"; readonly result: InputRequiredResult };
+
+/** A call of a tool that asks, and its caller. */
+export interface AskingCall<F extends Fields = Fields> {
+  readonly ctx: ServerContext;
+  readonly principal: Principal | undefined;
+  /** In whose share of the state store its records count. */
+  readonly owner: string | undefined;
+  readonly message: string;
+  readonly fields: F;
+}
+
+/** An answer as it came. */
+interface UnconfirmedAnswer {
+  readonly expected: ReadonlyMap<string, ExpectedSlot>;
+  /** Not validated yet. */
+  readonly raw: unknown;
+  /** Whether a page gave it, which compared it with the files: what came since then is removed. */
+  readonly isFromPage: boolean;
+  /** The upload page of the question. */
+  readonly pageId: string | undefined;
+}
+
+/** Ends questions: confirms the files of an answer, or closes the slots. */
+export interface AnswerConfirmation {
+  /** Validates an answer and confirms its files, or keeps nothing. Tells the page how it ended. */
+  confirm<F extends Fields>(
+    call: AskingCall<F>,
+    answer: UnconfirmedAnswer,
+  ): Promise<FilesOutcome<F>>;
+  /** Ends a question without an answer: closes its slots and tells the page. Never rejects. */
+  cancel(
+    principal: Principal | undefined,
+    question: {
+      readonly slots: ReadonlyMap<string, ReservedSlot>;
+      readonly pageId: string | undefined;
+    },
+  ): Promise<void>;
+}
+
+type ReservedSlot = Pick<Slot, "uploadId" | "expiresAt">;
+
+/** Makes it for slots and their pages; what cannot be closed or removed goes to `onError`, and is swept later. */
+export function createAnswerConfirmation({
+  slots,
+  pages,
+  onError,
+}: {
+  readonly slots: Pick<Slots, "confirm" | "revoke">;
+  readonly pages: Pick<UploadPages, "conclude"> | undefined;
+  readonly onError: (error: unknown) => void;
+}): AnswerConfirmation {
+  async function revoke(
+    principal: Principal | undefined,
+    unwanted: Iterable<readonly [string, ReservedSlot]>,
+  ): Promise<void> {
+    const removals = [...unwanted].map(([, slot]) => slots.revoke(principal, slot));
+    for (const removal of await Promise.allSettled(removals))
+      if (removal.status === "rejected") onError(removal.reason);
+  }
+
+  /** Tells the page how it ended; a page that is not told says that its time is over. */
+  async function conclude(pageId: string | undefined, outcome: PageOutcome): Promise<void> {
+    if (pageId !== undefined) await pages?.conclude(pageId, outcome).catch(onError);
+  }
+
+  async function confirmFiles<F extends Fields>(
+    { principal, ctx, fields }: AskingCall<F>,
+    { expected, raw, isFromPage }: UnconfirmedAnswer,
+  ): Promise<FilesOutcome<F>> {
+    const { signal } = ctx.mcpReq;
+    const confirmed = new Map<string, readonly UploadedFile[]>();
+    let answer: ElicitedAnswer;
+    try {
+      answer = await readAnswer(fields, expected, raw);
+      for (const [name, claims] of answer.action === "accept" ? answer.files : []) {
+        if (claims.length === 0) continue;
+        const { uploadId } = expected.get(name)!;
+        const unnamed = isFromPage ? "remove" : "refuse";
+        const confirm = () => slots.confirm(principal, uploadId, claims, { signal, unnamed });
+        confirmed.set(name, await retryWhileScanning(confirm, signal));
+      }
+    } catch (error) {
+      const kept = [...confirmed.values()].flat();
+      await Promise.allSettled(kept.map((file) => file.remove()));
+      await revoke(principal, expected);
+      throw error;
+    }
+    const unused = [...expected].filter(([name]) => !confirmed.has(name));
+    await revoke(principal, unused);
+    if (answer.action !== "accept") return answer;
+    const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
+      const named = confirmed.get(name) ?? [];
+      return [name, multiple ? named : named[0]];
+    });
+    return {
+      action: "accept",
+      files: Object.fromEntries(files) as AnsweredFiles<F>,
+      values: answer.values as AnsweredValues<F>,
+    };
+  }
+
+  return {
+    async confirm(call, answer) {
+      try {
+        const outcome = await confirmFiles(call, answer);
+        const refusal = answer.isFromPage ? "declined" : "cancelled";
+        await conclude(answer.pageId, outcome.action === "accept" ? "accepted" : refusal);
+        return outcome;
+      } catch (error) {
+        await conclude(answer.pageId, call.ctx.mcpReq.signal.aborted ? "cancelled" : "failed");
+        throw error;
+      }
+    },
+    async cancel(principal, question) {
+      await revoke(principal, question.slots);
+      await conclude(question.pageId, "cancelled");
+    },
+  };
+}
+
+/** How long a scanner may take to know what a file is: clients give up on a request after 60 s. */
+const scannerMs = 45_000;
+
+async function retryWhileScanning<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const until = systemClock.now() + scannerMs;
+  for (;;) {
+    try {
+      return await confirm();
+    } catch (error) {
+      const leftMs = until - systemClock.now();
+      if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
+      await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
+    }
+  }
+}

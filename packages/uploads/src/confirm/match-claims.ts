@@ -1,0 +1,59 @@
+import { parseMediaType, sanitizeFileName } from "@sluice/core";
+import type { ClaimedFile } from "../slots/slots.ts";
+import type { UploadStorage } from "../slots/upload-storage.ts";
+import { recordKey } from "../store/layout.ts";
+import { readJson, type FileRecord } from "../store/records.ts";
+
+/** The record of a whole file, and its place in the slot. */
+export type PlacedRecord = FileRecord & { readonly place: number };
+
+/** The whole files of an upload, each once. */
+export async function recordsOf(
+  storage: UploadStorage,
+  { folder, places }: { readonly folder: string; readonly places: readonly number[] },
+  signal: AbortSignal,
+): Promise<PlacedRecord[]> {
+  const records = new Map<string, PlacedRecord>();
+  for (const place of places) {
+    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
+    // two processes may have put the parts of one file together
+    if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
+  }
+  return [...records.values()];
+}
+
+/** Each claim with the file it names, and the files that none names; `undefined` when a claim names no file. */
+export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
+  files: readonly File[],
+  claims: readonly ClaimedFile[],
+): Matches<File> | undefined {
+  const left = [...files];
+  const matched: { record: File; claim: ClaimedFile }[] = [];
+  for (const claim of claims) {
+    const at = left.findIndex((file) => agrees(file, claim));
+    if (at < 0) return undefined;
+    matched.push({ record: left.splice(at, 1)[0]!, claim });
+  }
+  return matched.length > 0 ? { matched, left } : undefined;
+}
+
+interface Matches<File> {
+  readonly matched: readonly { readonly record: File; readonly claim: ClaimedFile }[];
+  readonly left: readonly File[];
+}
+
+function agrees(file: Omit<FileRecord, "fileId" | "scan">, claim: ClaimedFile): boolean {
+  const { essence } = parseMediaType(claim.mimeType) ?? {};
+  const types = [file.mimeType, parseMediaType(file.declaredType)?.essence];
+  return (
+    (file.name === undefined || file.name === nameOf(claim)) &&
+    file.size === claim.size &&
+    (types.includes(essence) || essence === "application/octet-stream") &&
+    (claim.sha256 === undefined || claim.sha256.toLowerCase() === file.sha256)
+  );
+}
+
+/** The name of a claim, safe as a file name. */
+export function nameOf({ name }: ClaimedFile): string {
+  return sanitizeFileName(name);
+}

@@ -1,0 +1,99 @@
+import type { Host } from "@sluice/server/transport";
+import type { ObjectInfo } from "@sluice/storage";
+import { recordDiscard } from "./audit-step.ts";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import { isId } from "../slots/random-id.ts";
+import type { OpenSlot } from "../slots/slot-token.ts";
+import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
+import { folderOf, markerKey, readObject, uploadPrefix } from "../store/layout.ts";
+import { createJson, type ConfirmationRecord } from "../store/records.ts";
+import { stateOf, type UploadState } from "../store/upload-state.ts";
+
+/** Removes uploads, with an audit record for each. */
+export interface UploadRemover {
+  /**
+   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless` only
+   * when that still holds: something may have come since it was asked first.
+   */
+  discard(
+    uploadId: string,
+    signal: AbortSignal,
+    isWorthless?: (state: UploadState) => boolean,
+  ): Promise<void>;
+  /**
+   * Ends a slot, see {@link Slots.revoke}: a confirmation of no files takes the one place that there is for one, so what
+   * is under way is refused at its end. The sweeper removes it when the time of the slot is over.
+   */
+  revoke(slot: Omit<OpenSlot, "terms">, signal: AbortSignal): Promise<void>;
+}
+
+/** Makes the remover of one storage. */
+export function createUploadRemover({
+  storage,
+  quota,
+  progress,
+  host,
+}: {
+  readonly storage: UploadStorage;
+  readonly quota: QuotaTracker;
+  readonly progress: ProgressTracker;
+  readonly host: Pick<Host, "beginAudit">;
+}): UploadRemover {
+  /** Removes objects in their order, and the files among them from what their owner keeps. */
+  async function removeObjects(infos: readonly ObjectInfo[], signal: AbortSignal): Promise<void> {
+    for (const info of infos) {
+      await storage.remove(info.key, { signal });
+      const object = readObject(info);
+      if (object && "fileId" in object) await quota.drop(object.owner, object.fileId);
+    }
+  }
+
+  async function discard(
+    uploadId: string,
+    signal: AbortSignal,
+    isWorthless: (state: UploadState) => boolean = () => true,
+  ): Promise<void> {
+    if (!isId(uploadId)) return;
+    const infos = await listAll(storage, uploadPrefix(uploadId), signal);
+    const state = stateOf(infos);
+    const { owner } = state;
+    if (!isWorthless(state)) return;
+    progress.forget(uploadId);
+    if (owner === undefined) return;
+    await recordDiscard(host, { uploadId, owner }, async () => {
+      const markerLast = infos.toSorted(
+        (a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)),
+      );
+      await removeObjects(markerLast, signal);
+    });
+  }
+
+  return {
+    discard,
+    async revoke(slot, signal) {
+      const { uploadId } = slot;
+      const folder = folderOf(slot);
+      const marker = markerKey(folder);
+      let isRevoked: boolean;
+      try {
+        const nothing = { files: [] } satisfies ConfirmationRecord;
+        isRevoked = await createJson(storage, marker, nothing, signal);
+      } catch (error) {
+        await discard(uploadId, signal);
+        throw error;
+      }
+      // files that were confirmed are the server's
+      if (!isRevoked) return;
+      progress.forget(uploadId);
+      const objects = await listAll(storage, uploadPrefix(uploadId), signal);
+      const unwanted = objects.filter(({ key }) => key.startsWith(folder) && key !== marker);
+      if (unwanted.length === 0) return;
+      await recordDiscard(host, slot, () => removeObjects(unwanted, signal));
+    },
+  };
+}
+
+function isMarker(key: string): boolean {
+  return key.endsWith("/confirmed");
+}

@@ -1,0 +1,31 @@
+import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "@sluice/core";
+
+/** Origin of the errors whose message a client of uploads may read. */
+export const uploadsOrigin = "uploads";
+
+/** Begins the message of each of them. */
+const prefix = "uploads: ";
+
+/** An error whose message a client of uploads may read. */
+export function uploadError(
+  code: SluiceErrorCode,
+  message: string,
+  options: SluiceErrorOptions = {},
+): SluiceError {
+  return new SluiceError(code, prefix + message, { ...options, origin: uploadsOrigin });
+}
+
+/** The message of such an error for its client, without the prefix. */
+export function detailOf(error: SluiceError): string {
+  return error.message.slice(prefix.length);
+}
+
+/**
+ * A file that the rules of its slot refuse, so that no further step can make it one. What storage throws is none,
+ * whatever its code: it may take the same bytes later.
+ */
+export class RefusedFile extends SluiceError {
+  constructor(code: SluiceErrorCode, message: string) {
+    super(code, prefix + message, { origin: uploadsOrigin });
+  }
+}

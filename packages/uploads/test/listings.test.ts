@@ -1,0 +1,65 @@
+import { wrap, type StorageBackend } from "@sluice/storage";
+import { expect, test } from "vitest";
+import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
+
+/** A server, and the prefixes that its storage was asked to list. */
+async function startListing() {
+  const prefixes: string[] = [];
+  const server = await startUploadServer({
+    uploads: { sweepEveryMs: 3_600_000 },
+    wrap: (backend: StorageBackend) =>
+      wrap(backend, {
+        list: (list) => (query) => {
+          prefixes.push(query?.prefix ?? "");
+          return list(query);
+        },
+      }),
+  });
+  const slot = server.slot();
+  /** How often the prefix of the slot was listed since the last call. */
+  const listings = (): number =>
+    prefixes.splice(0).filter((prefix) => prefix === `uploads/${slot.uploadId}/`).length;
+  return { server, slot, listings };
+}
+
+const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };
+
+test("a resumable upload lists its prefix twice: as it begins and as it goes on", async () => {
+  const { server, slot, listings } = await startListing();
+  const headers = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "500" };
+  const begun = await fetch(slot.url, { method: "POST", headers, body: noise(200) });
+  expect(begun.status).toBe(201);
+  expect(listings()).toBe(1);
+  const step = {
+    ...bearer("alice"),
+    "content-type": "application/partial-upload",
+    "upload-offset": "200",
+    "upload-complete": "?1",
+  };
+  const location = begun.headers.get("location")!;
+  const ended = await fetch(location, { method: "PATCH", headers: step, body: noise(300) });
+  expect(ended.status).toBe(201);
+  expect(listings()).toBe(1);
+  const [file] = await server.uploads.confirm(alice, slot.uploadId, [claim]);
+  expect(file!.size).toBe(500);
+});
+
+test.for([
+  ["in one piece", {}],
+  ["resumable in one request", { "upload-complete": "?1" }],
+] as const)("an upload %s lists its prefix once", async ([, told]) => {
+  const { slot, listings } = await startListing();
+  const init = { method: "POST", headers: { ...bearer("alice"), ...told }, body: noise(500) };
+  expect((await fetch(slot.url, init)).status).toBe(201);
+  expect(listings()).toBe(1);
+});
+
+test("a question how far a file is lists its prefix once", async () => {
+  const { slot, listings } = await startListing();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  const begun = await fetch(slot.url, { method: "POST", headers, body: noise(200) });
+  listings();
+  const init = { method: "HEAD", headers: bearer("alice") };
+  expect((await fetch(begun.headers.get("location")!, init)).status).toBe(204);
+  expect(listings()).toBe(1);
+});
