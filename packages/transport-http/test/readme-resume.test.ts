@@ -4,12 +4,6 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 
-// #region server
-import { createMemoryEventStore } from "@sluice/core";
-import { withSluice } from "@sluice/transport-http";
-import { withResume } from "@sluice/transport-http/resume";
-// #endregion
-
 test("the ways to turn it on that the page shows", async () => {
   const sluice = createSluice({
     storage: createMemoryBackend({}),
@@ -21,6 +15,9 @@ test("the ways to turn it on that the page shows", async () => {
   const sessions = { fetch: async () => new Response("a session's") };
   const createServer = () => new McpServer({ name: "demo", version: "1.0.0" });
   // #region server
+  const { createMemoryEventStore } = await import("@sluice/core");
+  const { withSluice } = await import("@sluice/transport-http");
+  const { withResume } = await import("@sluice/transport-http/resume");
 
   const resumed = withResume(sessions, sluice, { store: createMemoryEventStore() });
   const handler = withSluice(resumed, sluice);
