@@ -39,7 +39,7 @@ export function toPage(rows: readonly Row[]): string {
   return [
     "# What each storage backend keeps",
     "",
-    `Every backend of this repository, held against the ${rules.length} rules of the [conformance kit](../packages/storage/README.md#the-conformance-kit).`,
+    `Every backend of this repository, held against the ${rules.length} rules of the [conformance kit](../guides/storage/conformance-kit.md).`,
     "Generated from runs of the kit by `npm run matrix`; `npm run check` runs it again and fails when this page says something else.",
     "",
     "## Operations",
@@ -79,7 +79,7 @@ export function toPage(rows: readonly Row[]): string {
 }
 
 function toLink(row: Row): string {
-  return `[${row.name}](../packages/${row.folder})`;
+  return `[${row.name}](../../packages/${row.folder})`;
 }
 
 function toCount(findings: readonly Finding[]): string {

@@ -8,8 +8,8 @@ import { expect, inject, onTestFinished, test } from "vitest";
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const run = promisify(execFile);
 
-test.skipIf(!isDeep)("the commands of docs/deploying.md make keys and rotate them", async () => {
-  const page = await readFile(new URL("../../../docs/deploying.md", import.meta.url), "utf8");
+test.skipIf(!isDeep)("the commands of docs/guides/deploy/many-processes.md make keys and rotate them", async () => {
+  const page = await readFile(new URL("../../../docs/guides/deploy/many-processes.md", import.meta.url), "utf8");
   const commands = /^```sh\n(sluice keys[^]*?)^```$/m.exec(page)![1]!;
   const folder = await mkdtemp(join(tmpdir(), "sluice-rotation-"));
   onTestFinished(() => rm(folder, { recursive: true }));

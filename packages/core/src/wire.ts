@@ -155,7 +155,7 @@ export const UPLOAD_LIMIT_HEADER = "upload-limit";
 /** Media type of the body that goes on with an upload (the same draft, §6). */
 export const PARTIAL_UPLOAD_TYPE = "application/partial-upload";
 
-/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol.md, 3) or of events (SEP-1335). */
+/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol/streaming.md) or of events (SEP-1335). */
 export const STREAM_RELATION = "stream";
 
 /** First protocol revision without sessions and without resumable event streams. */
@@ -271,7 +271,7 @@ export interface ErrorRow {
 }
 
 /**
- * JSON-RPC errors by era (docs/protocol.md, table 5). Modern forbids −32002 and keeps
+ * JSON-RPC errors by era (docs/protocol/streaming.md, table "Errors"). Modern forbids −32002 and keeps
  * −32020…−32099 for the specification, hence two columns.
  */
 export const errorTable: readonly ErrorRow[] = [
