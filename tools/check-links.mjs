@@ -21,7 +21,9 @@ export function anchorsOf(markdown) {
 
 /** Findings for one page; `read` gives a file's text, "" for a folder, or `undefined`. */
 export function checkLinks(file, markdown, read) {
-  const links = [...withoutFences(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target);
+  const links = [...withoutFences(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(
+    ([, target]) => target,
+  );
   return links.flatMap((target) => {
     if (/^[a-z]+:/.test(target)) return [];
     const [path, anchor] = target.split("#");
