@@ -57,6 +57,8 @@ for (const backend of backends) rows.push(await toRow(backend));
 const text = toPage(rows);
 if (process.argv.includes("--write")) await writeFile(page, text);
 else if ((await readFile(page, "utf8").catch(() => "")) !== text) {
-  console.error("docs/reference/storage-matrix.md says something else than the kit finds: npm run matrix");
+  console.error(
+    "docs/reference/storage-matrix.md says something else than the kit finds: npm run matrix",
+  );
   process.exitCode = 1;
 } else console.log(`matrix: ${rows.length} backends keep what the page says`);

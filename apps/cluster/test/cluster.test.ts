@@ -74,7 +74,10 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md
     const url = await callTool(client, "make_link", {
       uri: `files://cluster/${encodeURIComponent(longName)}`,
     });
-    const page = await readFile(new URL("../../../docs/guides/deploy/nginx.md", import.meta.url), "utf8");
+    const page = await readFile(
+      new URL("../../../docs/guides/deploy/nginx.md", import.meta.url),
+      "utf8",
+    );
     const processes = cluster.processes.map(({ port }) => port);
     const twin = await startNginx((port) =>
       adapted(siteOf(page, { port, processes }), {

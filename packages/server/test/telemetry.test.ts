@@ -294,7 +294,10 @@ test("docs/reference/telemetry.md names every span, metric and attribute that th
     "sluice.refusals",
     "client.address",
   ]);
-  const page = await readFile(new URL("../../../docs/reference/telemetry.md", import.meta.url), "utf8");
+  const page = await readFile(
+    new URL("../../../docs/reference/telemetry.md", import.meta.url),
+    "utf8",
+  );
   const rows = page.split("\n").filter((line) => line.startsWith("| `"));
   const named = rows.flatMap((row) =>
     [...row.split("|")[1]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!),

@@ -21,7 +21,9 @@ export function siteOf(markdown: string, { port, processes }: SitePorts): string
   const process = /^ *server 127\.0\.0\.1:800\d\b(.*);\n/gm;
   const [first] = documented.match(process) ?? [];
   if (first === undefined || !documented.includes("listen 8000;"))
-    throw new Error("cluster: docs/guides/deploy/nginx.md has no nginx configuration for port 8000");
+    throw new Error(
+      "cluster: docs/guides/deploy/nginx.md has no nginx configuration for port 8000",
+    );
   let isFirst = true;
   return documented
     .replace(process, () => {
