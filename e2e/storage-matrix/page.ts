@@ -72,7 +72,8 @@ export function toPage(rows: readonly Row[]): string {
     "",
     "## What is absent",
     "",
-    "Rules about what a service or its backend does not have. Those that its tests cannot bring about stand apart: they may be kept or not.",
+    "Rules about what a service or its backend does not have. Those that its tests cannot bring about stand apart:",
+    "they may be kept or not.",
     ...rows.flatMap(toSection),
     "",
   ].join("\n");
@@ -98,7 +99,7 @@ function toSection({ name, findings }: Row): string[] {
   const lines = (isWanted: (reason: string) => boolean): string[] =>
     [...byReason]
       .filter(([reason]) => isWanted(reason))
-      .map(([reason, ids]) => `- ${reason}: ${summarise(ids)}`);
+      .map(([reason, ids]) => wrap(`- ${reason}: ${summarise(ids)}`));
   const unchecked = lines(isUnchecked);
   return [
     "",
@@ -107,6 +108,18 @@ function toSection({ name, findings }: Row): string[] {
     ...lines((reason) => !isUnchecked(reason)),
     ...(unchecked.length > 0 ? ["", "Not checked:", "", ...unchecked] : []),
   ];
+}
+
+/** A list item in lines that a diff can show. */
+function wrap(item: string): string {
+  const lines = [""];
+  for (const word of item.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line.length + word.length < 118)
+      lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+    else lines.push(`  ${word}`);
+  }
+  return lines.join("\n");
 }
 
 /** A hook that is missing says nothing about the backend, unless the fixture gives a reason. */
