@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { checkFile, checkPortable, importsOf } from "../check-layers.mjs";
+import { anchorsOf, checkLinks, followMoves } from "../check-links.mjs";
 import { checkSnippets, createFinder, isImportsOnly, region } from "../check-snippets.mjs";
 import { toPage } from "../options-reference.mjs";
 
@@ -107,4 +108,24 @@ test("the options page has exported options with their docstrings, also behind r
   );
   expect(page).toContain("### BOptions");
   expect(page).not.toContain("Hidden");
+});
+
+test("a link to no file, or to no heading, is found; fences are not looked at", () => {
+  const files = { "docs/a.md": "# A, `b` & c\n", src: "" };
+  const read = (path) => files[path];
+  const page = "[a](a.md#a-b--c) [s](../src) [w](https://x.y/z)\n```ts\nf[0](none)\n```\n";
+  expect(checkLinks("docs/p.md", page, read)).toEqual([]);
+  expect(checkLinks("docs/p.md", "[a](b.md) [h](a.md#none) [i](#no)", read)).toEqual([
+    "docs/p.md: b.md leads nowhere",
+    "docs/p.md: a.md#none names no heading",
+    "docs/p.md: #no names no heading",
+  ]);
+  expect([...anchorsOf("# One\n## Two words\n")]).toEqual(["one", "two-words"]);
+});
+
+test("a link follows a file that has moved where one file alone has its name", () => {
+  const read = (path) => (path === "b/x.ts" ? "" : undefined);
+  const mend = (files) => followMoves("docs/p.md", "[x](../a/x.ts)", read, files);
+  expect(mend(["b/x.ts"])).toBe("[x](../b/x.ts)");
+  expect(mend(["b/x.ts", "c/x.ts"])).toBe("[x](../a/x.ts)");
 });
