@@ -177,18 +177,25 @@ export function toPage(packages, read) {
   return lines.join("\n");
 }
 
+/** The sources of an entry, one for each of its conditions. */
+function sourcesOf(conditions) {
+  if (typeof conditions !== "object") return [];
+  const { "@sluice/source": source, ...nested } = conditions;
+  return source === undefined ? Object.values(nested).flatMap(sourcesOf) : [source];
+}
+
 /** The public packages of the repository with their entries. */
 function packagesOf(root) {
   const folder = join(root, "packages");
   return readdirSync(folder).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8"));
     if (manifest.private) return [];
-    const entries = Object.entries(manifest.exports ?? {}).flatMap(([key, conditions]) => {
-      const sources = [conditions["@sluice/source"] ?? conditions.node?.["@sluice/source"]];
-      return sources
-        .filter(Boolean)
-        .map((file) => ({ entry: join(manifest.name, key), path: join("packages", name, file) }));
-    });
+    const entries = Object.entries(manifest.exports ?? {}).flatMap(([key, conditions]) =>
+      sourcesOf(conditions).map((file) => ({
+        entry: join(manifest.name, key),
+        path: join("packages", name, file),
+      })),
+    );
     return [{ name: manifest.name, entries }];
   });
 }
