@@ -49,7 +49,7 @@ function sourceOf(path, name, read) {
 }
 
 /**
- * Findings for one Markdown text, and that text with every fence brought up to date. `find(path, name)`
+ * Findings for one Markdown text, and that text with every fence brought up to date. `find(path, name, code)`
  * gives the path to which a source has moved, if there is exactly one.
  */
 export function checkSnippets(file, markdown, read, find = () => undefined) {
@@ -68,7 +68,7 @@ export function checkSnippets(file, markdown, read, find = () => undefined) {
       want = sourceOf(path, name, read);
     } catch (error) {
       say(error.message);
-      from = find(path, name);
+      from = find(path, name, code);
       if (from === undefined) return whole;
       want = sourceOf(from, name, read);
     }
@@ -79,7 +79,7 @@ export function checkSnippets(file, markdown, read, find = () => undefined) {
   return { findings, text };
 }
 
-/** A search for moved sources among `files`: the same file name and region, else the same region. */
+/** A search for moved sources among `files`: the same file name and region, else the same region and code. */
 export function createFinder(files, read) {
   const hasRegion = (file, name) => {
     try {
@@ -88,13 +88,15 @@ export function createFinder(files, read) {
       return false;
     }
   };
-  return (path, name) => {
+  return (path, name, code) => {
     const named = files.filter(
       (file) => basename(file) === basename(path) && hasRegion(file, name),
     );
     if (named.length === 1) return named[0];
     if (named.length > 1 || name === undefined) return undefined;
-    const others = files.filter((file) => hasRegion(file, name));
+    const others = files.filter(
+      (file) => hasRegion(file, name) && region(read(file), name) === code,
+    );
     return others.length === 1 ? others[0] : undefined;
   };
 }

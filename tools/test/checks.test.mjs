@@ -84,6 +84,10 @@ test("a source that has moved is followed where only one file can be meant", () 
   const fixed = "```ts source=b/x.ts#one\na();\n```\n";
   const find = createFinder(Object.keys(files), read);
   expect(checkSnippets("R.md", markdown, read, find).text).toBe(fixed);
+  const renamed = "```ts source=a/old.ts#one\na();\n```\n";
+  expect(checkSnippets("R.md", renamed, read, find).text).toBe(fixed);
+  const other = renamed.replace("a();", "other();");
+  expect(checkSnippets("R.md", other, read, find).text).toBe(other);
   files["c/x.ts"] = files["b/x.ts"];
   const torn = createFinder(Object.keys(files), read);
   expect(checkSnippets("R.md", markdown, read, torn).text).toBe(markdown);
