@@ -14,7 +14,7 @@ import { uploadRequirements } from "./upload-requirements.ts";
 /** Key words of BCP 14, plus `STATED` for tables and sentences that bind without one. */
 export type Level = "MUST" | "MUST NOT" | "SHOULD" | "SHOULD NOT" | "MAY" | "STATED";
 
-/** Why an entry is not met to the letter. `docs/protocol.md` has one row for each. */
+/** Why an entry is not met to the letter. `docs/protocol/departures.md` has one row for each. */
 export interface Exemption {
   /**
    * - `deviation`: we do something else on purpose, and tests show what

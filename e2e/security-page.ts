@@ -1,7 +1,7 @@
 /**
- * Holds SECURITY.md and the tests together: each row of its table of attacks names tests that exist.
+ * Holds docs/security/threats.md and the tests together: each row of the table names tests that exist.
  *
- * A row cites by links: `[the exact title](packages/x/test/y.test.ts)`. Requirement ids behind a title and a
+ * A row cites by links: `[the exact title](../../packages/x/test/y.test.ts)`. Requirement ids behind a title and a
  * number that is filled in before it are left out.
  * @module
  */
@@ -17,14 +17,16 @@ export interface ThreatRow {
 export function threatRowsIn(page: string): ThreatRow[] {
   return [...page.matchAll(/^\| *(T\d+) *\|.*\|([^|\n]*)\|$/gm)].map(([, id, proof]) => ({
     id: id!,
-    proofs: [...proof!.matchAll(/\[([^\]]+)\]\(([^)#\s]+)\)/g)].map(([, title, file]) => ({
-      title: title!.replaceAll("\\", ""),
-      file: file!,
-    })),
+    proofs: [...proof!.matchAll(/\[([^\]]+)\]\((?:\.\.\/){2}([^)#\s]+)\)/g)].map(
+      ([, title, file]) => ({
+        title: title!.replaceAll("\\", ""),
+        file: file!,
+      }),
+    ),
   }));
 }
 
-/** Titles of the tests and groups of a test file, as SECURITY.md writes them. */
+/** Titles of the tests and groups of a test file, as the page writes them. */
 export function titlesIn(source: string): Set<string> {
   const call =
     /\b(?:test|describe)\b(?:\.(?!skip\b|todo\b)\w+)*(?:<[\s\S]{0,80}?>)?(?:\((?:(?!\b(?:test|describe)\b)[\s\S])*?\))??\(\s*("(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)\s*,/g;

@@ -1,4 +1,4 @@
-// Fails when an arrow of docs/architecture.md is drawn the wrong way: reads the manifests and the
+// Fails when an arrow of docs/contributing/architecture.md is drawn the wrong way: reads the manifests and the
 // import statements of every package, and walks what the portable entries reach.
 import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";

@@ -23,12 +23,11 @@ if (!hasNginx)
 /** A running nginx. `close` takes it away in the middle of whatever it does. */
 export type Nginx = Listening;
 
-/** The first block of nginx in a page below docs/, after a heading if one is given. */
-export async function documentedSite(page: string, heading = ""): Promise<string> {
+/** The first block of nginx in a page below docs/. */
+export async function documentedSite(page: string): Promise<string> {
   const text = await readFile(new URL(`../../docs/${page}`, import.meta.url), "utf8");
-  const from = text.indexOf(heading);
-  const block = /^```nginx\n([\s\S]*?)^```$/m.exec(text.slice(from))?.[1];
-  if (from < 0 || block === undefined) throw new Error(`no nginx block in docs/${page} ${heading}`);
+  const block = /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1];
+  if (block === undefined) throw new Error(`no nginx block in docs/${page}`);
   return block;
 }
 

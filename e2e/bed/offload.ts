@@ -4,7 +4,7 @@ import { adapted, documentedSite, startNginx, type Nginx } from "./nginx.ts";
 import type { Listening } from "./listen.ts";
 import { startSite, type Site, type SiteOptions } from "./site.ts";
 
-/** A site whose files an nginx sends, configured as docs/deploying.md has it. */
+/** A site whose files an nginx sends, configured as docs/guides/deploy/offload.md has it. */
 export interface OffloadingSite {
   readonly site: Site;
   /** Of the server behind nginx. */
@@ -33,7 +33,7 @@ export const secret = "change-me-to-32-random-characters";
 /** Starts one; it is closed when the test is over. */
 export async function startOffloading(options: OffloadingOptions): Promise<OffloadingSite> {
   const { parts = {}, wire, behind, sluice, ...rest } = options;
-  const documented = await documentedSite("deploying.md", "## Offload to nginx");
+  const documented = await documentedSite("guides/deploy/offload.md");
   const records: AuditRecord[] = [];
   const closing: (() => Promise<void>)[] = [];
   // also when the start of the rest fails

@@ -1,4 +1,4 @@
-// The Express hosts of docs/deploying.md: mounted by e2e/scenarios/doors.test.ts.
+// The Express hosts of docs/guides/deploy/open-paths.md: mounted by e2e/scenarios/doors.test.ts.
 import type { OAuthTokenVerifier } from "@modelcontextprotocol/express";
 import type { SluiceHandler } from "@sluice/transport-http";
 

@@ -1,4 +1,4 @@
-// The Hono host of docs/deploying.md: mounted by e2e/scenarios/doors.test.ts.
+// The Hono host of docs/guides/deploy/open-paths.md: mounted by e2e/scenarios/doors.test.ts.
 import type { OAuthTokenVerifier } from "@modelcontextprotocol/server";
 import type { SluiceHandler } from "@sluice/transport-http";
 

@@ -104,7 +104,7 @@ test.skipIf(!hasNginx)("the same holds behind nginx, as documented", async () =>
     };
   };
   await using house = await openHouse("/mcp", mount, { isBlind: false });
-  const site = await documentedSite("deploying.md", "## Which paths may be left open");
+  const site = await documentedSite("guides/deploy/open-paths.md");
   const nginx = await startNginx((port) =>
     adapted(site, {
       "listen 8000;": `listen 127.0.0.1:${port};`,

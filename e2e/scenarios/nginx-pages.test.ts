@@ -8,7 +8,7 @@ import { createCertificate } from "../bed/certificate.ts";
 import { adapted, hasNginx, startNginx } from "../bed/nginx.ts";
 
 const docs = new URL("../../docs/", import.meta.url);
-const pages = (await readdir(docs)).filter((name) => name.endsWith(".md"));
+const pages = (await readdir(docs, { recursive: true })).filter((name) => name.endsWith(".md"));
 const texts = await Promise.all(pages.map((name) => readFile(new URL(name, docs), "utf8")));
 const sites = pages.flatMap((page, i) =>
   [...texts[i]!.matchAll(/^```nginx\n([\s\S]*?)^```$/gm)].map(([, site = ""], n) => ({

@@ -1,4 +1,4 @@
-// Runs the conformance kit over every backend and compares docs/storage-matrix.md with what it finds;
+// Runs the conformance kit over every backend and compares docs/reference/storage-matrix.md with what it finds;
 // with --write it writes the page:   npm run matrix
 import { readFile, writeFile } from "node:fs/promises";
 import { checkBackend, type CreateFixture } from "@sluice/storage/conformance";
@@ -42,7 +42,7 @@ const backends: readonly (Pick<Row, "name" | "folder" | "on"> & {
 ];
 /** A disk that others write to answers late. */
 const deadlineMs = 50_000;
-const page = new URL("../../docs/storage-matrix.md", import.meta.url);
+const page = new URL("../../docs/reference/storage-matrix.md", import.meta.url);
 
 async function toRow({ createFixture, ...row }: (typeof backends)[number]): Promise<Row> {
   const { backend, dispose } = await createFixture();
@@ -57,6 +57,8 @@ for (const backend of backends) rows.push(await toRow(backend));
 const text = toPage(rows);
 if (process.argv.includes("--write")) await writeFile(page, text);
 else if ((await readFile(page, "utf8").catch(() => "")) !== text) {
-  console.error("docs/storage-matrix.md says something else than the kit finds: npm run matrix");
+  console.error(
+    "docs/reference/storage-matrix.md says something else than the kit finds: npm run matrix",
+  );
   process.exitCode = 1;
 } else console.log(`matrix: ${rows.length} backends keep what the page says`);

@@ -39,7 +39,7 @@ export function toPage(rows: readonly Row[]): string {
   return [
     "# What each storage backend keeps",
     "",
-    `Every backend of this repository, held against the ${rules.length} rules of the [conformance kit](../packages/storage/README.md#the-conformance-kit).`,
+    `Every backend of this repository, held against the ${rules.length} rules of the [conformance kit](../guides/storage/conformance-kit.md).`,
     "Generated from runs of the kit by `npm run matrix`; `npm run check` runs it again and fails when this page says something else.",
     "",
     "## Operations",
@@ -72,14 +72,15 @@ export function toPage(rows: readonly Row[]): string {
     "",
     "## What is absent",
     "",
-    "Rules about what a service or its backend does not have. Those that its tests cannot bring about stand apart: they may be kept or not.",
+    "Rules about what a service or its backend does not have. Those that its tests cannot bring about stand apart:",
+    "they may be kept or not.",
     ...rows.flatMap(toSection),
     "",
   ].join("\n");
 }
 
 function toLink(row: Row): string {
-  return `[${row.name}](../packages/${row.folder})`;
+  return `[${row.name}](../../packages/${row.folder})`;
 }
 
 function toCount(findings: readonly Finding[]): string {
@@ -98,7 +99,7 @@ function toSection({ name, findings }: Row): string[] {
   const lines = (isWanted: (reason: string) => boolean): string[] =>
     [...byReason]
       .filter(([reason]) => isWanted(reason))
-      .map(([reason, ids]) => `- ${reason}: ${summarise(ids)}`);
+      .map(([reason, ids]) => wrap(`- ${reason}: ${summarise(ids)}`));
   const unchecked = lines(isUnchecked);
   return [
     "",
@@ -107,6 +108,18 @@ function toSection({ name, findings }: Row): string[] {
     ...lines((reason) => !isUnchecked(reason)),
     ...(unchecked.length > 0 ? ["", "Not checked:", "", ...unchecked] : []),
   ];
+}
+
+/** A list item in lines that a diff can show. */
+function wrap(item: string): string {
+  const lines = [""];
+  for (const word of item.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line.length + word.length < 118)
+      lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+    else lines.push(`  ${word}`);
+  }
+  return lines.join("\n");
 }
 
 /** A hook that is missing says nothing about the backend, unless the fixture gives a reason. */

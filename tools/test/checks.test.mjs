@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { checkFile, checkPortable, importsOf } from "../check-layers.mjs";
-import { checkSnippets, region } from "../check-snippets.mjs";
+import { anchorsOf, checkLinks, followMoves } from "../check-links.mjs";
+import { checkSnippets, createFinder, isImportsOnly, region } from "../check-snippets.mjs";
+import { toPage } from "../options-reference.mjs";
 
 const manifest = { name: "@sluice/storage", dependencies: { "@sluice/core": "workspace:^" } };
 
@@ -50,4 +52,84 @@ test("a fence must name a source and equal it", () => {
   const stale = checkSnippets("R.md", "```ts source=x.ts\nb();\n```\n", oneFile);
   expect(stale.findings).toHaveLength(1);
   expect(stale.text).toBe("```ts source=x.ts\na();\n```\n");
+});
+
+test("a second region of one name is an error, not the first one", () => {
+  const twice = "// #region one\na();\n// #endregion\n// #region one\nb();\n// #endregion\n";
+  expect(() => region(twice, "one")).toThrow('two regions "one"');
+  const { findings, text } = checkSnippets(
+    "R.md",
+    "```ts source=x.ts#one\na();\n```\n",
+    () => twice,
+  );
+  expect(findings).toEqual(['R.md:1: x.ts has two regions "one"']);
+  expect(text).toContain("a();");
+});
+
+test.each([
+  ['import a from "a";\nimport {\n  b,\n} from "b";\nimport "c"; // why\n', true],
+  ['const { a } = await import("a");\n', true],
+  ['import a from "a";\na();\n', false],
+  ['const { a } = await import("a");\nexport const b = a();\n', false],
+])("a fence of imports only is found: %j", (code, isOnly) => {
+  expect(isImportsOnly(code)).toBe(isOnly);
+  const { findings } = checkSnippets("R.md", `\`\`\`ts source=x.ts\n${code}\`\`\`\n`, () => code);
+  expect(findings).toHaveLength(isOnly ? 1 : 0);
+});
+
+test("a source that has moved is followed where only one file can be meant", () => {
+  const files = { "b/x.ts": "// #region one\na();\n// #endregion\n", "b/y.ts": "" };
+  const read = (path) => files[path];
+  const markdown = "```ts source=a/x.ts#one\nold();\n```\n";
+  const fixed = "```ts source=b/x.ts#one\na();\n```\n";
+  const find = createFinder(Object.keys(files), read);
+  expect(checkSnippets("R.md", markdown, read, find).text).toBe(fixed);
+  const renamed = "```ts source=a/old.ts#one\na();\n```\n";
+  expect(checkSnippets("R.md", renamed, read, find).text).toBe(fixed);
+  const other = renamed.replace("a();", "other();");
+  expect(checkSnippets("R.md", other, read, find).text).toBe(other);
+  files["c/x.ts"] = files["b/x.ts"];
+  const torn = createFinder(Object.keys(files), read);
+  expect(checkSnippets("R.md", markdown, read, torn).text).toBe(markdown);
+});
+
+test("the options page has exported options with their docstrings, also behind re-exports", () => {
+  const files = {
+    "index.ts": 'export { a, type AOptions } from "./a.ts";\nexport * from "./b.ts";\n',
+    "a.ts":
+      'import type { BOptions } from "./b.ts";\n/** Of a. */\nexport interface AOptions extends BOptions {\n' +
+      "  /** How long. Default: 30 s. */\n  readonly waitMs?: number;\n  onEnd?(n: number): void;\n}\n" +
+      "export interface HiddenOptions { x: 1 }\n",
+    "b.ts": "export interface BOptions {\n  /** Where. */\n  readonly path: string;\n}\n",
+  };
+  const entries = [{ entry: "@x/y", path: "index.ts" }];
+  const page = toPage([{ name: "@x/y", entries }], (path) => files[path]);
+  expect(page).toContain(
+    "### AOptions\n\nOf a.\n\nFrom `@x/y`.\n\n- `path` (required): `string`\n  Where.\n",
+  );
+  expect(page).toContain(
+    "- `waitMs`: `number`\n  How long. Default: 30 s.\n- `onEnd`: `(n: number) => void`\n",
+  );
+  expect(page).toContain("### BOptions");
+  expect(page).not.toContain("Hidden");
+});
+
+test("a link to no file, or to no heading, is found; fences are not looked at", () => {
+  const files = { "docs/a.md": "# A, `b` & c\n", src: "" };
+  const read = (path) => files[path];
+  const page = "[a](a.md#a-b--c) [s](../src) [w](https://x.y/z)\n```ts\nf[0](none)\n```\n";
+  expect(checkLinks("docs/p.md", page, read)).toEqual([]);
+  expect(checkLinks("docs/p.md", "[a](b.md) [h](a.md#none) [i](#no)", read)).toEqual([
+    "docs/p.md: b.md leads nowhere",
+    "docs/p.md: a.md#none names no heading",
+    "docs/p.md: #no names no heading",
+  ]);
+  expect([...anchorsOf("# One\n## Two words\n")]).toEqual(["one", "two-words"]);
+});
+
+test("a link follows a file that has moved where one file alone has its name", () => {
+  const read = (path) => (path === "b/x.ts" ? "" : undefined);
+  const mend = (files) => followMoves("docs/p.md", "[x](../a/x.ts)", read, files);
+  expect(mend(["b/x.ts"])).toBe("[x](../b/x.ts)");
+  expect(mend(["b/x.ts", "c/x.ts"])).toBe("[x](../a/x.ts)");
 });

@@ -15,7 +15,7 @@ const help = `usage: npm run bench -- [options]
   --quick          small files and short runs: a look, not figures to quote
   --peers          leave Sluice out of the tables of servers
   --out DIRECTORY  where the figures and drawings go (default apps/bench/results)
-  --publish        write docs/performance.md from this run, too
+  --publish        write docs/reference/performance.md from this run, too
   --built          measure what is in dist, do not build first
   --minutes N      give up after this long (default 60)
 `;
@@ -87,7 +87,7 @@ await writePage(findings, join(out, "results.md"), {
   introduction: text,
 });
 if (values.publish) {
-  const docs = new URL("../../../docs/", import.meta.url).pathname;
+  const docs = new URL("../../../docs/reference/", import.meta.url).pathname;
   const page = join(docs, "performance.md");
   await writePage(findings, page, {
     drawings: join(docs, "performance"),

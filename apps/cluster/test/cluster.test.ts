@@ -9,7 +9,7 @@ import { bytes, canRun, longName, sha256, startSmallCluster, tokens } from "./be
 
 const uri = "files://cluster/a.bin";
 
-describe.skipIf(!canRun)("processes behind nginx, as docs/deploying.md has it", () => {
+describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md has it", () => {
   let cluster: Cluster;
   let a: string;
   let b: string;
@@ -74,7 +74,10 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/deploying.md has it", 
     const url = await callTool(client, "make_link", {
       uri: `files://cluster/${encodeURIComponent(longName)}`,
     });
-    const page = await readFile(new URL("../../../docs/deploying.md", import.meta.url), "utf8");
+    const page = await readFile(
+      new URL("../../../docs/guides/deploy/nginx.md", import.meta.url),
+      "utf8",
+    );
     const processes = cluster.processes.map(({ port }) => port);
     const twin = await startNginx((port) =>
       adapted(siteOf(page, { port, processes }), {

@@ -60,7 +60,10 @@ const site =
   "```nginx\nupstream x {\n  server 127.0.0.1:8001 max_fails=0;\n  server 127.0.0.1:8002 max_fails=0;\n}\nserver {\n  listen 8000;\n}\n```\n";
 
 test("the page has a configuration that can be used so", async () => {
-  const page = await readFile(new URL("../../../docs/deploying.md", import.meta.url), "utf8");
+  const page = await readFile(
+    new URL("../../../docs/guides/deploy/nginx.md", import.meta.url),
+    "utf8",
+  );
   const used = siteOf(page, { port: 1, processes: [11, 12] });
   expect(used.match(/server 127\.0\.0\.1:\d+/g)).toEqual([
     "server 127.0.0.1:11",
@@ -80,6 +83,6 @@ test("the configuration of the page is used with as many processes as there are"
 test.each(["", site.replace("8000", "80"), site.replaceAll("127.0.0.1:", "a:")])(
   "a page that no longer says what is replaced is an error",
   (page) => {
-    expect(() => siteOf(page, { port: 1, processes: [11] })).toThrow("docs/deploying.md");
+    expect(() => siteOf(page, { port: 1, processes: [11] })).toThrow("docs/guides/deploy/nginx.md");
   },
 );

@@ -33,7 +33,7 @@ const servers: readonly { readonly name: string; readonly start: () => Promise<O
   ...own(false, false),
 ];
 
-/** The numbers of the text, and those of a revision that forbids them (docs/protocol.md, 5). */
+/** The numbers of the text, and those of a revision that forbids them (docs/protocol/streaming.md). */
 const notFound = { "2025-11-25": -32002, "2026-07-28": -32602 };
 
 describe.each(servers)("$name", ({ start }) => {

@@ -33,16 +33,16 @@ test("exit codes are distinct, and every one is in the table", () => {
     expect(formatExitCodes()).toMatch(new RegExp(`^ *${status}  `, "m"));
 });
 
-test("the README has the same exit codes", () => {
-  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+test("docs/reference/cli.md has the same exit codes", () => {
+  const readme = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
   const rows = [...readme.matchAll(/^\| +(\d+) \| (.+?) +\|$/gm)];
   expect(rows.map(([, status, meaning]) => ({ status: Number(status), meaning }))).toEqual(
     Object.values(exitCodes),
   );
 });
 
-test("the README names every command and every option", () => {
-  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+test("docs/reference/cli.md names every command and every option", () => {
+  const readme = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
   const namesOf = (command: Command, path: string): string[] => [
     ...command.options.map(({ long }) => `\`${long}\``),
     ...command.commands.flatMap((inner) => {

@@ -265,7 +265,7 @@ test("what a client sends as a URI is harmless and short from the start of a spa
   expect(begun).toEqual([`files://demo/%E2%80%A8${"x".repeat(5_000)}`.slice(0, 4_096)]);
 });
 
-test("docs/telemetry.md names every span, metric and attribute that there is, and no other", async () => {
+test("docs/reference/telemetry.md names every span, metric and attribute that there is, and no other", async () => {
   const house = createMeasuredHouse();
   const talk = talkTo(house.sluice);
   await talk("modern", "resources/list");
@@ -294,7 +294,10 @@ test("docs/telemetry.md names every span, metric and attribute that there is, an
     "sluice.refusals",
     "client.address",
   ]);
-  const page = await readFile(new URL("../../../docs/telemetry.md", import.meta.url), "utf8");
+  const page = await readFile(
+    new URL("../../../docs/reference/telemetry.md", import.meta.url),
+    "utf8",
+  );
   const rows = page.split("\n").filter((line) => line.startsWith("| `"));
   const named = rows.flatMap((row) =>
     [...row.split("|")[1]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!),

@@ -27,7 +27,7 @@ async function listening(
 
 /** nginx with the configuration of the documentation, at other ports. */
 async function startDocumented(socketPort: number, bytesPort: number): Promise<number> {
-  const documented = await documentedSite("websocket.md");
+  const documented = await documentedSite("guides/transports/websocket.md");
   const nginx = await startNginx((port) =>
     adapted(documented, {
       "listen 8000;": `listen 127.0.0.1:${port};`,

@@ -10,10 +10,10 @@ export interface SitePorts {
   readonly processes: readonly number[];
 }
 
-const page = fileURLToPath(new URL("../../../../docs/deploying.md", import.meta.url));
+const page = fileURLToPath(new URL("../../../../docs/guides/deploy/nginx.md", import.meta.url));
 
 /**
- * The configuration that docs/deploying.md shows, with other ports, and with as many processes as there are.
+ * The configuration that docs/guides/deploy/nginx.md shows, with other ports, and with as many processes as there are.
  * An error when the page no longer says what it must.
  */
 export function siteOf(markdown: string, { port, processes }: SitePorts): string {
@@ -21,7 +21,9 @@ export function siteOf(markdown: string, { port, processes }: SitePorts): string
   const process = /^ *server 127\.0\.0\.1:800\d\b(.*);\n/gm;
   const [first] = documented.match(process) ?? [];
   if (first === undefined || !documented.includes("listen 8000;"))
-    throw new Error("cluster: docs/deploying.md has no nginx configuration for port 8000");
+    throw new Error(
+      "cluster: docs/guides/deploy/nginx.md has no nginx configuration for port 8000",
+    );
   let isFirst = true;
   return documented
     .replace(process, () => {

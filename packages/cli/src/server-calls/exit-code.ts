@@ -14,7 +14,7 @@ export type Outcome =
   | "interrupted"
   | "terminated";
 
-/** What scripts see of an outcome. The help text and the README print this table. */
+/** What scripts see of an outcome. The help text and docs/reference/cli.md print this table. */
 export const exitCodes: Readonly<Record<Outcome, { status: number; meaning: string }>> = {
   ok: { status: 0, meaning: "done" },
   failed: { status: 1, meaning: "a fault in the server or in sluice itself" },
