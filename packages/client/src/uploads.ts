@@ -11,7 +11,7 @@ import type { NamedBlob } from "./upload/source/file-source.ts";
 export type { OnFilesRequested, UploadCount } from "./upload/answer/answer-request.ts";
 export type { FilesAnswer, FormValue } from "./upload/answer/chosen-files.ts";
 export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
-export type { FileField, FileRequest } from "./upload/answer/file-request.ts";
+export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
 export { isAccepted } from "@sluice/core";
 export { typeOfName } from "./upload/source/file-type.ts";

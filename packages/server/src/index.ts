@@ -7,7 +7,7 @@ export type { AttachOptions } from "./sdk/attach.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./access/access.ts";
 export type { Caller, PrincipalResolver } from "./access/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./delivery/delivery.ts";
-export type { AnswerLimits, StreamLimits } from "./limits/concurrency-limiter.ts";
+export type { AnswerLimits, StreamLimits } from "./limits/stream-limiter.ts";
 export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits.ts";
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
 export type { AuditOptions, AuditSink } from "./audit/audit.ts";

@@ -13,7 +13,7 @@ export { problemOf } from "./http/error-problem.ts";
 export { refuseFields } from "./http/header-fields.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
 export { closeReplySlot, openReplySlot, type ReplySlot } from "./http/reply-slot.ts";
-export { discardReply, type Reply, type Transfer, type TransferResult } from "./http/reply.ts";
+export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
 export {
   noteRequest,
   notesOf,

@@ -4,14 +4,14 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAnswerAccount, withAnswerLease } from "../src/limits/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
-import { createConcurrencyLimiter } from "../src/limits/concurrency-limiter.ts";
+import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 
 const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 
 /** A server's counters, and a transport that says when an answer is sent. */
 function meet(limits = {}) {
   let places = 0;
-  const limiter = createConcurrencyLimiter(
+  const limiter = createStreamLimiter(
     { perPrincipal: 100 },
     (change) => void (places += change),
   );

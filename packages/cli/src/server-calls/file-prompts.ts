@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { confirm, isCancel, select, text } from "@clack/prompts";
-import type { FileField, FileRequest, FilesAnswer, FormValue } from "@sluice/client/uploads";
+import type { RequestedField, ReceivedFileRequest, FilesAnswer, FormValue } from "@sluice/client/uploads";
 import { isAccepted, typeOfName } from "@sluice/client/uploads";
 import { fault, Stopped } from "./failure.ts";
 import { note } from "../terminal/print.ts";
@@ -21,7 +21,7 @@ export interface PromptOptions {
  * terminal. Without a terminal it refuses and says what was asked for.
  */
 export async function answerFileRequest(
-  request: FileRequest,
+  request: ReceivedFileRequest,
   { files, signal }: PromptOptions,
 ): Promise<FilesAnswer<string>> {
   const { message, origin, fields, requiredForm } = request;
@@ -62,7 +62,7 @@ function heard<Value>(answer: Value): Exclude<Value, symbol> {
   throw new Stopped("interrupted");
 }
 
-async function askForFiles(field: FileField, screen: Screen): Promise<string[]> {
+async function askForFiles(field: RequestedField, screen: Screen): Promise<string[]> {
   const { title, name, description, required, maxFiles } = field;
   const label = printable([title ?? name, description].filter(Boolean).join(": "));
   const paths: string[] = [];
@@ -82,13 +82,13 @@ async function askForFiles(field: FileField, screen: Screen): Promise<string[]> 
   return paths;
 }
 
-function limitsOf({ accept, maxBytes }: FileField): string {
+function limitsOf({ accept, maxBytes }: RequestedField): string {
   const types = accept.length === 0 ? "any type" : printable(accept.join(", "));
   return `${types}, at most ${formatBytes(maxBytes)}`;
 }
 
 /** Why a path will not do; `undefined` when it may. The library looks again before it opens anything. */
-function whyNot(typed: string, { accept, maxBytes }: FileField): string | undefined {
+function whyNot(typed: string, { accept, maxBytes }: RequestedField): string | undefined {
   const path = typed.trim();
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found) return "There is no such file";

@@ -28,16 +28,16 @@ export function retryAfterOf({ headers }: Pick<HopAnswer, "headers">): number | 
   return parseRetryAfter(headers.get("retry-after"), Date.now());
 }
 
-interface ErrorRow {
+interface StatusError {
   readonly code: SluiceErrorCode;
   readonly hint: string;
 }
 
-function row(code: SluiceErrorCode, hint: string): ErrorRow {
+function row(code: SluiceErrorCode, hint: string): StatusError {
   return { code, hint };
 }
 
-const rows: ReadonlyMap<number, ErrorRow> = new Map([
+const rows: ReadonlyMap<number, StatusError> = new Map([
   [400, row("protocol", "the server refused it as malformed")],
   [401, row("unauthenticated", "it needs valid credentials; sign in again")],
   [403, row("permission_denied", "this account may not upload there; ask for access")],
@@ -55,7 +55,7 @@ const rows: ReadonlyMap<number, ErrorRow> = new Map([
   [507, row("no_space", "the server has no room for it; send it again once there is some")],
 ]);
 
-function fallback(status: number): ErrorRow {
+function fallback(status: number): StatusError {
   if (status >= 300 && status < 400)
     return row("untrusted", "the server sends it elsewhere, which is not followed");
   return status >= 500

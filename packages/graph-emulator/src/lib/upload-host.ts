@@ -28,7 +28,7 @@ export interface UploadHost {
   ): Promise<void>;
 }
 
-interface SessionState extends UploadPlan {
+interface UploadSession extends UploadPlan {
   readonly fragments: Uint8Array[];
   received: number;
   total: number | undefined;
@@ -47,15 +47,15 @@ export function createUploadHost({
   readonly mintUrl: (item: Item) => string;
   readonly discardsContent: boolean;
 }): UploadHost {
-  const sessions = new Map<string, SessionState>();
+  const sessions = new Map<string, UploadSession>();
   let opened = 0;
 
-  const statusOf = ({ received, total, expiresAt }: SessionState): object => ({
+  const statusOf = ({ received, total, expiresAt }: UploadSession): object => ({
     expirationDateTime: new Date(expiresAt).toISOString(),
     nextExpectedRanges:
       received === total ? [] : [`${received}-${total === undefined ? "" : total - 1}`],
   });
-  const commit = (path: string, session: SessionState): readonly [number, object] => {
+  const commit = (path: string, session: UploadSession): readonly [number, object] => {
     const { drive, from, segments, conflictBehavior, fragments, received } = session;
     const known = drive.find(from, segments);
     if (known && (conflictBehavior === "fail" || known.kind !== "file"))
@@ -71,7 +71,7 @@ export function createUploadHost({
   };
   const put = (
     path: string,
-    session: SessionState,
+    session: UploadSession,
     header: string,
     bytes: Buffer,
   ): readonly [number, object] => {
@@ -111,7 +111,7 @@ export function createUploadHost({
   return {
     open(plan) {
       const path = `/up/${++opened}.a%2bb?tempauth=v1.upload%20${opened}`;
-      const session: SessionState = {
+      const session: UploadSession = {
         ...plan,
         fragments: [],
         received: 0,

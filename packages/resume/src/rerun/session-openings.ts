@@ -3,12 +3,12 @@ import type { StateStore } from "@sluice/state";
 import { createSessionMemory } from "@sluice/transport-http/handlers";
 
 /** `params` of an `initialize`. */
-type SessionOpening = Readonly<Record<string, unknown>>;
+type InitializeParams = Readonly<Record<string, unknown>>;
 
 /** How sessions were opened, for calls that may run again in a new one. Never rejects. */
 export interface SessionOpenings {
-  remember(sessionId: string, opening: SessionOpening, owner: string | undefined): Promise<void>;
-  of(sessionId: string): Promise<SessionOpening | undefined>;
+  remember(sessionId: string, opening: InitializeParams, owner: string | undefined): Promise<void>;
+  of(sessionId: string): Promise<InitializeParams | undefined>;
   forget(sessionId: string): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ const keepMs = 24 * 3_600_000;
  * because the store is away or the share of its owner is full, costs only this: calls of its session do not run again.
  */
 export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
-  const sessions = createSessionMemory<SessionOpening>();
+  const sessions = createSessionMemory<InitializeParams>();
 
   return {
     async remember(sessionId, opening, owner = "") {
@@ -46,7 +46,7 @@ export function createSessionOpenings({ state, onError }: SessionOpeningsOptions
       try {
         const record = await state.get(nameOf(sessionId), Date.now());
         if (!record) return undefined;
-        const opening = JSON.parse(new TextDecoder().decode(record)) as SessionOpening;
+        const opening = JSON.parse(new TextDecoder().decode(record)) as InitializeParams;
         sessions.set(sessionId, opening, "");
         return opening;
       } catch (error) {

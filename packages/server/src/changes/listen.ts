@@ -7,7 +7,7 @@ import { signInFault } from "../access/sign-in-fault.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
-import type { ConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
@@ -33,7 +33,7 @@ export interface Listening {
 interface ListenOptions {
   readonly callers: Callers;
   readonly usage: UsageMeter;
-  readonly limiter: ConcurrencyLimiter;
+  readonly limiter: StreamLimiter;
   readonly audit: AuditTrail;
   readonly subscribers: Subscribers;
   /** Base of the resource URIs. */

@@ -1,16 +1,16 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
-import type { ConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { Transfer } from "../http/reply.ts";
+import type { ReplyTransfer } from "../http/reply.ts";
 
 /** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
 export interface Transfers {
-  /** Takes a place and gives the function that gives it back (idempotent). Throws as a `ConcurrencyLimiter` does. */
+  /** Takes a place and gives the function that gives it back (idempotent). Throws as a `StreamLimiter` does. */
   take(principal: string | undefined, address: string | undefined): () => void;
   /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
-  of(opened: OpenedObject, ending: TransferEnding): Transfer;
+  of(opened: OpenedObject, ending: TransferEnding): ReplyTransfer;
   /** Counts bytes that the client gets without a transfer. */
   charge(principal: string | undefined, bytes: number): void;
 }
@@ -25,7 +25,7 @@ interface TransferEnding {
 }
 
 interface TransfersOptions {
-  readonly limiter: ConcurrencyLimiter;
+  readonly limiter: StreamLimiter;
   readonly usage: UsageMeter;
   readonly onError: (error: unknown) => void;
 }

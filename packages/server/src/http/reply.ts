@@ -8,11 +8,11 @@ export interface Reply {
   /** The whole body, when it is a short text. */
   readonly text?: string;
   /** The body, when it is bytes of a resource. The receiver of a reply must send these or end them. */
-  readonly transfer?: Transfer;
+  readonly transfer?: ReplyTransfer;
 }
 
 /** Bytes on their way out. */
-export interface Transfer {
+export interface ReplyTransfer {
   /** Use one of its two faces, once. */
   readonly source: Source;
   /** Bytes that were promised as `Content-Length`; absent when the size is unknown. */

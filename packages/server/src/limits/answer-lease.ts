@@ -5,7 +5,7 @@ import { createByteAccount, type ByteLease } from "./byte-account.ts";
 import { notesOf } from "../http/request-notes.ts";
 import { ensureLimit, shareOf, type ClientShare } from "./share.ts";
 import { tagOf } from "../access/principal.ts";
-import type { AnswerLimits, ConcurrencyLimiter } from "./concurrency-limiter.ts";
+import type { AnswerLimits, StreamLimiter } from "./stream-limiter.ts";
 
 /** Bytes of the answers of one server. */
 export interface AnswerAccount {
@@ -33,7 +33,7 @@ const mib = 2 ** 20;
 
 /** What an answer takes from. */
 export interface AnswerLimiters {
-  readonly limiter: ConcurrencyLimiter;
+  readonly limiter: StreamLimiter;
   readonly answers: AnswerAccount;
 }
 

@@ -21,7 +21,7 @@ import { createRedeem, type Redeem } from "../grants/redeem.ts";
 import { revoke, type Revocation } from "../grants/revoke.ts";
 import { warnWhenUnserved } from "../grants/served-grants.ts";
 import { createAnswerAccount } from "../limits/answer-lease.ts";
-import { createConcurrencyLimiter } from "../limits/concurrency-limiter.ts";
+import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createCacheHint } from "../resources/cache-hint.ts";
 import { createAttachList } from "../resources/list-resources.ts";
@@ -139,11 +139,11 @@ export function createSluice(options: SluiceOptions): Sluice {
   const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
   const usage = createUsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
-  const limiter = createConcurrencyLimiter(
+  const limiter = createStreamLimiter(
     limits,
     telemetry && ((change) => telemetry.countStreams(change)),
   );
-  const listeners = createConcurrencyLimiter({
+  const listeners = createStreamLimiter({
     perPrincipal: 32,
     perProcess: 10_000,
     ...limits.listeners,

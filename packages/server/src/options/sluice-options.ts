@@ -9,7 +9,7 @@ import type { Caller, PrincipalResolver } from "../access/principal.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { GrantOptions } from "../grants/grants.ts";
 import type { DescribeResource } from "../resources/resource-entry.ts";
-import type { StreamLimits } from "../limits/concurrency-limiter.ts";
+import type { StreamLimits } from "../limits/stream-limiter.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
 
 /** Options of `createSluice`. */

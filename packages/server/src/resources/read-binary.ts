@@ -4,7 +4,7 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import type { CallWork } from "../sdk/resource-calls.ts";
 import { isCoded } from "./content-coding.ts";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import type { Transfer } from "../http/reply.ts";
+import type { ReplyTransfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import { rethrowStorageFault } from "../access/storage-fault.ts";
@@ -19,7 +19,7 @@ export interface BinaryReads {
    */
   deliver(
     ctx: ServerContext,
-    bytes: { readonly transfer: Transfer; readonly size: number; readonly checksum?: string },
+    bytes: { readonly transfer: ReplyTransfer; readonly size: number; readonly checksum?: string },
   ): { readonly blob: string; readonly _meta: Readonly<Record<string, unknown>> };
 }
 

@@ -5,10 +5,10 @@ import type { UploadLease, UploadStore, WriterOutcome } from "../contract/upload
 interface Account {
   /** Until when each is taken. */
   readonly places: Map<string, number>;
-  readonly files: Map<string, CountedFile>;
+  readonly files: Map<string, TrackedFile>;
 }
 
-interface CountedFile {
+interface TrackedFile {
   readonly bytes: number;
   readonly until: number;
   /** Absent while it is held. */

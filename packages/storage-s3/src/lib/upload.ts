@@ -17,7 +17,7 @@ const longMs = 600_000;
 const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
-export interface UploadTarget extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
+export interface S3UploadTarget extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
   /** Start of messages. */
   readonly operation: string;
   readonly bucket: string;
@@ -37,7 +37,7 @@ export interface MultipartUpload {
 /** Writes an object in one request; gives its ETag. S3 keeps its SHA-256, so that readers can check it. */
 export async function putObject(
   calls: Calls,
-  target: UploadTarget,
+  target: S3UploadTarget,
   bytes: Uint8Array,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -55,7 +55,7 @@ export async function putObject(
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
 export function createUpload(
   calls: Calls,
-  target: UploadTarget,
+  target: S3UploadTarget,
   signal: AbortSignal,
 ): MultipartUpload {
   const { operation } = target;
@@ -125,14 +125,14 @@ function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
-function toAddress({ bucket, name }: UploadTarget): {
+function toAddress({ bucket, name }: S3UploadTarget): {
   readonly Bucket: string;
   readonly Key: string;
 } {
   return { Bucket: bucket, Key: name };
 }
 
-function toConditions({ ifMatch, ifAbsent }: UploadTarget): {
+function toConditions({ ifMatch, ifAbsent }: S3UploadTarget): {
   readonly IfMatch: string | undefined;
   readonly IfNoneMatch: string | undefined;
 } {
@@ -144,7 +144,7 @@ function toConditions({ ifMatch, ifAbsent }: UploadTarget): {
 
 /** What is not there cannot be the version that was asked for: S3 says 404. */
 async function conditional<T>(
-  { ifMatch, operation }: UploadTarget,
+  { ifMatch, operation }: S3UploadTarget,
   send: () => Promise<T>,
 ): Promise<T> {
   try {

@@ -12,7 +12,7 @@ import { toEtag } from "./object-info.ts";
 import { describeObject } from "./open.ts";
 import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { createUpload, putObject, type UploadTarget, type MultipartUpload } from "./upload.ts";
+import { createUpload, putObject, type S3UploadTarget, type MultipartUpload } from "./upload.ts";
 
 const mebibyte = 1024 * 1024;
 const defaultPartBytes = 8 * mebibyte;
@@ -33,7 +33,7 @@ export async function createS3Writer(
   const { size, contentType, signal } = options;
   const operation = `s3: write ${quoteKey(key)}`;
   signal?.throwIfAborted();
-  const target: UploadTarget = {
+  const target: S3UploadTarget = {
     ...options,
     operation,
     bucket: root.bucket,

@@ -36,7 +36,7 @@ export interface WithBinaryOptions {
   readonly maxBase64Bytes?: number;
 }
 
-interface Exchange {
+interface BinaryExchange {
   readonly request: Request;
   readonly call: RpcCall;
   readonly mcpOptions: McpHandlerRequestOptions | undefined;
@@ -61,7 +61,7 @@ export function withBinary<Handler extends McpFetchHandler>(
   } = options;
   const sessions = createSessionCapabilities(pickDeclaration);
 
-  async function exchange({ request, call, mcpOptions, parts }: Exchange): Promise<Response> {
+  async function exchange({ request, call, mcpOptions, parts }: BinaryExchange): Promise<Response> {
     const peer = createBinaryPeer({
       ...limits,
       role: "server",

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { discardReply, problemOf, type Reply, type Transfer } from "@sluice/server/transport";
+import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/transport";
 import { createBufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type OutflowOptions } from "./outflow.ts";
@@ -47,7 +47,7 @@ export async function sendReply(
 
 async function sendTransfer(
   res: ServerResponse,
-  reply: Reply & { readonly transfer: Transfer },
+  reply: Reply & { readonly transfer: ReplyTransfer },
   options: SendOptions,
 ): Promise<void> {
   const { transfer } = reply;
@@ -98,7 +98,7 @@ export async function whileTaken(res: ServerResponse, options: OutflowOptions): 
  */
 function sendAtOnce(
   res: ServerResponse,
-  reply: Reply & { readonly transfer: Transfer },
+  reply: Reply & { readonly transfer: ReplyTransfer },
   bytes: Uint8Array,
 ): boolean {
   const { transfer } = reply;

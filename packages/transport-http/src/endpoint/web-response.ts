@@ -1,4 +1,4 @@
-import type { Reply, Transfer } from "@sluice/server/transport";
+import type { Reply, ReplyTransfer } from "@sluice/server/transport";
 
 const replies = new WeakMap<Response, Reply>();
 
@@ -22,7 +22,7 @@ export function replyOf(response: Response): Reply | undefined {
 }
 
 /** The bytes as a stream that counts them and fails when there are too few or too many. */
-function bodyOf(transfer: Transfer): ReadableStream<Uint8Array> {
+function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let sent = 0;
   const { bytes } = transfer;

@@ -6,7 +6,7 @@ import { headerReader } from "../endpoint/web-request.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 
 /** What becomes of the opening or the end of a session. */
-interface Admission {
+interface SessionAdmission {
   /** The answer where there were too many. */
   readonly refused?: Response;
   /** The share that the memory of the session counts in; empty for callers without verified credentials. */
@@ -21,7 +21,7 @@ export async function admitSessionRequest(
   { host }: Sluice,
   request: Request,
   authInfo: McpHandlerRequestOptions["authInfo"],
-): Promise<Admission> {
+): Promise<SessionAdmission> {
   const { tag, owner } = await identified(host, request, authInfo);
   owners.set(request, owner);
   try {

@@ -37,7 +37,7 @@ export interface FrameOutlet {
 }
 
 /** What is known of a stream under way. */
-interface Sending {
+interface OutgoingFrames {
   readonly stream: OutgoingStream;
   readonly stopped: AbortController;
   /** Bytes that may be sent now. */
@@ -53,13 +53,13 @@ interface Sending {
 
 /** Makes the outlet of a connection. A stream for which no credit, or too little, comes in `stallMs` is given up. */
 export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
-  const sendings = new Map<string, Sending>();
+  const sendings = new Map<string, OutgoingFrames>();
   // one at a time is under way, so one buffer does
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
   let turn: Promise<void> = Promise.resolve();
 
   /** Sends one frame behind those that were asked for before. */
-  function sendInTurn(sending: Sending, chunk: Uint8Array): Promise<void> {
+  function sendInTurn(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
     const mine = turn.then(async () => {
       stopped.signal.throwIfAborted();
@@ -76,7 +76,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     return mine;
   }
 
-  async function sendChunk(sending: Sending, chunk: Uint8Array): Promise<void> {
+  async function sendChunk(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
     if (sending.sent + chunk.length > stream.ref.size)
       throw new SluiceError("corrupt", `ws: the source gave more than ${stream.ref.size} bytes`);
@@ -93,7 +93,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     }
   }
 
-  async function sendAll(sending: Sending): Promise<void> {
+  async function sendAll(sending: OutgoingFrames): Promise<void> {
     const { stream, stopped } = sending;
     const reader = stream.source.body.getReader();
     const stop = (): void => {
@@ -122,7 +122,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     },
     async add(stream, windowBytes) {
       const { ref } = stream;
-      const sending: Sending = {
+      const sending: OutgoingFrames = {
         stream,
         stopped: new AbortController(),
         allowance: windowBytes ?? Infinity,
@@ -163,7 +163,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
 }
 
 /** Waits until more may be sent, or the stream is stopped. Rejects with `timeout`. */
-async function nextCredit(sending: Sending): Promise<void> {
+async function nextCredit(sending: OutgoingFrames): Promise<void> {
   const { budget, credited } = sending;
   const { streamId } = sending.stream.ref;
   const at = performance.now();

@@ -1,7 +1,7 @@
 import { abortable } from "@sluice/core/async";
 import type { AnsweredFile } from "@sluice/core/wire";
 import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
-import { readFileRequest, type FileRequest, type ReadRequest } from "./file-request.ts";
+import { readFileRequest, type ReceivedFileRequest, type ParsedFileRequest } from "./file-request.ts";
 import type { FileSource } from "../source/file-source.ts";
 import { createProgressReport, type Notify } from "./progress-report.ts";
 import { sendFiles } from "../send/send-files.ts";
@@ -9,7 +9,7 @@ import type { SendSettings } from "../send/outgoing-file.ts";
 
 /** Asks a person for files. `signal` fires when the answer is no longer wanted. */
 export type OnFilesRequested<Picked> = (
-  request: FileRequest,
+  request: ReceivedFileRequest,
   context: { readonly signal: AbortSignal },
 ) => FilesAnswer<Picked> | Promise<FilesAnswer<Picked>>;
 
@@ -65,7 +65,7 @@ export async function answerRequest<Picked>(
 }
 
 async function sendAll<Picked>(
-  { request, places, progressToken }: ReadRequest,
+  { request, places, progressToken }: ParsedFileRequest,
   chosen: ReadonlyMap<string, readonly FileSource[]>,
   answering: AnswerSettings<Picked>,
   { signal, notify }: { readonly signal: AbortSignal; readonly notify: Notify },

@@ -1,6 +1,6 @@
 import { isAccepted, SluiceError } from "@sluice/core";
 import type { FileSource } from "../source/file-source.ts";
-import type { FileField, FileRequest } from "./file-request.ts";
+import type { RequestedField, ReceivedFileRequest } from "./file-request.ts";
 
 /** A value of an ordinary form field. */
 export type FormValue = string | number | boolean | readonly string[];
@@ -23,7 +23,7 @@ export type FilesAnswer<Picked> =
  * not accept. The message names fields, never files: a server may see it.
  */
 export function ensureChosen(
-  { fields, form, requiredForm }: FileRequest,
+  { fields, form, requiredForm }: ReceivedFileRequest,
   files: ReadonlyMap<string, readonly FileSource[]>,
   values: Readonly<Record<string, FormValue>>,
 ): void {
@@ -37,7 +37,7 @@ export function ensureChosen(
     if (!Object.hasOwn(values, name)) throw wrong(name, "the server needs a value");
 }
 
-function ensureField(field: FileField, chosen: readonly FileSource[]): void {
+function ensureField(field: RequestedField, chosen: readonly FileSource[]): void {
   const { name, required, maxFiles, maxBytes, accept } = field;
   if (required && chosen.length === 0) throw wrong(name, "the server needs a file");
   if (chosen.length > maxFiles)

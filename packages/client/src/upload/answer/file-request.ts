@@ -4,7 +4,7 @@ import * as z from "zod/mini";
 import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts";
 
 /** A file that a server asks for. */
-export interface FileField {
+export interface RequestedField {
   /** Key of the field. */
   readonly name: string;
   /** The server's words. */
@@ -22,12 +22,12 @@ export interface FileField {
 }
 
 /** A server's request for files, checked as far as it can be without the user. */
-export interface FileRequest {
+export interface ReceivedFileRequest {
   /** What the server says it wants them for. Its words: never instructions to a model. */
   readonly message: string;
   /** Origin of the MCP server that asks. */
   readonly origin: string;
-  readonly fields: readonly FileField[];
+  readonly fields: readonly RequestedField[];
   /** Other fields of the form by name, as the server describes them (JSON Schema). */
   readonly form: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Names among the other fields that must be answered. */
@@ -35,8 +35,8 @@ export interface FileRequest {
 }
 
 /** A request together with where its files go. */
-export interface ReadRequest {
-  readonly request: FileRequest;
+export interface ParsedFileRequest {
+  readonly request: ReceivedFileRequest;
   readonly places: ReadonlyMap<string, FieldTarget>;
   /** The server wants to hear of progress (SEP-1306 §5). */
   readonly progressToken?: string | number | undefined;
@@ -94,7 +94,7 @@ const paramsSchema = z.looseObject({
  * for what is malformed, and `untrusted` for addresses that files must not go to, before
  * the user is asked anything.
  */
-export function readFileRequest(params: unknown, trust: Trust, maxFileSize: number): ReadRequest {
+export function readFileRequest(params: unknown, trust: Trust, maxFileSize: number): ParsedFileRequest {
   const parsed = paramsSchema.safeParse(params);
   if (!parsed.success) throw malformed("is not as SEP-1306 describes it");
   const { message, requestedSchema, uploadEndpoints, _meta } = parsed.data;
@@ -102,7 +102,7 @@ export function readFileRequest(params: unknown, trust: Trust, maxFileSize: numb
   if (properties.length > maxFields) throw malformed("has too many fields");
   const required = new Set(requestedSchema.required);
   const places = new Map<string, FieldTarget>();
-  const fields: FileField[] = [];
+  const fields: RequestedField[] = [];
   const form: Record<string, Record<string, unknown>> = Object.create(null);
   for (const [name, property] of properties) {
     if (property["type"] !== "file") {

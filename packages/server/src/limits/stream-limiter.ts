@@ -33,7 +33,7 @@ export interface AnswerLimits {
 }
 
 /** Counts open streams. */
-export interface ConcurrencyLimiter {
+export interface StreamLimiter {
   /**
    * Takes a place and gives the function that gives it back (idempotent). Throws `throttled` when
    * the principal, or the address of a caller without one, has its share already, `unavailable` when the process is full.
@@ -45,10 +45,10 @@ export interface ConcurrencyLimiter {
  * Makes the counters of one server; `onChange` hears of each place that is taken or given back.
  * Limits that are no whole number from 1 are a `RangeError`.
  */
-export function createConcurrencyLimiter(
+export function createStreamLimiter(
   limits: StreamLimits = {},
   onChange: (change: 1 | -1) => void = () => {},
-): ConcurrencyLimiter {
+): StreamLimiter {
   const { perPrincipal = 8, perAddress, perProcess = 256 } = limits;
   for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
   const held = new Map<string, number>();
