@@ -11,10 +11,7 @@ const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 /** A server's counters, and a transport that says when an answer is sent. */
 function meet(limits = {}) {
   let places = 0;
-  const limiter = createStreamLimiter(
-    { perPrincipal: 100 },
-    (change) => void (places += change),
-  );
+  const limiter = createStreamLimiter({ perPrincipal: 100 }, (change) => void (places += change));
   const answers = createAnswerAccount(limits);
   const kept: (() => void)[] = [];
   let isClosed = false;

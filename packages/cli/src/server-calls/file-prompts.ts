@@ -2,7 +2,12 @@ import { stat } from "node:fs/promises";
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { confirm, isCancel, select, text } from "@clack/prompts";
-import type { RequestedField, ReceivedFileRequest, FilesAnswer, FormValue } from "@sluice/client/uploads";
+import type {
+  RequestedField,
+  ReceivedFileRequest,
+  FilesAnswer,
+  FormValue,
+} from "@sluice/client/uploads";
 import { isAccepted, typeOfName } from "@sluice/client/uploads";
 import { fault, Stopped } from "./failure.ts";
 import { note } from "../terminal/print.ts";

@@ -16,7 +16,7 @@ const operation = "azure-blob: watch";
 const mostMessages = 32;
 
 /** A message as a storage queue gives it. */
-export interface QueueMessage {
+export interface QueuedMessage {
   readonly messageId: string;
   readonly popReceipt: string;
   readonly messageText: string;
@@ -30,7 +30,7 @@ export interface EventQueue {
   receiveMessages(options: {
     readonly numberOfMessages: number;
     readonly abortSignal: AbortSignal;
-  }): Promise<{ readonly receivedMessageItems: readonly QueueMessage[] }>;
+  }): Promise<{ readonly receivedMessageItems: readonly QueuedMessage[] }>;
   deleteMessage(
     messageId: string,
     popReceipt: string,

@@ -27,7 +27,7 @@ const mostControls = 4_096;
 /** What a message costs that waits, beside its text. */
 const messageBytes = 512;
 
-interface QueuedMessage {
+interface WaitingMessage {
   readonly text: string;
   /** Streams that follow whole, right behind the message. */
   readonly whole: readonly OutgoingStream[];
@@ -43,7 +43,7 @@ export class FrameWriter {
   readonly #output: Writable;
   readonly #options: FrameWriterOptions;
   readonly #watch: PeerWatch;
-  readonly #messages: QueuedMessage[] = [];
+  readonly #messages: WaitingMessage[] = [];
   #waitingBytes = 0;
   readonly #controls: Buffer[] = [];
   readonly #transfers = new Map<string, OutgoingTransfer>();
@@ -159,7 +159,7 @@ export class FrameWriter {
     }
   }
 
-  async #sendMessage({ text, whole, resolve, reject }: QueuedMessage): Promise<void> {
+  async #sendMessage({ text, whole, resolve, reject }: WaitingMessage): Promise<void> {
     this.#waitingBytes -= text.length + messageBytes;
     await this.#write(`${text}\n`);
     if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);

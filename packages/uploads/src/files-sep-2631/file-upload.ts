@@ -1,4 +1,10 @@
-import { definedMembers, isAccepted, sanitizeFileName, SluiceError, type Principal } from "@sluice/core";
+import {
+  definedMembers,
+  isAccepted,
+  sanitizeFileName,
+  SluiceError,
+  type Principal,
+} from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -6,6 +12,7 @@ import {
 } from "@sluice/core/wire";
 import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
+import { typeOfName } from "../kind/type-of-name.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
 import { parseDataUri } from "./data-uri.ts";

@@ -1,7 +1,11 @@
 import { abortable } from "@sluice/core/async";
 import type { AnsweredFile } from "@sluice/core/wire";
 import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
-import { readFileRequest, type ReceivedFileRequest, type ParsedFileRequest } from "./file-request.ts";
+import {
+  readFileRequest,
+  type ReceivedFileRequest,
+  type ParsedFileRequest,
+} from "./file-request.ts";
 import type { FileSource } from "../source/file-source.ts";
 import { createProgressReport, type Notify } from "./progress-report.ts";
 import { sendFiles } from "../send/send-files.ts";

@@ -94,7 +94,11 @@ const paramsSchema = z.looseObject({
  * for what is malformed, and `untrusted` for addresses that files must not go to, before
  * the user is asked anything.
  */
-export function readFileRequest(params: unknown, trust: Trust, maxFileSize: number): ParsedFileRequest {
+export function readFileRequest(
+  params: unknown,
+  trust: Trust,
+  maxFileSize: number,
+): ParsedFileRequest {
   const parsed = paramsSchema.safeParse(params);
   if (!parsed.success) throw malformed("is not as SEP-1306 describes it");
   const { message, requestedSchema, uploadEndpoints, _meta } = parsed.data;
