@@ -26,8 +26,11 @@ export function parseEventId(id: string | null): StreamPosition | undefined {
 /** Length of the id of a stream. */
 export const streamIdLength = 36;
 
-/** Pattern of the id of a stream. */
-export const streamIdPattern =
-  "([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})";
+/** True for what {@link newStreamId} makes. */
+export function isStreamId(text: string): boolean {
+  return streamId.test(text);
+}
 
-const eventId = new RegExp(`^${streamIdPattern}/(\\d{1,9})$`);
+const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
+const streamId = new RegExp(`^${uuid}$`);
+const eventId = new RegExp(`^(${uuid})/(\\d{1,9})$`);

@@ -1,5 +1,5 @@
 import { isResponse, resourceTag, type RpcId, type LooseResponse } from "@sluice/core";
-import { streamIdLength, streamIdPattern } from "./event-id.ts";
+import { isStreamId, streamIdLength } from "./event-id.ts";
 
 /**
  * Id of a question for the client. It names the stream: servers of one session in several processes count alike, and
@@ -16,7 +16,9 @@ export function ownIdOf(questionId: RpcId): RpcId {
 
 /** The stream that a question id of ours names; `undefined` for others. */
 export function streamOfQuestion(id: RpcId): string | undefined {
-  return typeof id === "string" ? questionStart.exec(id)?.[1] : undefined;
+  if (typeof id !== "string" || id[streamIdLength] !== "?") return undefined;
+  const streamId = id.slice(0, streamIdLength);
+  return isStreamId(streamId) ? streamId : undefined;
 }
 
 /** Name of a question in an event store; 5 and "5" are two. */
@@ -37,5 +39,3 @@ export function answerText({ result, error }: LooseResponse): string {
 
 /** Kept as the answer to a question that the server withdrew. */
 export const noAnswer = "";
-
-const questionStart = new RegExp(`^${streamIdPattern}\\?`);

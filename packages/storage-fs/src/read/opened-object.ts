@@ -23,7 +23,7 @@ export interface OpenedObjectOptions {
 
 /**
  * Gives an open file its two faces. They share one descriptor, which is closed exactly once.
- * Whoever asks `file` for the descriptor takes it over: an abort or a cancel of `body` does not
+ * A caller that asks `file` for the descriptor takes it over: an abort or a cancel of `body` does not
  * close it any more, because under a read it would become the number of another file.
  */
 export function createOpenedObject(
