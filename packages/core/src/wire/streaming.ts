@@ -15,7 +15,7 @@ export const RESOURCE_URI_HEADER = "mcp-resource-uri";
 /** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
 export const OFFLOAD_HEADER = "x-sluice-offload";
 
-/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol.md, 3) or of events (SEP-1335). */
+/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol/streaming.md) or of events (SEP-1335). */
 export const STREAM_RELATION = "stream";
 
 /** What a client declares, literally as `capabilities.resourceStreaming` and mirrored in the extension. */
