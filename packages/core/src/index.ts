@@ -1,8 +1,13 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
-export type { ByteRange, FileRegion, Sink, Source } from "./bytes/source.ts";
+export {
+  discardSource,
+  type ByteRange,
+  type FileRegion,
+  type Sink,
+  type Source,
+} from "./bytes/source.ts";
 export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
-export { discardSource } from "./bytes/discard-source.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
 
 export {
@@ -37,37 +42,33 @@ export {
   parseContentDisposition,
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
-export { isAccepted } from "./headers/accept-list.ts";
+export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
-export { extensionOf, isTextName } from "./headers/text-names.ts";
 export type { FetchLike } from "./headers/fetch-like.ts";
-export { parseHttpDate } from "./headers/http-date.ts";
+export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
-export { parseRetryAfter } from "./headers/retry-after.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
-export { JsonDepthError, parseJson } from "./json-rpc/parse-json.ts";
-export {
-  namesMethod,
-  readJson,
-  readRpc,
-  type MessageFault,
-  type ReadJson,
-  type ReadRpc,
-  type RpcCall,
-  type RpcMessage,
-  type RpcResponse,
-} from "./json-rpc/read-rpc.ts";
+export { parseJson } from "./json-rpc/parse-json.ts";
 export {
   cancelledBy,
   isRequest,
   isResponse,
   keyOf,
-  type RpcId,
+  namesMethod,
+  readJson,
+  readRpc,
   type LooseMessage,
   type LooseRequest,
   type LooseResponse,
+  type MessageFault,
+  type ReadJson,
+  type ReadRpc,
+  type RpcCall,
+  type RpcId,
+  type RpcMessage,
+  type RpcResponse,
 } from "./json-rpc/message.ts";
 
 export {
@@ -120,5 +121,10 @@ export {
   type Transfer,
   type TransferEvent,
 } from "./transfer/transfer.ts";
-export type { TransferFailure, TransferProgress, SpentRetries } from "./transfer/progress.ts";
-export type { Interruption, Recovery } from "./transfer/recovery.ts";
+export type {
+  Interruption,
+  Recovery,
+  SpentRetries,
+  TransferFailure,
+  TransferProgress,
+} from "./transfer/recovery.ts";

@@ -47,7 +47,12 @@ const codes = [
 export type SluiceErrorCode = (typeof codes)[number];
 
 const known: ReadonlySet<unknown> = new Set(codes);
-const retryable: ReadonlySet<unknown> = new Set(["throttled", "unavailable", "timeout", "interrupted"]);
+const retryable: ReadonlySet<unknown> = new Set([
+  "throttled",
+  "unavailable",
+  "timeout",
+  "interrupted",
+]);
 
 /** What a {@link SluiceError} carries beside its code and message. */
 export interface SluiceErrorOptions {
