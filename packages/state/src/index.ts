@@ -10,6 +10,7 @@ export {
   createMemoryStateStore,
   type MemoryStateStoreOptions,
 } from "./memory/memory-state-store.ts";
+export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
   createTokenStore,
   isStoredToken,
