@@ -13,7 +13,6 @@ export { ByteQueue } from "./bytes/byte-queue.ts";
 export {
   formatContentRange,
   formatRange,
-  formatUnsatisfiedRange,
   parseContentRange,
   parseRange,
   type ContentRange,
@@ -30,13 +29,7 @@ export { decodeBase64Url, encodeBase64Url } from "./bytes/base64.ts";
 export { createSha256, type Sha256 } from "./bytes/sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
-export {
-  formatContentType,
-  isActiveType,
-  isProtocolType,
-  parseMediaType,
-  type MediaType,
-} from "./headers/media-type.ts";
+export { formatContentType, parseMediaType, type MediaType } from "./headers/media-type.ts";
 export {
   formatContentDisposition,
   parseContentDisposition,
@@ -94,26 +87,14 @@ export { createSealer, type Sealer } from "./tokens/sealed-token.ts";
 export type { IssuedToken, TokenClaims, OpenedToken } from "./tokens/token-claims.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
+  clockSkewMs,
   tokenLifetimes,
+  type GrantUse,
   type TokenAuth,
   type TokenLifetime,
   type TokenPurpose,
 } from "./tokens/token-lifetime.ts";
 
-export {
-  claimGrant,
-  clockSkewMs,
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
-  refundGrant,
-  revokeGrant,
-  type GrantClaim,
-  type ClaimedBody,
-  type GrantRecord,
-  type GrantTerms,
-  type GrantUse,
-} from "./tokens/grant.ts";
 export {
   advanceTransfer,
   startTransfer,

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import type { GrantTerms } from "@sluice/core";
+import type { GrantTerms } from "@sluice/state";
 import {
   createRedisEventStore,
   createRedisStateStore,

@@ -1,5 +1,5 @@
-import { clockSkewMs, type GrantTerms } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import { clockSkewMs } from "@sluice/core";
+import type { GrantTerms, StateStore } from "@sluice/state";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,15 @@
 export {
+  claimGrant,
+  leaseAllowance,
+  leaseCharge,
+  leaseMs,
+  refundGrant,
+  type ClaimedBody,
+  type GrantClaim,
+  type GrantRecord,
+  type GrantTerms,
+} from "./contract/grant.ts";
+export {
   readSelector,
   type GrantSelector,
   type RecordTerms,

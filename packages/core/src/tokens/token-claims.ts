@@ -5,10 +5,16 @@ import { encodeBase64Url } from "../bytes/base64.ts";
 import { encodeFields, isText } from "../bytes/length-prefix.ts";
 import { SluiceError } from "../errors/error.ts";
 import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
-import { clockSkewMs, type GrantUse } from "./grant.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
-import { isLifetime, mintTimes, type TokenAuth, type TokenPurpose } from "./token-lifetime.ts";
+import {
+  clockSkewMs,
+  isLifetime,
+  mintTimes,
+  type GrantUse,
+  type TokenAuth,
+  type TokenPurpose,
+} from "./token-lifetime.ts";
 
 /** What a new token claims. */
 export interface TokenClaims {

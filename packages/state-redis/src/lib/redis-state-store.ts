@@ -1,12 +1,14 @@
+import { clockSkewMs, SluiceError } from "@sluice/core";
 import {
-  clockSkewMs,
   leaseAllowance,
   leaseCharge,
   leaseMs,
-  SluiceError,
+  readSelector,
+  storeError,
   type GrantClaim,
-} from "@sluice/core";
-import { readSelector, storeError, type StateStore, type StateStoreLimits } from "@sluice/state";
+  type StateStore,
+  type StateStoreLimits,
+} from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,

@@ -1,4 +1,4 @@
-import type { ClaimedBody, GrantClaim, GrantTerms } from "@sluice/core";
+import type { ClaimedBody, GrantClaim, GrantTerms } from "./grant.ts";
 
 /** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
 export type GrantSelector =

@@ -1,12 +1,11 @@
+import { builtInModule, clockSkewMs } from "@sluice/core";
 import {
-  builtInModule,
   claimGrant,
-  clockSkewMs,
   refundGrant,
   revokeGrant,
   type GrantRecord,
   type GrantTerms,
-} from "@sluice/core";
+} from "../contract/grant.ts";
 import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import { createBoundSessions } from "./memory-sessions.ts";
 import { readSelector, type StateStore, type StateStoreLimits } from "../contract/state-store.ts";

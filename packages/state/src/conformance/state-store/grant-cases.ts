@@ -1,4 +1,5 @@
-import { clockSkewMs, leaseAllowance, leaseMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core";
+import { leaseAllowance, leaseMs } from "../../contract/grant.ts";
 import type { GrantSelector } from "../../contract/state-store.ts";
 import {
   bytes,

@@ -1,4 +1,5 @@
-import type { GrantClaim, GrantTerms, GrantUse } from "@sluice/core";
+import type { GrantUse } from "@sluice/core";
+import type { GrantClaim, GrantTerms } from "../../contract/grant.ts";
 import type { RecordTerms, StateStore, StateStoreLimits } from "../../contract/state-store.ts";
 import { createStoreKit, type StoreCase, type StoreKit } from "../store-kit.ts";
 

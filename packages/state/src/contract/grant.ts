@@ -1,11 +1,4 @@
-/**
- * How often a grant may be redeemed.
- * - `window`: any number of requests until it expires
- * - `once`: one body-bearing response
- * - `lease`: the first body-bearing request opens a lease; the same holder may read on, in any order, until the lease
- *   ends or its bytes are used up ({@link leaseAllowance})
- */
-export type GrantUse = "window" | "once" | "lease";
+import { clockSkewMs, type GrantUse } from "@sluice/core";
 
 /** A permission to move one object, as it was issued. Times are unix milliseconds. */
 export interface GrantTerms {
@@ -19,8 +12,6 @@ export interface GrantTerms {
   readonly expiresAt: number;
 }
 
-/** Clocks of one deployment may differ by this much: a grant is over that long after `expiresAt`. */
-export const clockSkewMs = 5_000;
 /** A lease ends this long after the request that opened it. */
 export const leaseMs = 600_000;
 
