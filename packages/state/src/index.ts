@@ -13,7 +13,6 @@ export {
   readSelector,
   type GrantSelector,
   type RecordTerms,
-  type SessionBinding,
   type StateStore,
   type StateStoreLimits,
 } from "./contract/state-store.ts";

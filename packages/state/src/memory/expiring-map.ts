@@ -66,12 +66,12 @@ export function createExpiringMap<Value>(
   }
 
   /** The first end of what is in the way of a new entry. */
-  function blocked(key: string, owner: string): Block | undefined {
+  function blocked(key: string, owner: string) {
     const known = entries.get(key);
-    if (!known && entries.size >= maxEntries) return { reason: "full", until: earliest };
+    if (!known && entries.size >= maxEntries) return { reason: "full", until: earliest } as const;
     const share = shares.get(owner);
     if (!share || share.entries < maxPerOwner || known?.owner === owner) return undefined;
-    return { reason: "share_full", until: share.earliest };
+    return { reason: "share_full", until: share.earliest } as const;
   }
 
   return {
@@ -108,11 +108,6 @@ interface ExpiringEntry<Value> {
   readonly value: Value;
   readonly expiresAt: number;
   readonly owner: string;
-}
-
-interface Block {
-  readonly reason: EntryRefusal["reason"];
-  readonly until: number;
 }
 
 /** What one owner has in the map. */

@@ -84,8 +84,8 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
       records.delete(id);
       return record;
     },
-    async bindSession(session, binding) {
-      if (!sessions.bind(session, binding)) throw storeError("state store: bindSession", "full");
+    async bindSession(session, terms) {
+      if (!sessions.bind(session, terms)) throw storeError("state store: bindSession", "full");
     },
     endSession: async (session, now) => sessions.end(session, now),
     isSessionOver: async (session, now) => sessions.isOver(session, now),
