@@ -16,16 +16,16 @@ export interface StoreCase<Store, Limits = object> {
 /** What the rules of one kind of store are written with. */
 export interface StoreKit<Store, Limits = object> {
   /** A rule; `check` throws, or rejects, when the store breaks it. Default of `limits`: those of the store. */
-  rule(
+  readonly rule: (
     id: string,
     sentence: string,
     check: (store: Store) => Promise<void>,
     limits?: Limits,
-  ): StoreCase<Store, Limits>;
+  ) => StoreCase<Store, Limits>;
   /** Throws an error that names `what` and both values unless they are the same. */
-  equal(actual: unknown, expected: unknown, what: string): void;
+  readonly equal: (actual: unknown, expected: unknown, what: string) => void;
   /** Rejects unless the call does, with a `SluiceError` of this code. */
-  rejects(call: () => Promise<unknown>, code: string): Promise<void>;
+  readonly rejects: (call: () => Promise<unknown>, code: string) => Promise<void>;
   /** The rule about `close`. */
   readonly closing: StoreCase<Store, Limits>;
 }
