@@ -35,9 +35,11 @@ export interface KeyRing {
 export type KeyRingInput = string | readonly SealingKey[];
 
 /**
- * Makes a key ring. Exactly one key is `current`. To rotate without refusing live tokens: publish the new key
- * as `next` everywhere, then make it `current` and the old one `previous`, then drop that after the longest token life.
- * Throws a `TypeError` for anything that is not 32 random-looking bytes under a proper name.
+ * Makes a key ring. Exactly one key is `current`. Throws a `TypeError` for anything that is not 32 random-looking bytes
+ * under a proper name. To rotate without refusing live tokens:
+ * 1. publish the new key as `next` everywhere
+ * 2. make it `current`, and the old one `previous`
+ * 3. drop the old one after the longest token life
  */
 export function createKeyRing(keys: KeyRingInput): KeyRing {
   let ring = readRing(keys);

@@ -24,7 +24,7 @@ export interface EntryRefusal {
   readonly retryAfterMs: number;
 }
 
-/** Makes a map of at most `maxEntries` entries, and of one owner `maxPerOwner`. Expired ones are swept when room is needed. */
+/** Makes a map of at most `maxEntries` entries, `maxPerOwner` of one owner. Sweeps expired ones when it needs room. */
 export function createExpiringMap<Value>(
   maxEntries: number,
   maxPerOwner: number = maxEntries,

@@ -35,7 +35,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
     );
   const grants = createExpiringMap<GrantRecord>(maxRecords, maxPerOwner);
   const records = createExpiringMap<Uint8Array>(maxRecords, maxPerOwner);
-  // the host alone revokes
+  // without shares: the host alone revokes
   const revocations = createExpiringMap<number>(maxRecords);
   const sessions = createBoundSessions({ maxSessions: maxRecords, maxPerOwner });
 
