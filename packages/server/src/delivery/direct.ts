@@ -1,14 +1,9 @@
-import {
-  discardSource,
-  isProtocolType,
-  parseMediaType,
-  SluiceError,
-  definedMembers,
-} from "@sluice/core";
+import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
 import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { byteHeaders } from "../http/byte-headers.ts";
+import { isProtocolType } from "../http/media-types.ts";
 import { ensureFits, type DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
 
@@ -31,7 +26,7 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
         ensureFits(opened.info, client);
         const isDescribed = opened.info.etag === info.etag;
         const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
-        if (isProtocol(mimeType)) {
+        if (isProtocolType(mimeType)) {
           await discardSource(opened);
           release();
           return undefined;
@@ -62,11 +57,6 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
       throw error;
     }
   };
-}
-
-/** True for bytes that could pose as an answer of the protocol itself. */
-export function isProtocol(mimeType: string): boolean {
-  return isProtocolType(parseMediaType(mimeType)?.essence ?? "");
 }
 
 /** A URL from which the download can resume. The bytes go without one while the state store keeps none. */

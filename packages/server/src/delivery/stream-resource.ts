@@ -21,7 +21,7 @@ import {
   type ResourceDelivery,
   type StreamAnswer,
 } from "./delivery.ts";
-import { isProtocol } from "./direct.ts";
+import { isProtocolType } from "../http/media-types.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 
 /** A call of `resources/stream`. */
@@ -150,7 +150,7 @@ function modesFor(
       ? policy({ uri, info, mimeType, principal: identity.principal, client })
       : policy;
   return deliveryOrder(delivery, client.prefer ?? [], {
-    direct: takesReply && !isProtocol(mimeType),
+    direct: takesReply && !isProtocolType(mimeType),
     redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
   });

@@ -3,12 +3,11 @@ import {
   createSealer,
   SluiceError,
   tokenLifetimes,
-  type ClaimedBody,
   type GrantUse,
   type KeyRing,
   type IssuedToken,
 } from "@sluice/core";
-import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
+import { createTokenStore, isStoredToken, type ClaimedBody, type StateStore } from "@sluice/state";
 import { isTaggedSessionOver, type BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";

@@ -1,11 +1,5 @@
-import {
-  definedMembers,
-  discardSource,
-  leaseCharge,
-  SluiceError,
-  type ClaimedBody,
-  type Principal,
-} from "@sluice/core";
+import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
+import { leaseCharge, type ClaimedBody } from "@sluice/state";
 import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
 import type { Callers } from "../access/callers.ts";

@@ -1,4 +1,4 @@
-import { formatUnsatisfiedRange, SluiceError } from "@sluice/core";
+import { formatContentRange, SluiceError } from "@sluice/core";
 import { formatChallenge } from "../access/sign-in-fault.ts";
 import { problem } from "./problem.ts";
 import type { Reply } from "./reply.ts";
@@ -22,7 +22,7 @@ export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
       return problem(410, { reason: "changed" });
     case "range_not_satisfiable":
       return problem(416, {
-        headers: ["Content-Range", formatUnsatisfiedRange(error.size ?? 0)],
+        headers: ["Content-Range", formatContentRange({ size: error.size ?? 0 })],
       });
     case "throttled":
       return problem(429, { reason: "rate", headers: retry });

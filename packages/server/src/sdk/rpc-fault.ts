@@ -38,7 +38,7 @@ export interface RpcFaultDetails {
 
 /** The row of the error table for a reason, towards one protocol revision. */
 export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails = {}): RpcFault {
-  const row = errorTable.find((each) => each.reason === reason)!;
+  const row = errorTable[reason];
   const { uri, retryAfterMs, suggestion, status, challenge } = details;
   const isUndeclared = reason === "client_capability" && revision === "modern";
   return {
