@@ -4,7 +4,6 @@ import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
 import type { ChangeHub, ChangeListener, ObjectChanges } from "./change-hub.ts";
 import type { ChangeHubs } from "./change-hubs.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** A change as the protocol tells it. */
 type ChangeNotification =
@@ -74,7 +73,7 @@ export function createSubscribers(options: SubscribersOptions): Subscribers {
     async find({ uri, principal, signal }) {
       const key = mapper.toKey(uri);
       const storage = await storages.authorize({ principal, key, action: "subscribe" });
-      return storage.describe(key, definedMembers({ signal })).catch(rethrowStorageFault);
+      return storage.describe(key, definedMembers({ signal }));
     },
   };
 }

@@ -7,7 +7,6 @@ import {
 } from "@sluice/core";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { byteHeaders } from "../http/byte-headers.ts";
 import { ensureFits, type DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
@@ -24,7 +23,7 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
     const { uri, key, info, storage, client, identity, address, entry, signal } = delivery;
     const release = transfers.take(tagOf(identity.principal), address);
     try {
-      const opened = await storage.open(key, definedMembers({ signal })).catch(rethrowStorageFault);
+      const opened = await storage.open(key, definedMembers({ signal }));
       const transfer = transfers.of(opened, { entry, release });
       try {
         // the object may have grown since it was described

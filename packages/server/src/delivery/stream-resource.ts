@@ -4,7 +4,6 @@ import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
 import { signInFault } from "../access/sign-in-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
 import { toProtocolError } from "../sdk/protocol-errors.ts";
 import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
@@ -92,7 +91,7 @@ async function answerStream(
   }
 
   const signal = ctx.http?.req?.signal;
-  const info = await storage.describe(key, definedMembers({ signal })).catch(rethrowStorageFault);
+  const info = await storage.describe(key, definedMembers({ signal }));
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -100,9 +99,7 @@ async function answerStream(
   const client = isUntold ? {} : declared;
   ensureFits(info, client);
 
-  const mimeType = await storage
-    .typeOf(info, definedMembers({ signal }))
-    .catch(rethrowStorageFault);
+  const mimeType = await storage.typeOf(info, definedMembers({ signal }));
   const { address } = callerOf(ctx, mcp);
   const delivery: ResourceDelivery = {
     uri,

@@ -18,7 +18,6 @@ import { problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
@@ -106,16 +105,14 @@ async function answer(
   const release = transfers.take(tag, request.address);
   try {
     const storage = await storages.authorize({ principal, key, action: "stream" });
-    const chosen = await chooseVersion(storage, grant, request).catch(rethrowStorageFault);
+    const chosen = await chooseVersion(storage, grant, request);
     const { opened, info, status } = chosen;
     try {
       // a 304 has no media type
       const mimeType =
         status === 304
           ? undefined
-          : await storage
-              .typeOf(info, definedMembers({ signal: request.signal }))
-              .catch(rethrowStorageFault);
+          : await storage.typeOf(info, definedMembers({ signal: request.signal }));
       if (opened) await entry.admit();
       const hasBytes = opened !== undefined;
       await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });

@@ -7,7 +7,6 @@ import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {
@@ -44,7 +43,7 @@ export async function readBinary(
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
-  const opened = await storage.open(key).catch(rethrowStorageFault);
+  const opened = await storage.open(key);
   const { size, etag, digests } = opened.info;
   try {
     if (size === undefined || size > maxBytes || isCoded(opened.info)) {

@@ -1,8 +1,7 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
-import type { StorageAccess } from "../access/authorized-storage.ts";
-import { rethrowStorageFault, storageFault } from "../access/storage-fault.ts";
+import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 
 /** The page that a client asks for. */
 export interface PageRequest {
@@ -130,7 +129,7 @@ function readPosition(cursor: string | undefined): Position {
 /** What was there a page ago and is not now is no fault. */
 function ignoreAbsent(error: unknown): undefined {
   if (SluiceError.is(error) && absences.has(error.code)) return undefined;
-  throw storageFault(error);
+  return rethrowStorageFault(error);
 }
 
 const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied", "unsupported"]);
