@@ -5,7 +5,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import type { Callers } from "../access/callers.ts";
+import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
 import { methodNotFound, type ProtocolErrors } from "../sdk/protocol-errors.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";

@@ -2,14 +2,13 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import { signInFault } from "../access/sign-in-fault.ts";
+import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
 import { toProtocolError } from "../sdk/protocol-errors.ts";
 import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
 import { clientStreaming } from "./client-streaming.ts";
 import {

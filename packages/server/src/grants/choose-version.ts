@@ -1,4 +1,7 @@
 import {
+  matchesIfMatch,
+  matchesIfNoneMatch,
+  parseHttpDate,
   definedMembers,
   discardSource,
   formatEntityTag,
@@ -9,7 +12,6 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { conditionalStatus, isConditional } from "../http/conditions.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
 /** What the request of a redemption asks for. */
@@ -72,4 +74,25 @@ export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
   if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
+}
+
+/** Whether a request has a condition that a download looks at. */
+function isConditional(header: DownloadRequest["header"]): boolean {
+  return ["if-match", "if-unmodified-since", "if-none-match"].some(
+    (name) => header(name) !== undefined,
+  );
+}
+
+/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` where they let it pass. */
+function conditionalStatus(
+  { lastModified }: ObjectInfo,
+  tag: string | undefined,
+  header: DownloadRequest["header"],
+): 304 | 412 | undefined {
+  const ifMatch = header("if-match");
+  const latest = parseHttpDate(header("if-unmodified-since"), Date.now()) ?? Infinity;
+  // HTTP dates have whole seconds
+  const changed = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
+  if (ifMatch === undefined ? changed > latest : !matchesIfMatch(ifMatch, tag)) return 412;
+  return matchesIfNoneMatch(header("if-none-match"), tag) ? 304 : undefined;
 }

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
-import { addressShare } from "../access/address-share.ts";
+import { addressShare } from "../limits/share.ts";
 import { consumeAt, type RateLimiter } from "../limits/rate-limits.ts";
 
 /** Counts requests with URLs and tickets that give nothing, by the address that they come from. */

@@ -8,13 +8,11 @@ import {
 } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { Callers } from "../access/callers.ts";
-import { tagOf, type Caller } from "../access/principal.ts";
+import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
-import { problemOf } from "../http/error-problem.ts";
-import { problem } from "../http/problem.ts";
+import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";

@@ -4,7 +4,7 @@ import { createUriMapper } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
 import { createStorageAccess } from "../access/authorized-storage.ts";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
-import { createCallers } from "../access/callers.ts";
+import { createCallers } from "../access/principal.ts";
 import { createAuditTrail } from "../audit/audit.ts";
 import { createAttachSubscriptions } from "../changes/attach-subscriptions.ts";
 import { createChangeHubs } from "../changes/change-hubs.ts";

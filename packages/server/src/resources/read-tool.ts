@@ -4,7 +4,7 @@ import { z } from "zod";
 import { isStreaming } from "../delivery/client-streaming.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
-import { toolFault } from "../sdk/tool-fault.ts";
+import { toolFault } from "../sdk/advice.ts";
 import { partMeta, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import type { ResourceEntries } from "./resource-entry.ts";

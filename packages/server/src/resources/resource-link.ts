@@ -7,7 +7,7 @@ import { isStreaming } from "../delivery/client-streaming.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
-import { toolFault } from "../sdk/tool-fault.ts";
+import { toolFault } from "../sdk/advice.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
 import type { ReadCall } from "./resource-reader.ts";

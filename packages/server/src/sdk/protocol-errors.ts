@@ -5,12 +5,11 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { signInFault } from "../access/sign-in-fault.ts";
+import { signInFault, faultOf, type RpcFault } from "./rpc-fault.ts";
 import { isStreaming } from "../delivery/client-streaming.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import { adviceOf } from "./advice.ts";
 import { revisionOf } from "./request-caller.ts";
-import { faultOf, type RpcFault } from "./rpc-fault.ts";
 
 /** The request that a handler answers. */
 interface HandlerRequest {

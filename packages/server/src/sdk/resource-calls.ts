@@ -1,7 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import type { Callers } from "../access/callers.ts";
-import { tagOf, type Identity } from "../access/principal.ts";
+import { type Callers, tagOf, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";

@@ -57,6 +57,19 @@ export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails
   };
 }
 
+/** A bearer challenge (RFC 6750 §3, RFC 9728 §5.1). */
+export function formatChallenge(resourceMetadataUrl: string | undefined): string {
+  return resourceMetadataUrl === undefined
+    ? "Bearer"
+    : `Bearer resource_metadata="${encodeURI(resourceMetadataUrl)}"`;
+}
+
+/** The answer to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
+export function signInFault(resourceMetadataUrl: string | undefined, revision: Era): RpcFault {
+  const challenge = formatChallenge(resourceMetadataUrl);
+  return rpcFault("forbidden", revision, { status: 401, challenge });
+}
+
 /** The fault for something that was thrown: causes become reasons, and nothing else of it goes out. */
 export function faultOf(error: unknown, revision: Era, details: RpcFaultDetails = {}): RpcFault {
   if (error instanceof FaultError) return error.fault;
