@@ -7,9 +7,8 @@ import {
 import { SluiceError, type Principal } from "@sluice/core";
 import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
-import { methodNotFound, type ProtocolErrors } from "../sdk/protocol-errors.ts";
+import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
@@ -21,7 +20,6 @@ interface AttachedSubscriptions {
 
 interface SubscriptionsOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   readonly callers: Callers;
   readonly subscribers: Subscribers;
   /** Base of the resource URIs. */
@@ -44,7 +42,7 @@ export type AttachSubscriptions = (
  * SDK sends on what its client listens to out of all that the server tells.
  */
 export function createAttachSubscriptions(options: SubscriptionsOptions): AttachSubscriptions {
-  const { calls, errors, callers, subscribers, baseUri, runApart, onError } = options;
+  const { calls, callers, subscribers, baseUri, runApart, onError } = options;
   return (mcp, isOurs) => {
     const { server } = mcp;
     let channel: Subscriber | undefined;
@@ -84,7 +82,7 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
 
     server.registerCapabilities({ resources: { subscribe: true } });
     server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+      calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         const { uri } = params;
         if (await isForeign(uri, ctx))
           return subscribe ? askHandler(subscribe, "resources/subscribe", params, ctx) : {};
@@ -104,7 +102,7 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
       }),
     );
     server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+      calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         channel?.unfollow(params.uri);
         if (unsubscribe && (await isForeign(params.uri, ctx)))
           return askHandler(unsubscribe, "resources/unsubscribe", params, ctx);

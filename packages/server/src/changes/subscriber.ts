@@ -1,9 +1,14 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import type { ObjectInfo, UriMapper } from "@sluice/storage";
+import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { ChangeHub, ChangeListener, ObjectChanges } from "./change-hub.ts";
-import type { ChangeHubs } from "./change-hubs.ts";
+import {
+  createChangeHub,
+  type ChangeHub,
+  type ChangeHubOptions,
+  type ChangeListener,
+  type ObjectChanges,
+} from "./change-hub.ts";
 
 /** A change as the protocol tells it. */
 type ChangeNotification =
@@ -37,7 +42,7 @@ const mostPending = 10_000;
 
 /** Makes subscribers, and finds what they may follow. */
 export interface Subscribers {
-  /** Where changes of the storage of a principal are heard. */
+  /** Where changes of the storage of a principal are heard: one hub for all principals that use a backend. */
   hubOf(principal: Principal | undefined): ChangeHub;
   /**
    * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
@@ -55,18 +60,24 @@ interface SubscriptionRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface SubscribersOptions {
-  readonly hubs: ChangeHubs;
+interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onError"> {
   readonly storages: StorageAccess;
   readonly access: Access;
   readonly mapper: UriMapper;
-  readonly onError: (error: unknown) => void;
 }
 
 /** Makes the subscribers of one Sluice. */
 export function createSubscribers(options: SubscribersOptions): Subscribers {
-  const { hubs, storages, mapper } = options;
-  const hubOf: Subscribers["hubOf"] = (principal) => hubs.of(storages.of(principal));
+  const { storages, mapper } = options;
+  const hubs = new WeakMap<StorageBackend, ChangeHub>();
+
+  function hubOf(principal: Principal | undefined): ChangeHub {
+    const backend = storages.of(principal);
+    let hub = hubs.get(backend);
+    if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
+    return hub;
+  }
+
   return {
     hubOf,
     create: (principal) => createSubscriber(options, hubOf(principal), principal),

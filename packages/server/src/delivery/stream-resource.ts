@@ -5,10 +5,9 @@ import type { StorageAccess } from "../access/authorized-storage.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import { toProtocolError } from "../sdk/protocol-errors.ts";
+import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
 import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
-import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
 import { clientStreaming } from "./client-streaming.ts";
 import {

@@ -84,16 +84,10 @@ export function createMemoryLimiter(): RateLimiter {
       const counted = counts.has(key) || counts.size < mostAddresses ? key : "others";
       const count = (counts.get(counted) ?? 0) + points;
       counts.set(counted, count);
-      if (count > mostFailures) throw new Exceeded(endsAt - now);
+      if (count > mostFailures)
+        throw Object.assign(new Error("too many failed redemptions"), {
+          msBeforeNext: endsAt - now,
+        });
     },
   };
-}
-
-/** As limiters of rate-limiter-flexible say it. */
-class Exceeded extends Error {
-  readonly msBeforeNext: number;
-  constructor(msBeforeNext: number) {
-    super("too many failed redemptions");
-    this.msBeforeNext = msBeforeNext;
-  }
 }

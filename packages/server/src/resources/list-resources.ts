@@ -1,25 +1,23 @@
+import { cacheHint } from "../sdk/request-caller.ts";
 import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/client-streaming.ts";
-import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
-import type { CacheHint } from "./cache-hint.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePageOptions } from "./visible-page.ts";
 
 interface ListHandlerOptions extends VisiblePageOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   readonly entries: ResourceEntries;
   /** Seals cursors: one of storage can name objects that the caller may not know. */
   readonly cursors: TextSealer;
-  /** URL of the endpoint. */
-  readonly endpoint: string;
+  /** URL of the endpoint, for which alone cursors are good. */
+  readonly audience: string;
   readonly pageSize: number | undefined;
-  readonly cacheHint: CacheHint;
+  readonly cacheTtlMs: number | undefined;
 }
 
 /** Serves `resources/list` on a server. `onListed` is called when a client is about to get a page. */
@@ -30,7 +28,7 @@ export type AttachList = (mcp: McpServer, onListed: (ctx: ServerContext) => void
  * SDK's handler has no pages; the author's resources stay first.
  */
 export function createAttachList(options: ListHandlerOptions): AttachList {
-  const { calls, errors, cursors, endpoint, mapper, cacheHint } = options;
+  const { calls, cursors, audience, mapper, cacheTtlMs } = options;
   return (mcp, onListed) => {
     const { server } = mcp;
     const listRegistered = handlerOf(server, "resources/list");
@@ -40,7 +38,7 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
       ctx: ServerContext,
       work: CallWork,
     ): Promise<ListResourcesResult> {
-      const context = [endpoint, mapper.baseUri, tagOf(work.principal) ?? ""];
+      const context = [audience, mapper.baseUri, tagOf(work.principal) ?? ""];
       const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
         page.nextCursor === undefined
           ? page
@@ -64,13 +62,13 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
     }
 
     server.setRequestHandler("resources/list", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx }, async () => {
+      calls.translate({ mcp, ctx }, async () => {
         const call = { mcp, ctx, action: "list", kind: "request" } as const;
         const result = await calls.answer(call, async (work) => ({
           result: await answer(params ?? {}, ctx, work),
         }));
         onListed(ctx);
-        return { ...result, ...cacheHint(mcp) };
+        return { ...result, ...cacheHint(mcp, cacheTtlMs) };
       }),
     );
   };

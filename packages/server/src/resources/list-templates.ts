@@ -1,3 +1,4 @@
+import { cacheHint } from "../sdk/request-caller.ts";
 import type {
   ListResourceTemplatesResult,
   McpServer,
@@ -5,17 +6,14 @@ import type {
 } from "@modelcontextprotocol/server";
 import { isStreaming } from "../delivery/client-streaming.ts";
 import { unmarked } from "../delivery/streaming-offer.ts";
-import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
-import type { CacheHint } from "./cache-hint.ts";
 
 interface TemplatesOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   /** Template of the resources of this Sluice. */
   readonly template: string;
-  readonly cacheHint: CacheHint;
+  readonly cacheTtlMs: number | undefined;
 }
 
 /** Serves `resources/templates/list` on a server. `onListed` is called when a client is about to get the answer. */
@@ -24,15 +22,14 @@ export type AttachTemplates = (mcp: McpServer, onListed: (ctx: ServerContext) =>
 /** Lets the SDK list templates, ours and the author's, within the limits and with a record. */
 export function createAttachTemplates({
   calls,
-  errors,
   template,
-  cacheHint,
+  cacheTtlMs,
 }: TemplatesOptions): AttachTemplates {
   return (mcp, onListed) => {
     const { server } = mcp;
     const listTemplates = handlerOf(server, "resources/templates/list");
     server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx }, async () => {
+      calls.translate({ mcp, ctx }, async () => {
         const call = { mcp, ctx, action: "templates", kind: "request" } as const;
         const result = await calls.answer(call, async ({ entry }) => {
           const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
@@ -45,7 +42,7 @@ export function createAttachTemplates({
           return { result: { ...templates, resourceTemplates } };
         });
         onListed(ctx);
-        return { ...result, ...cacheHint(mcp) };
+        return { ...result, ...cacheHint(mcp, cacheTtlMs) };
       }),
     );
   };

@@ -1,3 +1,4 @@
+import { cacheHint } from "./request-caller.ts";
 import {
   ResourceTemplate,
   type McpServer,
@@ -11,7 +12,6 @@ import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
 import { isStreaming } from "../delivery/client-streaming.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
 import { declareStreaming } from "../delivery/streaming-offer.ts";
-import type { CacheHint } from "../resources/cache-hint.ts";
 import type { AttachList } from "../resources/list-resources.ts";
 import type { AttachTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
@@ -20,7 +20,7 @@ import { streamableMark } from "../resources/resource-entry.ts";
 import type { ReadCall, ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import { anyResult, checkParams, uriParams } from "./check-params.ts";
-import { methodNotFound, type ProtocolErrors } from "./protocol-errors.ts";
+import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
 import { findElsewhere } from "./registered-elsewhere.ts";
 import { createReadProbe } from "./read-probe.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
@@ -46,10 +46,10 @@ export interface AttachOptions {
 }
 
 interface AttachmentsOptions {
+  readonly calls: ResourceCalls;
   readonly mapper: UriMapper;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
-  readonly errors: ProtocolErrors;
-  readonly cacheHint: CacheHint;
+  readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
   readonly streamResource: StreamResource;
   readonly list: AttachList;
@@ -92,7 +92,7 @@ function attach(
   mcp: McpServer,
   { stream = true, readTool, binary }: AttachOptions,
 ): ReadCall["isOurs"] {
-  const { mapper, scopeChallenge, errors, cacheHint, reader, streamResource } = handlers;
+  const { mapper, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);
   if (isV1 && binary)
@@ -117,12 +117,12 @@ function attach(
     },
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
-      return errors.translate({ mcp, ctx, uri }, async () => {
+      return calls.translate({ mcp, ctx, uri }, async () => {
         // SDK v2 asks for scopes before it calls this
         if (isV1) await ensureReadScopes(mcp, ctx, uri);
         const result = await reader.read({ mcp, ctx, uri, isOurs }, binary);
         subscriptions.onSeen(ctx);
-        return { ...result, ...cacheHint(mcp) };
+        return { ...result, ...cacheHint(mcp, cacheTtlMs) };
       });
     },
   );
