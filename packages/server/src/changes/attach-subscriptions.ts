@@ -1,3 +1,4 @@
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import {
   PerRequestHTTPServerTransport,
   type InitializeResult,
@@ -9,7 +10,7 @@ import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
 import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
-import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import { ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
 /** What the other handlers tell subscriptions. */
@@ -30,10 +31,7 @@ interface SubscriptionsOptions {
 }
 
 /** Serves subscriptions on a server. */
-export type AttachSubscriptions = (
-  mcp: McpServer,
-  isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>,
-) => AttachedSubscriptions;
+export type AttachSubscriptions = (mcp: McpServer, isOurs: AnswersFor) => AttachedSubscriptions;
 
 /**
  * Serves `resources/subscribe` and `unsubscribe` (session revisions) and tells long-lived connections what
@@ -84,8 +82,7 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
     server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
       calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         const { uri } = params;
-        if (await isForeign(uri, ctx))
-          return subscribe ? askHandler(subscribe, "resources/subscribe", params, ctx) : {};
+        if (await isForeign(uri, ctx)) return subscribe ? subscribe(params, ctx) : {};
         if (!isLasting(mcp, ctx))
           throw methodNotFound("resources/subscribe needs a session: this server keeps none");
         return calls.answer(
@@ -104,17 +101,15 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
     server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
       calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         channel?.unfollow(params.uri);
-        if (unsubscribe && (await isForeign(params.uri, ctx)))
-          return askHandler(unsubscribe, "resources/unsubscribe", params, ctx);
+        if (unsubscribe && (await isForeign(params.uri, ctx))) return unsubscribe(params, ctx);
         return {};
       }),
     );
 
     // a server without a way back to its client must not promise one
-    const initialize = handlerOf(server, "initialize");
+    const initialize = handlerOf<InitializeResult>(server, "initialize");
     server.setRequestHandler("initialize", async ({ params }, ctx) => {
-      const answer = await askHandler(initialize, "initialize", params, ctx);
-      const result = answer as InitializeResult;
+      const result = await initialize(params, ctx);
       if (subscribe || isLasting(mcp, ctx)) return result;
       const { subscribe: _none, ...resources } = result.capabilities.resources ?? {};
       return { ...result, capabilities: { ...result.capabilities, resources } };

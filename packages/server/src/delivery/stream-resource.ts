@@ -6,12 +6,11 @@ import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sd
 import { outcomeOf } from "../audit/outcome.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
-import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
 import { clientStreaming } from "./client-streaming.ts";
 import {
-  deliveryOrder,
   ensureFits,
   type DeliverResource,
   type DeliveryPolicy,
@@ -23,7 +22,7 @@ import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 
 /** A call of `resources/stream`. */
 interface StreamRequest extends ReadCall {
-  readonly isElsewhere: IsElsewhere;
+  readonly isElsewhere: AnswersFor;
 }
 
 /**
@@ -135,20 +134,25 @@ async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamRequest
   }
 }
 
+/** The modes to try, best first. */
 function modesFor(
   { policy = "auto", redirectOrigins }: StreamResourceOptions,
   { uri, info, mimeType, client, identity, storage }: ResourceDelivery,
   takesReply: boolean,
 ): DeliveryMode[] {
-  const delivery =
-    typeof policy === "function"
-      ? policy({ uri, info, mimeType, principal: identity.principal, client })
-      : policy;
-  return deliveryOrder(delivery, client.prefer ?? [], {
+  const { principal } = identity;
+  const wanted =
+    typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
+  const order: readonly DeliveryMode[] =
+    wanted === "auto"
+      ? [...(client.prefer ?? []), "redirect", "direct", "downloadUrl"]
+      : [wanted, "downloadUrl"];
+  const isPossible: Readonly<Record<DeliveryMode, boolean>> = {
     direct: takesReply && !isProtocol(mimeType),
     redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
-  });
+  };
+  return [...new Set(order)].filter((mode) => isPossible[mode]);
 }
 
 /** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */

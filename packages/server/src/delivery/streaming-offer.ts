@@ -1,7 +1,7 @@
 import type { McpServer, ResourceTemplateType, ServerContext } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { isStreaming } from "./client-streaming.ts";
-import { askHandler, findHandler, type SdkHandler } from "../sdk/sdk-handlers.ts";
+import { findHandler, type SdkHandler } from "../sdk/sdk-handlers.ts";
 
 /** Declares streaming on a server that is not connected yet, to clients that {@link isStreaming} is true of. */
 export function declareStreaming(mcp: McpServer): void {
@@ -13,7 +13,7 @@ export function declareStreaming(mcp: McpServer): void {
   const set = server.setRequestHandler.bind(server) as (method: string, handler: unknown) => void;
   const declare = (method: string, handler: SdkHandler): void =>
     set(method, async ({ params }: { readonly params?: object }, ctx: ServerContext) => {
-      const answer = await askHandler(handler, method, params, ctx);
+      const answer = await handler(params, ctx);
       return isStreaming(mcp, ctx) ? answer : withoutStreaming(answer);
     });
   for (const method of declaring) {

@@ -4,7 +4,7 @@ import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/client-streaming.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePageOptions } from "./visible-page.ts";
@@ -31,7 +31,7 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
   const { calls, cursors, audience, mapper, cacheTtlMs } = options;
   return (mcp, onListed) => {
     const { server } = mcp;
-    const listRegistered = handlerOf(server, "resources/list");
+    const listRegistered = handlerOf<ListResourcesResult>(server, "resources/list");
 
     async function answer(
       { cursor: sent, ...others }: Readonly<Record<string, unknown>>,
@@ -49,12 +49,7 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
 
       if (source === fromStorage) return seal(await pageOf(cursor), fromStorage);
       const asked = cursor === undefined ? others : { ...others, cursor };
-      const registered = (await askHandler(
-        listRegistered,
-        "resources/list",
-        asked,
-        ctx,
-      )) as ListResourcesResult;
+      const registered = await listRegistered(asked, ctx);
       if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
       const page = await pageOf(undefined);
       const resources = [...registered.resources, ...page.resources];

@@ -7,7 +7,7 @@ import type {
 import { isStreaming } from "../delivery/client-streaming.ts";
 import { unmarked } from "../delivery/streaming-offer.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import { handlerOf } from "../sdk/sdk-handlers.ts";
 
 interface TemplatesOptions {
   readonly calls: ResourceCalls;
@@ -27,13 +27,15 @@ export function createAttachTemplates({
 }: TemplatesOptions): AttachTemplates {
   return (mcp, onListed) => {
     const { server } = mcp;
-    const listTemplates = handlerOf(server, "resources/templates/list");
+    const listTemplates = handlerOf<ListResourceTemplatesResult>(
+      server,
+      "resources/templates/list",
+    );
     server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
       calls.translate({ mcp, ctx }, async () => {
         const call = { mcp, ctx, action: "templates", kind: "request" } as const;
         const result = await calls.answer(call, async ({ entry }) => {
-          const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
-          const templates = listed as ListResourceTemplatesResult;
+          const templates = await listTemplates(params, ctx);
           entry.facts.shown = templates.resourceTemplates.length;
           if (isStreaming(mcp, ctx)) return { result: templates };
           const resourceTemplates = templates.resourceTemplates.map((one) =>

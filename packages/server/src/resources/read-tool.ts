@@ -1,3 +1,4 @@
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
@@ -8,7 +9,7 @@ import { toolFault } from "../sdk/advice.ts";
 import { partMeta, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
-import type { ReadCall, ResourceReader } from "./resource-reader.ts";
+import type { ResourceReader } from "./resource-reader.ts";
 import { resourceName } from "./resource-type.ts";
 
 /** What one call of the tool gives at most. */
@@ -26,7 +27,7 @@ interface ReadToolOptions {
 /** Registers the tool of a name on a server. */
 export type AttachReadTool = (
   mcp: McpServer,
-  tool: { readonly name: string; readonly isOurs: ReadCall["isOurs"] },
+  tool: { readonly name: string; readonly isOurs: AnswersFor },
 ) => void;
 
 /** Makes the tool with which a model reads parts of resources. */

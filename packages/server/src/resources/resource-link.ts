@@ -1,3 +1,4 @@
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
@@ -10,7 +11,6 @@ import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
 import { toolFault } from "../sdk/advice.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
-import type { ReadCall } from "./resource-reader.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
@@ -24,7 +24,7 @@ interface LinkHandlerOptions {
   readonly storages: StorageAccess;
   readonly entries: ResourceEntries;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
 }
 

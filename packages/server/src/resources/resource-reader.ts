@@ -1,3 +1,4 @@
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
@@ -20,7 +21,7 @@ export interface ReadCall {
   readonly ctx: ServerContext;
   readonly uri: string;
   /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
-  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+  readonly isOurs: AnswersFor;
 }
 
 /** Reads resources into answers in JSON. */

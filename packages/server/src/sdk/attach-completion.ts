@@ -4,7 +4,7 @@ import type { UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 import type { ResourceCalls } from "./resource-calls.ts";
-import { askHandler, handlerOf } from "./sdk-handlers.ts";
+import { handlerOf } from "./sdk-handlers.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
 const mostValues = 100;
@@ -28,17 +28,12 @@ export function createAttachCompletion(options: CompletionOptions): AttachComple
   const { calls, mapper } = options;
   return (mcp) => {
     const { server } = mcp;
-    const completeOthers = handlerOf(server, "completion/complete");
+    const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
     server.setRequestHandler("completion/complete", (request, ctx) =>
       calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
         const { ref, argument } = request.params;
         if (ref.type !== "ref/resource" || ref.uri !== mapper.template || argument.name !== "key")
-          return (await askHandler(
-            completeOthers,
-            "completion/complete",
-            request.params,
-            ctx,
-          )) as CompleteResult;
+          return completeOthers(request.params, ctx);
         const { value } = argument;
         const call = { mcp, ctx, action: "completion", kind: "request" } as const;
         return calls.answer(call, async ({ principal, entry }) => {

@@ -1,3 +1,4 @@
+import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
 import { cacheHint } from "./request-caller.ts";
 import {
   ResourceTemplate,
@@ -17,12 +18,10 @@ import type { AttachTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
 import { streamableMark } from "../resources/resource-entry.ts";
-import type { ReadCall, ResourceReader } from "../resources/resource-reader.ts";
+import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import { anyResult, checkParams, uriParams } from "./check-params.ts";
 import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
-import { findElsewhere } from "./registered-elsewhere.ts";
-import { createReadProbe } from "./read-probe.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 
@@ -64,12 +63,12 @@ export interface Attachments {
   /** Serves the resources on a server that is not connected yet; once for each server. */
   attach(given: AnyMcpServer, options: AttachOptions): void;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
 }
 
 /** Makes the attachments of one Sluice. */
 export function createAttachments(handlers: AttachmentsOptions): Attachments {
-  const attached = new WeakMap<McpServer, ReadCall["isOurs"]>();
+  const attached = new WeakMap<McpServer, AnswersFor>();
   return {
     attach(given, options) {
       const mcp = serverInV2(given);
@@ -91,7 +90,7 @@ function attach(
   handlers: AttachmentsOptions,
   mcp: McpServer,
   { stream = true, readTool, binary }: AttachOptions,
-): ReadCall["isOurs"] {
+): AnswersFor {
   const { mapper, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);

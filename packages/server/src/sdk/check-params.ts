@@ -1,6 +1,6 @@
 import type { Server } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { askHandler, findHandler } from "./sdk-handlers.ts";
+import { findHandler } from "./sdk-handlers.ts";
 
 /** Parameters of a method about one resource. */
 export const uriParams: z.ZodType<{ uri: string }> = z.looseObject({
@@ -28,10 +28,7 @@ const checked = {
  */
 export function checkParams(server: Server): void {
   for (const [method, params] of Object.entries(checked)) {
-    const inner = findHandler(server, method);
-    if (!inner) continue;
-    server.setRequestHandler(method, { params, result: anyResult }, (given, ctx) =>
-      askHandler(inner, method, given, ctx),
-    );
+    const handler = findHandler(server, method);
+    if (handler) server.setRequestHandler(method, { params, result: anyResult }, handler);
   }
 }
