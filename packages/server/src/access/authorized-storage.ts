@@ -1,5 +1,11 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
-import { protect, type ObjectInfo, type StorageBackend, type UriMapper } from "@sluice/storage";
+import {
+  protect,
+  type ObjectInfo,
+  type OpenedObject,
+  type StorageBackend,
+  type UriMapper,
+} from "@sluice/storage";
 import { contentHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
@@ -91,15 +97,23 @@ async function authorize(
         if (isUnsupported(error)) await describeSame(asked, options);
         throw error;
       });
-      try {
-        await ensureSame(opened.info);
-      } catch (error) {
-        await discardSource(opened, error);
-        throw error;
-      }
+      await orDiscard(opened, () => ensureSame(opened.info));
       return opened;
     },
   });
+}
+
+/** Gives what `use` makes of an opened object. Discards the object when `use` throws. */
+export async function orDiscard<Result>(
+  opened: OpenedObject | undefined,
+  use: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use();
+  } catch (error) {
+    if (opened) await discardSource(opened, error);
+    throw error;
+  }
 }
 
 /** The same storage with the faults that a client may learn. */

@@ -116,7 +116,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
 
   /** Writes the rest of a batch to a full disk, with the reserved room. */
   async function writeWithin(batch: readonly QueuedRecord[]): Promise<void> {
-    const needed = room.needed(batch, ({ record }) => record);
+    const needed = batch.filter(({ record }) => room.takes(record));
     if (needed.length === 0) return;
     try {
       await write(needed);

@@ -6,8 +6,8 @@ import type { AuditRecord } from "./audit-record.ts";
 
 /** What an audit file does about a disk that is full. */
 export interface AuditRoom {
-  /** Those of a batch that are written even now; the refusals among the others are counted. */
-  needed<Entry>(batch: readonly Entry[], recordOf: (entry: Entry) => AuditRecord): Entry[];
+  /** Whether a record is written even now. A refusal that is not is counted. */
+  takes(record: AuditRecord): boolean;
   /** Lines to write before the next record. */
   notes(): readonly object[];
   /** The lines of {@link notes} are written. */
@@ -54,14 +54,10 @@ export async function createAuditRoom({
 
   if (reserve && !(await reserve.refill())) becomeFull();
   return {
-    needed(batch, recordOf) {
-      if (fullSince === undefined) return [...batch];
-      return batch.filter((entry) => {
-        const record = recordOf(entry);
-        const isNeeded = !isRefusal(record);
-        if (!isNeeded) dropped += record.count ?? 1;
-        return isNeeded;
-      });
+    takes(record) {
+      if (fullSince === undefined || !isRefusal(record)) return true;
+      dropped += record.count ?? 1;
+      return false;
     },
     notes: () => notes,
     noted: () => void (notes = []),

@@ -1,4 +1,5 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { Notifier } from "@sluice/core/async";
 import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
@@ -100,7 +101,7 @@ function createSubscriber(
   let updated = new Set<string>();
   let listed: Set<string> | "unknown" = new Set();
   let isClosed = false;
-  let wake: (() => void) | undefined;
+  const news = new Notifier();
 
   const listener = {
     hearsAll: false as boolean,
@@ -111,7 +112,7 @@ function createSubscriber(
       else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);
       if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
       if (updated.size > mostPending) updated = new Set();
-      wake?.();
+      news.notify();
     },
   } satisfies ChangeListener;
 
@@ -179,7 +180,7 @@ function createSubscriber(
       for (;;) {
         if (isClosed) return undefined;
         if (queue.length > 0) return queue.shift();
-        if (isQuiet()) await new Promise<void>((resolve) => (wake = resolve));
+        if (isQuiet()) await news.wait();
         else await fill().catch(onError);
       }
     },
@@ -187,7 +188,7 @@ function createSubscriber(
       isClosed = true;
       hub.leave(listener);
       keyOf.clear();
-      wake?.();
+      news.notify();
     },
   };
 }

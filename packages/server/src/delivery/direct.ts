@@ -1,3 +1,4 @@
+import { orDiscard } from "../access/authorized-storage.ts";
 import {
   discardSource,
   isProtocolType,
@@ -24,11 +25,11 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
     const release = transfers.take(tagOf(identity.principal), address);
     try {
       const opened = await storage.open(key, definedMembers({ signal }));
-      const transfer = transfers.of(opened, { entry, release });
-      try {
+      const { etag } = opened.info;
+      return await orDiscard(opened, async () => {
         // the object may have grown since it was described
         ensureFits(opened.info, client);
-        const isDescribed = opened.info.etag === info.etag;
+        const isDescribed = etag === info.etag;
         const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
         if (isProtocol(mimeType)) {
           await discardSource(opened);
@@ -39,23 +40,18 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
           uri,
           info: opened.info,
           mimeType,
-          rangeable: opened.info.etag !== undefined,
+          rangeable: etag !== undefined,
           exactType: true,
         });
-        const grant = await mintLink({ grants, onError }, identity, {
-          key,
-          etag: opened.info.etag,
-        });
+        const grant = await mintLink({ grants, onError }, identity, { key, etag });
         if (grant) {
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
         }
         await entry.admit();
+        const transfer = transfers.of(opened, { entry, release });
         return { reply: { status: 200, headers, transfer } };
-      } catch (error) {
-        await discardSource(opened, error);
-        throw error;
-      }
+      });
     } catch (error) {
       release();
       throw error;

@@ -3,7 +3,6 @@ import {
   matchesIfNoneMatch,
   parseHttpDate,
   definedMembers,
-  discardSource,
   formatEntityTag,
   matchesIfRange,
   parseRange,
@@ -11,7 +10,7 @@ import {
   type ByteRange,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
 /** What the request of a redemption asks for. */
@@ -41,12 +40,8 @@ export async function chooseVersion(
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
-    try {
-      return { status: 200, info: ensurePinned(grant, opened.info), opened };
-    } catch (error) {
-      await discardSource(opened, error);
-      throw error;
-    }
+    const info = await orDiscard(opened, () => ensurePinned(grant, opened.info));
+    return { status: 200, info, opened };
   }
   const info = ensurePinned(grant, await storage.describe(key, options));
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);

@@ -9,7 +9,7 @@ import {
   type IssuedToken,
 } from "@sluice/core";
 import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
-import { isTaggedSessionOver, type BindSession } from "../access/bound-sessions.ts";
+import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
 
@@ -137,7 +137,7 @@ const unservedWarning =
   "a download URL was issued, and nothing in this process serves it: serve the endpoint with withSluice(handler, sluice) of @sluice/transport-http, or let createSidecar serve it, here or in another process";
 
 async function ensureLiveSession(state: StateStore, sessionTag: string): Promise<void> {
-  if (await isTaggedSessionOver(state, sessionTag))
+  if (await state.isSessionOver(sessionTag, Date.now()))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
 }
 

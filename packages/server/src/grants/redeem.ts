@@ -1,13 +1,12 @@
 import {
   definedMembers,
-  discardSource,
   leaseCharge,
   SluiceError,
   type ClaimedBody,
   type Principal,
 } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
-import type { StorageAccess } from "../access/authorized-storage.ts";
+import { orDiscard, type StorageAccess } from "../access/authorized-storage.ts";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
@@ -105,7 +104,7 @@ async function answer(
     const storage = await storages.authorize({ principal, key, action: "stream" });
     const chosen = await chooseVersion(storage, grant, request);
     const { opened, info, status } = chosen;
-    try {
+    return await orDiscard(opened, async () => {
       // a 304 has no media type
       const mimeType =
         status === 304
@@ -114,11 +113,8 @@ async function answer(
       if (opened) await entry.admit();
       const hasBytes = opened !== undefined;
       await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-      return await replyWith(options, { ...chosen, grant, entry, release, mimeType });
-    } catch (error) {
-      if (opened) await discardSource(opened, error);
-      throw error;
-    }
+      return replyWith(options, { ...chosen, grant, entry, release, mimeType });
+    });
   } catch (error) {
     release();
     throw error;

@@ -3,7 +3,7 @@ import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { CallWork } from "../sdk/resource-calls.ts";
 import { isCoded } from "./content-coding.ts";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
@@ -45,7 +45,7 @@ export async function readBinary(
   if (maxBytes === undefined) return undefined;
   const opened = await storage.open(key);
   const { size, etag, digests } = opened.info;
-  try {
+  return orDiscard(opened, async () => {
     if (size === undefined || size > maxBytes || isCoded(opened.info)) {
       await discardSource(opened);
       return undefined;
@@ -58,13 +58,7 @@ export async function readBinary(
       size,
       ...definedMembers({ checksum: digests?.sha256 }),
     });
-    const _meta = {
-      ...given._meta,
-      ...(etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
-    };
-    return { contents: [{ uri, mimeType, ...given, _meta }] };
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
+    const version = etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } };
+    return { contents: [{ uri, mimeType, ...given, _meta: { ...given._meta, ...version } }] };
+  });
 }
