@@ -9,7 +9,7 @@ import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resou
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
-import { clientStreaming } from "./client-streaming.ts";
+import { clientStreaming } from "./streaming-declarations.ts";
 import {
   ensureFits,
   type DeliverResource,

@@ -113,7 +113,9 @@ async function answer(
       if (opened) await entry.admit();
       const hasBytes = opened !== undefined;
       await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-      return replyWith(options, { ...chosen, grant, entry, release, mimeType });
+      const reply = await replyWith(options, { ...chosen, grant, entry, release, mimeType });
+      if (!reply.transfer) release();
+      return reply;
     });
   } catch (error) {
     release();
@@ -161,12 +163,10 @@ async function replyWith(
 ): Promise<Reply> {
   const { grant, entry, release, status, info, mimeType, range, opened } = redemption;
   if (mimeType === undefined) {
-    release();
     await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };
   }
   if (status === 412) {
-    release();
     await entry.conclude("denied", { reason: "precondition_failed" });
     return problem(412);
   }
@@ -179,7 +179,6 @@ async function replyWith(
     exactType: exactTypes,
   });
   if (!opened) {
-    release();
     await entry.conclude("complete");
     return { status, headers };
   }

@@ -4,8 +4,7 @@ import type {
   McpServer,
   ServerContext,
 } from "@modelcontextprotocol/server";
-import { isStreaming } from "../delivery/client-streaming.ts";
-import { unmarked } from "../delivery/streaming-offer.ts";
+import { isStreaming, unmarked } from "../delivery/streaming-declarations.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 

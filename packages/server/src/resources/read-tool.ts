@@ -2,7 +2,7 @@ import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { toolFault } from "../sdk/advice.ts";

@@ -4,7 +4,7 @@ import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";

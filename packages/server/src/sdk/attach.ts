@@ -1,18 +1,19 @@
-import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
-import { cacheHint } from "./request-caller.ts";
 import {
+  type Server,
   ResourceTemplate,
   type McpServer,
   type ReadResourceResult,
   type ScopeChallengeHandler,
 } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
+import { cacheHint } from "./request-caller.ts";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
-import { declareStreaming } from "../delivery/streaming-offer.ts";
 import type { AttachList } from "../resources/list-resources.ts";
 import type { AttachTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
@@ -20,7 +21,6 @@ import type { AttachReadTool } from "../resources/read-tool.ts";
 import { streamableMark } from "../resources/resource-entry.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
-import { anyResult, checkParams, uriParams } from "./check-params.ts";
 import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
@@ -146,4 +146,35 @@ function attach(
   }
   checkParams(server);
   return isOurs;
+}
+
+/** Parameters of a method about one resource. */
+const uriParams: z.ZodType<{ uri: string }> = z.looseObject({
+  uri: z.string({ error: "must be a string" }),
+});
+
+const cursorParams = z.looseObject({
+  cursor: z.optional(z.string({ error: "must be a string" })),
+});
+
+/** Takes every result. Made once: schemas are large, and there is a server for each connection. */
+const anyResult: z.ZodType<Record<string, unknown>> = z.looseObject({});
+
+const checked = {
+  "resources/read": uriParams,
+  "resources/subscribe": uriParams,
+  "resources/unsubscribe": uriParams,
+  "resources/list": cursorParams,
+  "resources/templates/list": cursorParams,
+} as const;
+
+/**
+ * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
+ * text of its validator.
+ */
+function checkParams(server: Server): void {
+  for (const [method, params] of Object.entries(checked)) {
+    const handler = findHandler(server, method);
+    if (handler) server.setRequestHandler(method, { params, result: anyResult }, handler);
+  }
 }

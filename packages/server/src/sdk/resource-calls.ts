@@ -5,7 +5,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import { adviceOf } from "./advice.ts";
 import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 import { type Callers, tagOf, type Identity } from "../access/principal.ts";
