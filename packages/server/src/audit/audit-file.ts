@@ -2,11 +2,11 @@ import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { AuditRecord } from "./audit-record.ts";
-import type { AuditOptions, AuditSink } from "./audit.ts";
 import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
+import type { AuditRecord } from "./audit-record.ts";
 import { createAuditRoom, isFull } from "./audit-room.ts";
+import type { AuditOptions, AuditSink } from "./audit.ts";
 import { followRotation, openChain } from "./open-chain.ts";
 import { syncFolder } from "./plain-file.ts";
 

@@ -1,8 +1,8 @@
 import { randomFillSync } from "node:crypto";
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { openPlain } from "./plain-file.ts";
 import type { AuditRecord } from "./audit-record.ts";
+import { openPlain } from "./plain-file.ts";
 
 /** What an audit file does about a disk that is full. */
 export interface AuditRoom {

@@ -1,4 +1,3 @@
-import type { AnswersFor } from "../sdk/resource-owner.ts";
 import {
   PerRequestHTTPServerTransport,
   type InitializeResult,
@@ -8,8 +7,9 @@ import {
 import { SluiceError, type Principal } from "@sluice/core";
 import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
-import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
+import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 

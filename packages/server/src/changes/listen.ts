@@ -2,12 +2,12 @@ import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcont
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
-import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import type { AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
-import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
+import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */

@@ -1,4 +1,3 @@
-import { orDiscard } from "../access/authorized-storage.ts";
 import {
   discardSource,
   isProtocolType,
@@ -6,6 +5,7 @@ import {
   SluiceError,
   definedMembers,
 } from "@sluice/core";
+import { orDiscard } from "../access/authorized-storage.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
 import { byteHeaders } from "../http/byte-headers.ts";

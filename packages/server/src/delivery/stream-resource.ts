@@ -2,14 +2,14 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
+import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
+import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
-import { callerOf, revisionOf } from "../sdk/request-caller.ts";
+import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
-import { clientStreaming } from "./streaming-declarations.ts";
 import {
   ensureFits,
   type DeliverResource,
@@ -18,7 +18,7 @@ import {
   type StreamAnswer,
 } from "./delivery.ts";
 import { isProtocol } from "./direct.ts";
-import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
+import { clientStreaming } from "./streaming-declarations.ts";
 
 /** A call of `resources/stream`. */
 interface StreamRequest extends ReadCall {

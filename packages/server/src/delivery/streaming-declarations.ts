@@ -5,10 +5,10 @@ import {
   CLIENT_CAPABILITIES_META_KEY,
 } from "@modelcontextprotocol/server";
 import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
-import { findHandler, type SdkHandler } from "../sdk/sdk-handlers.ts";
 import { definedMembers, SluiceError } from "@sluice/core";
-import { revisionOf } from "../sdk/request-caller.ts";
 import type { ReplySlot } from "../http/reply-slot.ts";
+import { revisionOf } from "../sdk/request-caller.ts";
+import { findHandler, type SdkHandler } from "../sdk/sdk-handlers.ts";
 
 /**
  * Whether resources can be streamed to the client that sent a request: the server offers it, and the request came over HTTP,

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
-import { addressShare } from "../limits/share.ts";
 import { consumeAt, type RateLimiter } from "../limits/rate-limits.ts";
+import { addressShare } from "../limits/share.ts";
 
 /** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
 export interface FailedRedemptions {

@@ -1,7 +1,7 @@
-import { problem } from "./problem.ts";
-import type { Reply } from "./reply.ts";
 import type { Caller } from "../access/principal.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
+import { problem } from "./problem.ts";
+import type { Reply } from "./reply.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {

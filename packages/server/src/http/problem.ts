@@ -1,7 +1,7 @@
 import { formatUnsatisfiedRange, SluiceError } from "@sluice/core";
 import { formatChallenge } from "../sdk/rpc-fault.ts";
-import type { Reply } from "./reply.ts";
 import { shieldHeaders } from "./byte-headers.ts";
+import type { Reply } from "./reply.ts";
 
 /** Why a request to a route of ours failed, where the status alone does not say it. */
 export type ProblemReason =

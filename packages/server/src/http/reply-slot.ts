@@ -1,6 +1,6 @@
 import { definedMembers } from "@sluice/core";
-import { discardReply, type Reply } from "./reply.ts";
 import type { RpcFault } from "../sdk/rpc-fault.ts";
+import { discardReply, type Reply } from "./reply.ts";
 import { sharedRequest, shareRequest } from "./shared-request.ts";
 
 /**

@@ -1,10 +1,10 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { createByteAccount, type ByteLease } from "./byte-account.ts";
-import { notesOf } from "../http/request-notes.ts";
-import { ensureLimit, shareOf } from "./share.ts";
 import { tagOf } from "../access/principal.ts";
+import { notesOf } from "../http/request-notes.ts";
+import { createByteAccount, type ByteLease } from "./byte-account.ts";
+import { ensureLimit, shareOf } from "./share.ts";
 import type { AnswerLimits, StreamLimiter } from "./stream-limiter.ts";
 
 const mib = 2 ** 20;

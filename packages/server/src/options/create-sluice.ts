@@ -1,4 +1,3 @@
-import type { Sluice } from "./sluice.ts";
 import { createTextSealer } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { createUriMapper } from "@sluice/storage";
@@ -20,8 +19,8 @@ import { createGrants } from "../grants/grants.ts";
 import { createRedeem } from "../grants/redeem.ts";
 import { revoke } from "../grants/revoke.ts";
 import { createAnswerLeases } from "../limits/answer-lease.ts";
-import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
+import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createAttachList } from "../resources/list-resources.ts";
 import { createAttachTemplates } from "../resources/list-templates.ts";
 import { createAttachReadTool } from "../resources/read-tool.ts";
@@ -34,6 +33,7 @@ import { createResourceCalls } from "../sdk/resource-calls.ts";
 import { ensureCount, ensureGiven, openWarning, readKeys } from "./check-options.ts";
 import { readEndpoint } from "./endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
+import type { Sluice } from "./sluice.ts";
 
 /**
  * Makes a Sluice: storage on one side, MCP servers on the other. Throws a `TypeError` or

@@ -1,9 +1,3 @@
-import type { AttachOptions } from "../sdk/attach.ts";
-import type { AnyMcpServer } from "../sdk/sdk-v1.ts";
-import type { Listen } from "../changes/listen.ts";
-import type { Redeem } from "../grants/redeem.ts";
-import type { Revocation } from "../grants/revoke.ts";
-import type { LinkTo } from "../resources/resource-link.ts";
 import type { KeyRing } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { UriMapper } from "@sluice/storage";
@@ -11,9 +5,15 @@ import type { AuthorizationRequest, AuthorizedStorage } from "../access/authoriz
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
 import type { BeginAudit } from "../audit/audit.ts";
+import type { Listen } from "../changes/listen.ts";
 import type { FailedRedemptions } from "../grants/failed-redemptions.ts";
 import type { MintedGrant } from "../grants/grants.ts";
+import type { Redeem } from "../grants/redeem.ts";
+import type { Revocation } from "../grants/revoke.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { LinkTo } from "../resources/resource-link.ts";
+import type { AttachOptions } from "../sdk/attach.ts";
+import type { AnyMcpServer } from "../sdk/sdk-v1.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** Resources of a storage backend for any number of MCP servers and transports. */

@@ -1,8 +1,8 @@
-import { cacheHint } from "../sdk/request-caller.ts";
 import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
+import { cacheHint } from "../sdk/request-caller.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { ResourceEntries } from "./resource-entry.ts";

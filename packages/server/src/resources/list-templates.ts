@@ -1,10 +1,10 @@
-import { cacheHint } from "../sdk/request-caller.ts";
 import type {
   ListResourceTemplatesResult,
   McpServer,
   ServerContext,
 } from "@modelcontextprotocol/server";
 import { isStreaming, unmarked } from "../delivery/streaming-declarations.ts";
+import { cacheHint } from "../sdk/request-caller.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 

@@ -1,12 +1,12 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { CallWork } from "../sdk/resource-calls.ts";
-import { isCoded } from "./content-coding.ts";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
-import type { ReplyTransfer } from "../http/reply.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
+import type { ReplyTransfer } from "../http/reply.ts";
+import type { CallWork } from "../sdk/resource-calls.ts";
+import { isCoded } from "./content-coding.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {

@@ -1,9 +1,9 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { openVersion, readFault } from "./open-version.ts";
 import {
   countLines,

@@ -1,11 +1,11 @@
-import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { toolFault } from "../sdk/advice.ts";
+import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
+import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { partMeta, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import type { ResourceEntries } from "./resource-entry.ts";

@@ -1,14 +1,14 @@
-import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
+import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
-import { toolFault } from "../sdk/advice.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
 

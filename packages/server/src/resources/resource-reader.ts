@@ -1,4 +1,3 @@
-import type { AnswersFor } from "../sdk/resource-owner.ts";
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
@@ -9,6 +8,7 @@ import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import { answerBytes, expectedBytes, type WithAnswerLease } from "../limits/answer-lease.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";

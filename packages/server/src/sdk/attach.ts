@@ -6,14 +6,12 @@ import {
   type ScopeChallengeHandler,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
-import { cacheHint } from "./request-caller.ts";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
+import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
 import type { AttachList } from "../resources/list-resources.ts";
 import type { AttachTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
@@ -21,7 +19,9 @@ import type { AttachReadTool } from "../resources/read-tool.ts";
 import { streamableMark } from "../resources/resource-entry.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
+import { cacheHint } from "./request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
+import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 

@@ -5,17 +5,17 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import { adviceOf } from "./advice.ts";
-import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 import { type Callers, tagOf, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { carrierIn } from "../audit/telemetry.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { carrierIn } from "../audit/telemetry.ts";
+import { adviceOf } from "./advice.ts";
 import { callerOf, revisionOf } from "./request-caller.ts";
+import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 
 /** A call of one of the resource methods. */
 interface ResourceCall {
