@@ -65,7 +65,6 @@ interface CallersOptions extends IdentifyOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the callers of one Sluice. */
 export function createCallers({ address, onError, ...options }: CallersOptions): Callers {
   return {
     identify: createIdentify(options),
@@ -81,9 +80,7 @@ export function createCallers({ address, onError, ...options }: CallersOptions):
 }
 
 /** Makes the function that identifies callers. It rejects those that it cannot identify. */
-export function createIdentify(
-  options: IdentifyOptions,
-): (caller: Caller) => Identity | Promise<Identity> {
+export function createIdentify(options: IdentifyOptions): Callers["identify"] {
   const { principal: resolve, isLoopback, onWarning } = options;
   const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
   const unidentified: Identity = {

@@ -13,7 +13,6 @@ import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
-/** What the other handlers tell subscriptions. */
 interface AttachedSubscriptions {
   /** A client was given a list, a template or a content: on a lasting connection it hears of changes. */
   readonly onSeen: (ctx: ServerContext) => void;

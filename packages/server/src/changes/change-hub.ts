@@ -33,7 +33,6 @@ export interface ChangeHub {
   leave(listener: ChangeListener): void;
 }
 
-/** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;
   /** Runs the watch, which begins with the call of the first listener and outlives it. */
@@ -46,7 +45,6 @@ const gatherMs = 200;
 const rescanMs = 30_000;
 /** Shortest wait before a watch that ended is begun again. */
 const leastWaitMs = 250;
-/** Objects looked at together in a rescan. */
 const together = 8;
 /** Followed objects of all listeners; more are refused. */
 const mostFollowed = 100_000;

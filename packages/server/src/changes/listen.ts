@@ -147,7 +147,6 @@ async function followOne(options: ListenOptions, request: FollowRequest): Promis
   });
 }
 
-/** Resources that are looked at together. */
 const together = 16;
 
 /** The SDK asks for the scopes of a resource when it is read; to hear of it takes the same. */

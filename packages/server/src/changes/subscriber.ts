@@ -54,7 +54,6 @@ export interface Subscribers {
   find(request: SubscriptionRequest): Promise<ObjectInfo>;
 }
 
-/** What a client wants to subscribe to. */
 interface SubscriptionRequest {
   readonly uri: string;
   readonly principal: Principal | undefined;
@@ -67,7 +66,6 @@ interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onErro
   readonly mapper: UriMapper;
 }
 
-/** Makes the subscribers of one Sluice. */
 export function createSubscribers(options: SubscribersOptions): Subscribers {
   const { storages, mapper } = options;
   const hubs = new WeakMap<StorageBackend, ChangeHub>();

@@ -20,7 +20,6 @@ import {
 import { isProtocol } from "./direct.ts";
 import { clientStreaming } from "./streaming-declarations.ts";
 
-/** A call of `resources/stream`. */
 interface StreamRequest extends ReadCall {
   readonly isElsewhere: AnswersFor;
 }
@@ -134,7 +133,6 @@ async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamRequest
   }
 }
 
-/** The modes to try, best first. */
 function modesFor(
   { policy = "auto", redirectOrigins }: StreamResourceOptions,
   { uri, info, mimeType, client, identity, storage }: ResourceDelivery,
@@ -183,15 +181,10 @@ function faultFor(
   resourceMetadataUrl: string | undefined,
 ): RpcFault {
   const revision = revisionOf(mcp);
-  if (!SluiceError.is(error)) return faultOf(error, revision, { uri });
-  switch (error.code) {
-    case "unauthenticated":
-      return signInFault(resourceMetadataUrl, revision);
-    case "permission_denied":
-      return rpcFault("forbidden", revision, { uri, status: 403, challenge: "Bearer" });
-    case "unsupported":
-      return faultOf(error, revision, { uri, suggestion: "Use resources/read for this resource" });
-    default:
-      return faultOf(error, revision, { uri });
-  }
+  const code = SluiceError.is(error) ? error.code : undefined;
+  if (code === "unauthenticated") return signInFault(resourceMetadataUrl, revision);
+  if (code === "permission_denied")
+    return rpcFault("forbidden", revision, { uri, status: 403, challenge: "Bearer" });
+  const suggestion = code === "unsupported" ? "Use resources/read for this resource" : undefined;
+  return faultOf(error, revision, { uri, suggestion });
 }

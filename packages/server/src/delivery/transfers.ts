@@ -30,7 +30,6 @@ interface TransfersOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the transfers of one Sluice. */
 export function createTransfers({ limiter, usage, onError }: TransfersOptions): Transfers {
   return {
     take: (principal, address) => limiter.take(principal, address),

@@ -13,7 +13,6 @@ import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
-/** What the request of a redemption asks for. */
 interface DownloadRequest {
   readonly method: "GET" | "HEAD";
   readonly header: (name: string) => string | undefined;

@@ -55,7 +55,6 @@ export interface Grants {
   readonly markServed: () => void;
 }
 
-/** The answer that a grant is claimed for. */
 interface ClaimedAnswer {
   /** Tag of the principal. */
   readonly principal: string | undefined;

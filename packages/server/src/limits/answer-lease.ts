@@ -9,7 +9,6 @@ import type { AnswerLimits, StreamLimiter } from "./stream-limiter.ts";
 
 const mib = 2 ** 20;
 
-/** The client that an answer is for. */
 interface AnswerCaller {
   readonly ctx: ServerContext;
   readonly principal: Principal | undefined;

@@ -21,8 +21,8 @@ import { revoke } from "../grants/revoke.ts";
 import { createAnswerLeases } from "../limits/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createAttachList } from "../resources/list-resources.ts";
-import { createAttachTemplates } from "../resources/list-templates.ts";
+import { createListResources } from "../resources/list-resources.ts";
+import { createListTemplates } from "../resources/list-templates.ts";
 import { createAttachReadTool } from "../resources/read-tool.ts";
 import { createResourceEntries } from "../resources/resource-entry.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
@@ -123,7 +123,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     cacheTtlMs,
     reader,
     streamResource,
-    list: createAttachList({
+    list: createListResources({
       calls,
       entries,
       storages,
@@ -132,9 +132,8 @@ export function createSluice(options: SluiceOptions): Sluice {
       cursors,
       audience,
       pageSize,
-      cacheTtlMs,
     }),
-    templates: createAttachTemplates({ calls, template, cacheTtlMs }),
+    templates: createListTemplates(calls, template),
     completion: createAttachCompletion({ calls, storages, access, mapper }),
     subscriptions: createAttachSubscriptions({
       calls,

@@ -64,7 +64,6 @@ type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 type Decode = (bytes: Bytes) => AsyncIterable<Uint8Array>;
 type CreateDecoder = (options: object) => AsyncIterable<Uint8Array>;
 
-/** The members of `node:zlib` in use. */
 interface NodeZlib {
   readonly constants: Readonly<Record<string, number>>;
   readonly createGunzip: CreateDecoder;
@@ -74,7 +73,6 @@ interface NodeZlib {
   readonly createZstdDecompress?: CreateDecoder;
 }
 
-/** The members of `node:stream` in use. */
 interface NodeStream {
   readonly Readable: {
     readonly from: (bytes: Bytes, options: object) => AsyncIterable<Uint8Array>;

@@ -42,7 +42,6 @@ export function contentHeads(storage: StorageBackend, key: string): ContentHeads
   };
 }
 
-/** Reads the first bytes of the version that `info` is about. */
 async function look(
   storage: StorageBackend,
   key: string,

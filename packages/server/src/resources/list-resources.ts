@@ -2,7 +2,6 @@ import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontex
 import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
-import { cacheHint } from "../sdk/request-caller.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
@@ -17,24 +16,24 @@ interface ListHandlerOptions extends VisiblePageOptions {
   /** URL of the endpoint, for which alone cursors are good. */
   readonly audience: string;
   readonly pageSize: number | undefined;
-  readonly cacheTtlMs: number | undefined;
 }
 
-/** Serves `resources/list` on a server. `onListed` is called when a client is about to get a page. */
-export type AttachList = (mcp: McpServer, onListed: (ctx: ServerContext) => void) => void;
+/** Makes what answers `resources/list` on a server. */
+export type ListResources = (
+  mcp: McpServer,
+) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
 
 /**
  * Puts pages of storage behind what the author registered. Only listing is replaced, because the
  * SDK's handler has no pages; the author's resources stay first.
  */
-export function createAttachList(options: ListHandlerOptions): AttachList {
-  const { calls, cursors, audience, mapper, cacheTtlMs } = options;
-  return (mcp, onListed) => {
-    const { server } = mcp;
-    const listRegistered = handlerOf<ListResourcesResult>(server, "resources/list");
+export function createListResources(options: ListHandlerOptions): ListResources {
+  const { calls, cursors, audience, mapper } = options;
+  return (mcp) => {
+    const listRegistered = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
 
-    async function answer(
-      { cursor: sent, ...others }: Readonly<Record<string, unknown>>,
+    async function pageFor(
+      { cursor: sent, ...others }: { readonly cursor?: unknown },
       ctx: ServerContext,
       work: CallWork,
     ): Promise<ListResourcesResult> {
@@ -56,16 +55,10 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
       return seal({ ...registered, ...page, resources }, fromStorage);
     }
 
-    server.setRequestHandler("resources/list", ({ params }, ctx) =>
-      calls.translate({ mcp, ctx }, async () => {
-        const call = { mcp, ctx, action: "list", kind: "request" } as const;
-        const result = await calls.answer(call, async (work) => ({
-          result: await answer(params ?? {}, ctx, work),
-        }));
-        onListed(ctx);
-        return { ...result, ...cacheHint(mcp, cacheTtlMs) };
-      }),
-    );
+    return (params = {}, ctx) =>
+      calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => ({
+        result: await pageFor(params, ctx, work),
+      }));
   };
 }
 

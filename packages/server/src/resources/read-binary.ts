@@ -22,7 +22,6 @@ export interface BinaryReads {
   ): { readonly blob: string; readonly _meta: Readonly<Record<string, unknown>> };
 }
 
-/** A whole resource that is read. */
 interface BinaryRead {
   readonly ctx: ServerContext;
   readonly uri: string;

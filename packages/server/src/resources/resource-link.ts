@@ -1,4 +1,4 @@
-import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
@@ -36,55 +36,40 @@ export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
 export function createLinkTo(options: LinkHandlerOptions): LinkTo {
+  const { calls, mapper, storages, entries, isOursOn, onError } = options;
   return async (uri, given) => {
-    const call = callInV2(given);
+    const { mcp, ctx } = callInV2(given);
     const { previewBytes = 2_048 } = given;
+    const { signal } = ctx.mcpReq;
+    const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
     try {
-      return await makeLink(options, uri, { ...call, previewBytes });
+      return await calls.answer(call, async ({ principal, entry }) => {
+        const key = mapper.toKey(uri);
+        const isOurs = isOursOn(mcp);
+        for (const spelling of new Set([mapper.toUri(key), uri]))
+          if (!(await isOurs(spelling, ctx)))
+            throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
+        await ensureReadScopes(mcp, ctx, uri);
+        const storage = await storages.authorize({ principal, key, action: "read" });
+        const { info, part } = await preview(storage, { key, previewBytes, signal });
+        const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
+        await entry.admit();
+        const named = await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) });
+        const link = { ...named, type: "resource_link" as const };
+        if (part?.text === undefined) return { result: [link] };
+        const _meta = { [EXTENSION_ID]: partMeta(part) };
+        return {
+          result: [link, { type: "text", text: part.text, _meta }],
+          ending: { bytes: part.bytes.byteLength },
+        };
+      });
     } catch (error) {
-      call.ctx.mcpReq.signal.throwIfAborted();
-      const { code, text, isOurs } = toolFault(error);
-      if (isOurs) options.onError(error);
+      signal.throwIfAborted();
+      const { code, text, isOurs: isFault } = toolFault(error);
+      if (isFault) onError(error);
       throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
     }
   };
-}
-
-interface LinkCall {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
-  readonly previewBytes: number;
-}
-
-function makeLink(
-  { calls, mapper, storages, entries, isOursOn }: LinkHandlerOptions,
-  uri: string,
-  { mcp, ctx, previewBytes }: LinkCall,
-): Promise<ContentBlock[]> {
-  const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
-  return calls.answer(call, async ({ principal, entry }) => {
-    const key = mapper.toKey(uri);
-    const isOurs = isOursOn(mcp);
-    for (const spelling of new Set([mapper.toUri(key), uri]))
-      if (!(await isOurs(spelling, ctx)))
-        throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
-    await ensureReadScopes(mcp, ctx, uri);
-    const storage = await storages.authorize({ principal, key, action: "read" });
-    const { signal } = ctx.mcpReq;
-    const { info, part } = await preview(storage, { key, previewBytes, signal });
-    const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
-    await entry.admit();
-    const link = {
-      ...(await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) })),
-      type: "resource_link" as const,
-    };
-    if (part?.text === undefined) return { result: [link] };
-    const meta = { [EXTENSION_ID]: partMeta(part) };
-    return {
-      result: [link, { type: "text", text: part.text, _meta: meta }],
-      ending: { bytes: part.bytes.byteLength },
-    };
-  });
 }
 
 /** The version to link to, and its beginning; an empty resource has none. */

@@ -54,7 +54,6 @@ interface ResourceReaderOptions {
   readonly maxReadBytes: number | undefined;
 }
 
-/** Makes the reader of one Sluice. */
 export function createResourceReader(options: ResourceReaderOptions): ResourceReader {
   const { calls, mapper, storages, transfers, withAnswerLease } = options;
   const { maxReadBytes = defaultMaxReadBytes } = options;
@@ -124,7 +123,6 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
   return reader;
 }
 
-/** Content as JSON carries it. */
 function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: string } {
   return text === undefined ? { blob: encodeBlob(bytes) } : { text };
 }

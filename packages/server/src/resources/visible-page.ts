@@ -3,7 +3,6 @@ import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
 import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 
-/** The page that a client asks for. */
 export interface PageRequest {
   readonly principal: Principal | undefined;
   /** Of an earlier page. It names objects: seal it before it goes out. */
@@ -21,7 +20,6 @@ export interface VisiblePage extends ListPage {
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
 const mostObjects = 10_000;
 
-/** What a page is made from. */
 export interface VisiblePageOptions {
   readonly storages: StorageAccess;
   readonly access: Access;

@@ -4,6 +4,7 @@ import {
   type McpServer,
   type ReadResourceResult,
   type ScopeChallengeHandler,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { definedMembers } from "@sluice/core";
@@ -12,8 +13,8 @@ import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
 import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
-import type { AttachList } from "../resources/list-resources.ts";
-import type { AttachTemplates } from "../resources/list-templates.ts";
+import type { ListResources } from "../resources/list-resources.ts";
+import type { ListTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
 import { streamableMark } from "../resources/resource-entry.ts";
@@ -51,8 +52,8 @@ interface AttachmentsOptions {
   readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
   readonly streamResource: StreamResource;
-  readonly list: AttachList;
-  readonly templates: AttachTemplates;
+  readonly list: ListResources;
+  readonly templates: ListTemplates;
   readonly completion: AttachCompletion;
   readonly subscriptions: AttachSubscriptions;
   readonly readTool: AttachReadTool;
@@ -66,7 +67,6 @@ export interface Attachments {
   readonly isOursOn: (mcp: McpServer) => AnswersFor;
 }
 
-/** Makes the attachments of one Sluice. */
 export function createAttachments(handlers: AttachmentsOptions): Attachments {
   const attached = new WeakMap<McpServer, AnswersFor>();
   return {
@@ -101,6 +101,17 @@ function attach(
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const { isOurs, isProbe, probed } = createReadProbe(server);
 
+  /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
+  const answerSeen = <Result extends object>(
+    { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
+    answer: () => Promise<Result>,
+  ): Promise<Result> =>
+    calls.translate({ mcp, ctx, ...about }, async () => {
+      const result = await answer();
+      onSeen(ctx);
+      return { ...result, ...cacheHint(mcp, cacheTtlMs) };
+    });
+
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
   mcp.registerResource(
     mapper.baseUri,
@@ -116,20 +127,24 @@ function attach(
     },
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
-      return calls.translate({ mcp, ctx, uri }, async () => {
+      return answerSeen({ ctx, uri }, async () => {
         // SDK v2 asks for scopes before it calls this
         if (isV1) await ensureReadScopes(mcp, ctx, uri);
-        const result = await reader.read({ mcp, ctx, uri, isOurs }, binary);
-        subscriptions.onSeen(ctx);
-        return { ...result, ...cacheHint(mcp, cacheTtlMs) };
+        return reader.read({ mcp, ctx, uri, isOurs }, binary);
       });
     },
   );
 
   const isElsewhere = findElsewhere(mcp);
-  const subscriptions = handlers.subscriptions(mcp, isOurs);
-  handlers.list(mcp, subscriptions.onSeen);
-  handlers.templates(mcp, subscriptions.onSeen);
+  const { onSeen } = handlers.subscriptions(mcp, isOurs);
+  const list = handlers.list(mcp);
+  server.setRequestHandler("resources/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => list(params, ctx)),
+  );
+  const listTemplates = handlers.templates(mcp);
+  server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => listTemplates(params, ctx)),
+  );
   handlers.completion(mcp);
   if (readTool !== undefined) handlers.readTool(mcp, { name: readTool, isOurs });
 

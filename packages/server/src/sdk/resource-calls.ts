@@ -17,7 +17,6 @@ import { adviceOf } from "./advice.ts";
 import { callerOf, revisionOf } from "./request-caller.ts";
 import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 
-/** A call of one of the resource methods. */
 interface ResourceCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
@@ -64,7 +63,6 @@ interface ResourceCallsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the runner of calls of one Sluice. */
 export function createResourceCalls(options: ResourceCallsOptions): ResourceCalls {
   const { callers, usage, audit, resourceMetadataUrl, onError } = options;
   return {

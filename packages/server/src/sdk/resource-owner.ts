@@ -40,7 +40,6 @@ export function createReadProbe(server: Server): ReadProbe {
   };
 }
 
-/** Pages of a list that are looked through. */
 const maxPages = 10;
 
 /**
