@@ -60,6 +60,15 @@ export {
   type RpcResponse,
 } from "./json-rpc/read-rpc.ts";
 export {
+  createEventReader,
+  eventsIn,
+  isEventStream,
+  type EventReader,
+  type EventReaderOptions,
+  type RpcEvent,
+  type ServerEvent,
+} from "./json-rpc/server-events.ts";
+export {
   cancelledBy,
   isRequest,
   isResponse,

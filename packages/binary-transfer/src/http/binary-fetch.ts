@@ -1,4 +1,4 @@
-import { readRpc, SluiceError, type RpcCall } from "@sluice/core";
+import { eventsIn, isEventStream, readRpc, SluiceError, type RpcCall } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { boundaryOf } from "../multipart/multipart-type.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
@@ -8,7 +8,6 @@ import { isObject } from "../content/negotiation.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
 import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
-import { eventsIn } from "./server-events.ts";
 
 /** The shape of `fetch` as MCP SDKs call it. */
 type SdkFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
@@ -87,8 +86,9 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
       const message: unknown = await response.json();
       return jsonOf(response, isAnswerTo(message, call) ? heard(message as object) : message);
     }
-    if (!type.startsWith("text/event-stream")) return response;
-    for await (const { message } of eventsIn(body))
+    if (!isEventStream(headers)) return response;
+    const limits = { operation: "binary", maxEventLength: maxJsonBytes };
+    for await (const { message } of eventsIn(body, limits))
       if (message && isAnswerTo(message, call)) return jsonOf(response, heard(message));
     throw new SluiceError("interrupted", `binary: ${call.method}: the answer never came`);
   }

@@ -1,5 +1,5 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { definedMembers, parseJson, SluiceError } from "@sluice/core";
+import { definedMembers, readJson, SluiceError } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
 import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import { toResponse } from "@sluice/transport-http/handlers";
@@ -153,12 +153,7 @@ function isAsking({ asks, isOver }: StreamPage): boolean {
 async function readBody(request: Request, parsedBody: unknown, maxBytes: number): Promise<unknown> {
   if (parsedBody !== undefined) return parsedBody;
   const read = await readRequestBody(request, maxBytes);
-  if (read.tooLarge) return "too large";
-  try {
-    return parseJson(read.text);
-  } catch {
-    return undefined;
-  }
+  return read.tooLarge ? "too large" : readJson(read.text).value;
 }
 
 function tooLarge(error: unknown): "too large" {

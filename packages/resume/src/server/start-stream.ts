@@ -1,6 +1,5 @@
-import type { LooseRequest } from "@sluice/core";
+import { isEventStream, type LooseRequest } from "@sluice/core";
 import { noteRequest, notesOf } from "@sluice/server/transport";
-import { hasEvents } from "../protocol/event-reader.ts";
 import { takesPriming } from "../protocol/revision.ts";
 import { newStreamId } from "../stream/event-id.ts";
 import type { AnswerWithEvents } from "./event-answer.ts";
@@ -73,7 +72,7 @@ export function createStreamStart(
     const { url, headers } = copy;
     const answer = await handler.fetch(copy, told);
     const { body } = answer;
-    if (!answer.ok || !body || !hasEvents(answer.headers)) return answer;
+    if (!answer.ok || !body || !isEventStream(answer.headers)) return answer;
 
     const { streamId } = position;
     const { id: requestId } = call;

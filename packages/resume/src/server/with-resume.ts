@@ -1,18 +1,17 @@
 import type { Sluice } from "@sluice/server";
-import { createOriginGate } from "@sluice/server/transport";
-import type { CorsTerms, EndpointRouter, McpFetchHandler } from "@sluice/transport-http";
+import type { CorsTerms, McpFetchHandler, Routes } from "@sluice/transport-http";
 import {
   createRoutedHandler,
+  createRouter,
   defaultMaxBodySize,
-  endpointRoute,
-  readBase,
   readJsonBody,
+  withRoutes,
 } from "@sluice/transport-http/handlers";
 import { StreamWriter } from "../stream/stream-writer.ts";
 import { createEndpointGet } from "./endpoint-get.ts";
 import { createEndpointPost } from "./endpoint-post.ts";
 import { createEventAnswers } from "./event-answer.ts";
-import { createLinkRoute } from "./link-route.ts";
+import { createLinkRoute, type LinkRoute } from "./link-route.ts";
 import { createStreamLinks } from "./links.ts";
 import { readTimes, type ResumeHandler, type WithResumeOptions } from "./options.ts";
 import type { ResumeParts } from "./parts.ts";
@@ -36,7 +35,6 @@ export function withResume(
 ): ResumeHandler {
   const { store, onError = sluice.host.onError } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const router = createRouter(handler, sluice, options);
   const times = readTimes(options);
   const { leaseMs, keepMs } = times;
   const terms = { store, keepMs, patienceMs: leaseMs, onError };
@@ -61,11 +59,11 @@ export function withResume(
   const get = createEndpointGet(parts, takeOver, answerWithEvents);
   const answerLink = createLinkRoute(parts, takeOver, answerWithEvents);
 
-  const routed = createRoutedHandler(router, async (request, given, { kind, rest }) => {
+  const router = handler.router ?? createRouter(sluice, options);
+  const routes = linkRoutes(router.base, answerLink);
+  const routed = createRoutedHandler(withRoutes(router, routes), async (request, given) => {
     const session = request.headers.get("mcp-session-id");
     const sessionId = session ?? "";
-    // a link knows its caller before it reads a body
-    if (kind === "resume") return answerLink({ request, mcpOptions: given, sessionId }, rest);
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const asked = { request, mcpOptions, sessionId };
@@ -85,24 +83,22 @@ export function withResume(
   return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
 }
 
-/** The router of the handler inside, or a new one, with the route of the links. */
-function createRouter(
-  handler: McpFetchHandler,
-  sluice: Sluice,
-  options: WithResumeOptions,
-): EndpointRouter {
-  const { router: inner } = handler;
-  const base = inner?.base ?? readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
+/** The route of the links, for an endpoint that this process sees at `base`. */
+function linkRoutes(base: string, answer: LinkRoute): Routes {
   const prefix = `${base}/resume/`;
-  return {
-    base,
-    gate: inner?.gate ?? createOriginGate(sluice.endpoint.url, options),
-    routes(path) {
-      if (!path.startsWith(prefix))
-        return inner ? inner.routes(path) : path === (base || "/") ? endpointRoute : undefined;
-      const rest = path.slice(prefix.length);
-      return { kind: "resume", credential: "bearer", rest, cors: linkCors };
-    },
+  return (path) => {
+    if (!path.startsWith(prefix)) return undefined;
+    const rest = path.slice(prefix.length);
+    return {
+      kind: "resume",
+      credential: "bearer",
+      rest,
+      cors: linkCors,
+      fetch(request, mcpOptions) {
+        const sessionId = request.headers.get("mcp-session-id") ?? "";
+        return answer({ request, mcpOptions, sessionId }, rest);
+      },
+    };
   };
 }
 

@@ -1,12 +1,7 @@
-import { SluiceError, type RpcCall, type RpcMessage } from "@sluice/core";
+import { eventsIn, isEventStream, SluiceError, type RpcCall, type RpcMessage } from "@sluice/core";
 import { errorTable } from "@sluice/core/wire";
 import type { BinaryPeer } from "@sluice/binary-transfer";
-import {
-  eventsIn,
-  inlineMessage,
-  isAnswerTo,
-  writeMessage,
-} from "@sluice/binary-transfer/multipart";
+import { inlineMessage, isAnswerTo, writeMessage } from "@sluice/binary-transfer/multipart";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { firstMessage } from "./multipart-events.ts";
 import { toResponse } from "../endpoint/web-response.ts";
@@ -34,8 +29,8 @@ export async function answerWithBytes(inner: Response, answering: Answering): Pr
     const message: unknown = await inner.json();
     if (typeof message === "object" && message !== null) return whole(message, inner, answering);
   }
-  if (ok && body && type.startsWith("text/event-stream")) {
-    const { message, rest } = await firstMessage(eventsIn(body), {
+  if (ok && body && isEventStream(headers)) {
+    const { message, rest } = await firstMessage(eventsIn(body, { operation: "http" }), {
       isWanted: isAnswer,
       rewrite: async ({ raw, message: later }) =>
         later && isAnswer(later) ? withText(raw, await inlined(peer, later, maxBase64Bytes)) : raw,

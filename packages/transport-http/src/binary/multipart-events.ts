@@ -1,5 +1,4 @@
-import type { RpcMessage } from "@sluice/core";
-import type { ServerEvent } from "@sluice/binary-transfer/multipart";
+import type { RpcEvent, RpcMessage } from "@sluice/core";
 
 /** What a stream of events begins with. */
 export type FirstMessage =
@@ -11,7 +10,7 @@ export interface FirstMessageOptions {
   /** True for the message that would be the whole answer if it came first. */
   readonly isWanted: (message: object) => boolean;
   /** An event as it is to go on, when it did not come first. */
-  readonly rewrite: (event: ServerEvent) => Promise<string>;
+  readonly rewrite: (event: RpcEvent) => Promise<string>;
   /** The stream that goes on is over, however it ended. */
   readonly onEnd: () => void;
 }
@@ -21,10 +20,10 @@ export interface FirstMessageOptions {
  * wanted; else all of the stream, each event as `rewrite` has it.
  */
 export async function firstMessage(
-  events: AsyncGenerator<ServerEvent, void, undefined>,
+  events: AsyncGenerator<RpcEvent, void, undefined>,
   options: FirstMessageOptions,
 ): Promise<FirstMessage> {
-  const passed: ServerEvent[] = [];
+  const passed: RpcEvent[] = [];
   for (let step = await events.next(); !step.done; step = await events.next()) {
     const { message } = step.value;
     if (message && options.isWanted(message)) {
@@ -38,8 +37,8 @@ export async function firstMessage(
 }
 
 function streamOf(
-  passed: ServerEvent[],
-  events: AsyncGenerator<ServerEvent, void, undefined>,
+  passed: RpcEvent[],
+  events: AsyncGenerator<RpcEvent, void, undefined>,
   { rewrite, onEnd }: FirstMessageOptions,
 ): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(

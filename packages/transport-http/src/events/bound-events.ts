@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { isEventStream, SluiceError } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
 import type { ByteLease } from "@sluice/server/transport";
 
@@ -100,6 +100,5 @@ export function markPaced(response: Response): Response {
 export function hasEvents(
   response: Response,
 ): response is Response & { readonly body: ReadableStream<Uint8Array> } {
-  const type = response.headers.get("content-type") ?? "";
-  return response.body !== null && type.startsWith("text/event-stream") && !paced.has(response);
+  return response.body !== null && isEventStream(response.headers) && !paced.has(response);
 }

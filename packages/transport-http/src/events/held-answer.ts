@@ -1,3 +1,4 @@
+import { isEventStream } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import { hasEvents, markPaced } from "./bound-events.ts";
 
@@ -10,8 +11,7 @@ const maxHoldMs = 10_000;
  */
 export async function holdHead(response: Response, decided: Promise<void>): Promise<Response> {
   const { body, status, headers } = response;
-  const isEvents = headers.get("content-type")?.startsWith("text/event-stream") === true;
-  if (!body || !isEvents) return response;
+  if (!body || !isEventStream(headers)) return response;
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const kept: Read[] = [];

@@ -1,3 +1,4 @@
+import { isEventStream } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 
 /**
@@ -6,7 +7,7 @@ import { onAbort } from "@sluice/core/async";
  */
 export function watchEnd(response: Response, onEnd: () => void, signal?: AbortSignal): Response {
   const { body, headers, status, statusText } = response;
-  if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) {
+  if (!body || !isEventStream(headers)) {
     onEnd();
     return response;
   }
