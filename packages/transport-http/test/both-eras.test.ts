@@ -168,7 +168,7 @@ test("in a batch there is no response to replace: the answer is a download URL",
   expect(await response.text()).toContain("/streams/v1.");
 });
 
-test("each of several principals gets its own bytes and nobody else's, all at the same time", async () => {
+test("each of several principals gets its own bytes and no other's, all at the same time", async () => {
   const people = Array.from({ length: 40 }, (_, at) => `user-${at}`);
   const stores = new Map(
     people.map((name) => [name, createMemoryBackend({ "a.bin": name.repeat(1_000) })]),

@@ -29,9 +29,7 @@ function build() {
     routes(base: string): Routes {
       const answer = async () => ({ status: 200, headers: [], text: "slot" });
       return (path) =>
-        path === `${base}/uploads/a`
-          ? { kind: "slot", credential: "url", rest: "a", answer }
-          : undefined;
+        path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
     },
   };
   return { sluice, mcp, uploads };

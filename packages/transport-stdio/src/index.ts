@@ -1,7 +1,7 @@
-import { StdioServerTransport, type StdioTransportOptions } from "./lib/server-transport.ts";
+import { StdioServerTransport, type StdioTransportOptions } from "./channel/server-transport.ts";
 
 export { type StdioServerTransport, type StdioTransportOptions };
-export type { StdioLimits } from "./lib/stdio-channel.ts";
+export type { StdioLimits } from "./channel/stdio-channel.ts";
 
 /**
  * A transport for a server of the MCP SDK over the stdin and stdout of this process: pass it to

@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import type { CorsTerms, McpFetchHandler, Routes } from "@sluice/transport-http";
+import type { McpFetchHandler } from "@sluice/transport-http";
 import {
   createRoutedHandler,
   createRouter,
@@ -8,17 +8,12 @@ import {
   withRoutes,
 } from "@sluice/transport-http/handlers";
 import { StreamWriter } from "../stream/stream-writer.ts";
-import { createEndpointGet } from "./endpoint-get.ts";
-import { createEndpointPost } from "./endpoint-post.ts";
-import { createEventAnswers } from "./event-answer.ts";
-import { createLinkRoute, type LinkRoute } from "./link-route.ts";
+import { answerGet, answerPost } from "./endpoint.ts";
+import { linkRoutes } from "./link-route.ts";
 import { createStreamLinks } from "./links.ts";
 import { readTimes, type ResumeHandler, type WithResumeOptions } from "./options.ts";
 import type { ResumeParts } from "./parts.ts";
 import { createRunningCalls } from "./running-calls.ts";
-import { createStreamStart } from "./start-stream.ts";
-import { createAnswerTaking } from "./take-answers.ts";
-import { createTakeOver } from "./take-over.ts";
 
 /**
  * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP 2025-11-25 and
@@ -52,15 +47,8 @@ export function withResume(
     maxBodyBytes: maxRequestBodySize,
     onError,
   };
-  const answerWithEvents = createEventAnswers(parts);
-  const takeOver = createTakeOver(parts);
-  const startStream = createStreamStart(parts, answerWithEvents);
-  const post = createEndpointPost(parts, startStream, createAnswerTaking(parts));
-  const get = createEndpointGet(parts, takeOver, answerWithEvents);
-  const answerLink = createLinkRoute(parts, takeOver, answerWithEvents);
-
   const router = handler.router ?? createRouter(sluice, options);
-  const routes = linkRoutes(router.base, answerLink);
+  const routes = linkRoutes(router.base, parts);
   const routed = createRoutedHandler(withRoutes(router, routes), async (request, given) => {
     const session = request.headers.get("mcp-session-id");
     const sessionId = session ?? "";
@@ -68,9 +56,9 @@ export function withResume(
     if (refusal) return refusal;
     const asked = { request, mcpOptions, sessionId };
     const { method } = request;
-    if (method === "GET") return get(asked);
+    if (method === "GET") return answerGet(parts, asked);
     // without a session, only the opening of one is of interest
-    if (method === "POST" && (session !== null || reruns)) return post(asked);
+    if (method === "POST" && (session !== null || reruns)) return answerPost(parts, asked);
     const response = await handler.fetch(request, mcpOptions);
     if (method === "DELETE" && session !== null && response.ok) {
       // first, and at once: the relays see their streams end by now
@@ -82,27 +70,3 @@ export function withResume(
   });
   return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
 }
-
-/** The route of the links, for an endpoint that this process sees at `base`. */
-function linkRoutes(base: string, answer: LinkRoute): Routes {
-  const prefix = `${base}/resume/`;
-  return (path) => {
-    if (!path.startsWith(prefix)) return undefined;
-    const rest = path.slice(prefix.length);
-    return {
-      kind: "resume",
-      credential: "bearer",
-      rest,
-      cors: linkCors,
-      fetch(request, mcpOptions) {
-        const sessionId = request.headers.get("mcp-session-id") ?? "";
-        return answer({ request, mcpOptions, sessionId }, rest);
-      },
-    };
-  };
-}
-
-const linkCors: CorsTerms = {
-  methods: ["GET", "POST"],
-  headers: "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id",
-};

@@ -1,4 +1,5 @@
 import type { RpcEvent, RpcMessage } from "@sluice/core";
+import { pullStream } from "../events/pull-stream.ts";
 
 /** What a stream of events begins with. */
 export type FirstMessage =
@@ -33,32 +34,14 @@ export async function firstMessage(
     passed.push(step.value);
     if (message) break;
   }
-  return { rest: streamOf(passed, events, options) };
-}
-
-function streamOf(
-  passed: RpcEvent[],
-  events: AsyncGenerator<RpcEvent, void, undefined>,
-  { rewrite, onEnd }: FirstMessageOptions,
-): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const event = passed.shift() ?? (await events.next()).value;
-          if (event) return controller.enqueue(new TextEncoder().encode(await rewrite(event)));
-          onEnd();
-          controller.close();
-        } catch (error) {
-          onEnd();
-          throw error;
-        }
-      },
-      async cancel() {
-        onEnd();
-        await events.return();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const { rewrite, onEnd } = options;
+  async function next(): Promise<Uint8Array | undefined> {
+    const event = passed.shift() ?? (await events.next()).value;
+    return event ? new TextEncoder().encode(await rewrite(event)) : undefined;
+  }
+  const rest = pullStream(next, () => {
+    onEnd();
+    return events.return();
+  });
+  return { rest };
 }

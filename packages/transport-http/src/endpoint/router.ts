@@ -19,8 +19,6 @@ export interface Route {
    * which the route verifies.
    */
   readonly credential: "bearer" | "url";
-  /** What the path has behind the prefix of the route. */
-  readonly rest: string;
   /** What pages of other origins may do. Absent: nothing. */
   readonly cors?: CorsTerms;
   /** Answers a request. A route below the endpoint has either this or `fetch`; the endpoint has neither. */
@@ -47,7 +45,6 @@ export interface CorsTerms {
 export const endpointRoute: Route = {
   kind: "mcp",
   credential: "bearer",
-  rest: "",
   cors: {
     methods: ["GET", "POST", "DELETE"],
     headers:
@@ -57,6 +54,11 @@ export const endpointRoute: Route = {
 
 /** Says what a path names; `undefined` for what is none of these routes. */
 export type Routes = (path: string) => Route | undefined;
+
+/** Routes for every path that begins with a prefix: `routeOf` gets what follows it. */
+export function routesBelow(prefix: string, routeOf: (rest: string) => Route): Routes {
+  return (path) => (path.startsWith(prefix) ? routeOf(path.slice(prefix.length)) : undefined);
+}
 
 /** What stands before a handler, however many layers it has: one gate, one table of routes. */
 export interface EndpointRouter {

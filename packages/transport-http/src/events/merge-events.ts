@@ -1,3 +1,5 @@
+import { pullStream } from "./pull-stream.ts";
+
 /** Where further messages come from. */
 export interface MessageSource {
   /** The next message; `undefined` when there will be none. Called again only after it settled. */
@@ -20,21 +22,18 @@ export function mergeEvents(
   const messages = createInlet(() => source.next());
   let waiting: object | undefined;
 
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  async function next(): Promise<Uint8Array | undefined> {
     for (;;) {
       if (waiting && tail.isBetween()) {
-        controller.enqueue(encodeEvent(waiting));
+        const event = encodeEvent(waiting);
         waiting = undefined;
-        return;
+        return event;
       }
       const event = events.take();
-      if (event?.done) {
-        source.close();
-        return controller.close();
-      }
+      if (event?.done) return undefined;
       if (event) {
         tail.add(event.value);
-        return controller.enqueue(event.value);
+        return event.value;
       }
       const message = waiting ? undefined : messages.take();
       if (message) waiting = message;
@@ -46,24 +45,10 @@ export function mergeEvents(
     }
   }
 
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          await pull(controller);
-        } catch (error) {
-          source.close();
-          reader.cancel(error).catch(() => {});
-          throw error;
-        }
-      },
-      async cancel(reason) {
-        source.close();
-        await reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  return pullStream(next, (reason) => {
+    source.close();
+    return reader.cancel(reason).catch(() => {});
+  });
 }
 
 /**
