@@ -21,10 +21,10 @@ interface EventAnswer {
 
 /** Answers with the events behind a position. */
 export function answerWithEvents(
-  { sluice, store, calls, holdMs, retryMs, onError }: ResumeParts,
+  parts: ResumeParts,
   { position, sessionId, link, primed, sendAway, adopt, owner = "" }: EventAnswer,
 ): Response {
-  const { state } = sluice.host;
+  const { store, calls, holdMs, retryMs, onError } = parts;
   const feed = createEventFeed({
     store,
     position,
@@ -32,7 +32,7 @@ export function answerWithEvents(
     isClosing: () => calls.isClosing,
     primed,
     sendAway,
-    onAsked: (read) => noteRead(read, { state, owner, onError }),
+    onAsked: (read) => noteRead(parts, read, owner),
     adopt,
     holdMs,
     retryMs,

@@ -64,7 +64,9 @@ async function answer(parts: ResumeParts, asked: SessionRequest, token: string):
   if (await takeOver(parts, { streamId, page, asked })) page = await look(parts, linked);
   const from = { position, member };
   if (method === "POST") return post(parts, asked, from);
-  if (!isAsking(page) || !(await hasRead(parts, { request, position, page })))
+  const last = { streamId, seq: page.lastSeq };
+  const isAtEnd = position.seq === last.seq;
+  if (!isAsking(page) || !(isAtEnd || (await hasRead(parts, asked, last))))
     return goOn(parts, asked, from);
   // 204 tells the client that it is its turn (SEP-1335)
   const headers = definedMembers({
@@ -74,20 +76,13 @@ async function answer(parts: ResumeParts, asked: SessionRequest, token: string):
   return new Response(null, { status: 204, headers });
 }
 
-/** What a client asks at a link. */
-interface Asked {
-  readonly request: Request;
-  readonly position: StreamPosition;
-  readonly page: StreamPage;
-}
-
 /** A client that names no event is believed to have had what it was given to the end. */
-async function hasRead({ sluice }: ResumeParts, asked: Asked): Promise<boolean> {
-  const { streamId, seq } = asked.position;
-  const { lastSeq } = asked.page;
-  if (seq === lastSeq) return true;
-  const isNamed = asked.request.headers.has("last-event-id");
-  return !isNamed && isRead({ streamId, seq: lastSeq }, sluice.host.state);
+async function hasRead(
+  parts: ResumeParts,
+  { request }: SessionRequest,
+  last: StreamPosition,
+): Promise<boolean> {
+  return !request.headers.has("last-event-id") && isRead(parts, last);
 }
 
 /** Takes the answers of the client: all of them, or none. */

@@ -46,7 +46,7 @@ interface BinaryExchange {
 
 /**
  * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
- * declare it on the request or, in the legacy era, on its session. Handlers find them with `openBinary` and
+ * declare it on the request or on its session. Handlers find them with `openBinary` and
  * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
  */
 export function withBinary<Handler extends McpFetchHandler>(

@@ -1,3 +1,4 @@
+import { Notifier } from "@sluice/core/async";
 import { pullStream } from "./pull-stream.ts";
 
 /** Where further messages come from. */
@@ -17,9 +18,10 @@ export function mergeEvents(
   source: MessageSource,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  const news = new Notifier();
   const tail = createTail();
-  const events = createInlet(() => reader.read());
-  const messages = createInlet(() => source.next());
+  const takeEvent = createInlet(() => reader.read(), news);
+  const takeMessage = createInlet(() => source.next(), news);
   let waiting: object | undefined;
 
   async function next(): Promise<Uint8Array | undefined> {
@@ -29,19 +31,15 @@ export function mergeEvents(
         waiting = undefined;
         return event;
       }
-      const event = events.take();
+      const event = takeEvent();
       if (event?.done) return undefined;
       if (event) {
         tail.add(event.value);
         return event.value;
       }
-      const message = waiting ? undefined : messages.take();
+      const message = waiting ? undefined : takeMessage();
       if (message) waiting = message;
-      else
-        await new Promise<void>((resolve) => {
-          events.onArrival = resolve;
-          messages.onArrival = resolve;
-        });
+      else await news.wait();
     }
   }
 
@@ -52,42 +50,37 @@ export function mergeEvents(
 }
 
 /**
- * Asks for one thing at a time and keeps it until it is taken. Racing the two promises instead would leave
- * something behind at each event, for as long as no message comes.
+ * Asks for one thing at a time, keeps it until it is taken, and gives what has come; `undefined` when nothing has.
+ * Racing the two promises instead would leave something behind at each event, for as long as no message comes.
  */
-function createInlet<Value>(ask: () => Promise<Value>) {
+function createInlet<Value>(ask: () => Promise<Value>, news: Notifier): () => Value | undefined {
   let isAsked = false;
   let arrived: { readonly value: Value } | undefined;
   let failure: { readonly error: unknown } | undefined;
-  const inlet = {
-    onArrival: (): void => {},
-    /** What has come; `undefined` when nothing has. */
-    take(): Value | undefined {
-      if (failure) throw failure.error;
-      if (arrived) {
-        const { value } = arrived;
-        arrived = undefined;
-        // the end stays the end
-        isAsked = value === undefined;
-        return value;
-      }
-      if (isAsked) return undefined;
-      isAsked = true;
-      ask().then(
-        (value) => {
-          arrived = { value };
-          inlet.onArrival();
-          return undefined;
-        },
-        (error: unknown) => {
-          failure = { error };
-          inlet.onArrival();
-        },
-      );
-      return undefined;
-    },
+  return () => {
+    if (failure) throw failure.error;
+    if (arrived) {
+      const { value } = arrived;
+      arrived = undefined;
+      // the end stays the end
+      isAsked = value === undefined;
+      return value;
+    }
+    if (isAsked) return undefined;
+    isAsked = true;
+    ask().then(
+      (value) => {
+        arrived = { value };
+        news.notify();
+        return undefined;
+      },
+      (error: unknown) => {
+        failure = { error };
+        news.notify();
+      },
+    );
+    return undefined;
   };
-  return inlet;
 }
 
 function encodeEvent(message: object): Uint8Array {
