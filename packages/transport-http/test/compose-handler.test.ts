@@ -64,7 +64,9 @@ test("the parts are nested in one order, however they are named", async () => {
     binary: {},
     resume: {
       wrap(inner, given, endpoint) {
-        order.push(`resume around mcp: ${inner === mcp && given === sluice}, ${endpoint.origins}`);
+        order.push(
+          `resume around mcp: ${inner === mcp && given === sluice}, ${endpoint.origins?.join()}`,
+        );
         return resume.wrap(inner, given, endpoint);
       },
     },

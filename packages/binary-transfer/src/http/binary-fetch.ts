@@ -87,8 +87,8 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
       return jsonOf(response, isAnswerTo(message, call) ? heard(message as object) : message);
     }
     if (!isEventStream(headers)) return response;
-    const limits = { operation: "binary", maxEventLength: maxJsonBytes };
-    for await (const { message } of eventsIn(body, limits))
+    const reading = { operation: "binary", maxEventLength: maxJsonBytes };
+    for await (const { message } of eventsIn(body, reading))
       if (message && isAnswerTo(message, call)) return jsonOf(response, heard(message));
     throw new SluiceError("interrupted", `binary: ${call.method}: the answer never came`);
   }

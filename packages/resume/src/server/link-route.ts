@@ -39,14 +39,14 @@ async function answerLink(
   token: string,
 ): Promise<Response> {
   try {
-    return await answer(parts, asked, token);
+    return await serve(parts, asked, token);
   } catch (error) {
     if (!SluiceError.is(error) || isFault(error)) parts.onError(error);
     return toResponse(problemOf(error));
   }
 }
 
-async function answer(parts: ResumeParts, asked: SessionRequest, token: string): Promise<Response> {
+async function serve(parts: ResumeParts, asked: SessionRequest, token: string): Promise<Response> {
   const { sluice, links } = parts;
   const { request } = asked;
   const { method } = request;

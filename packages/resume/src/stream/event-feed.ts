@@ -108,10 +108,10 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
     {
       async pull(controller) {
         try {
-          while (!isGone) {
+          for (;;) {
             const part = await next();
-            if (!part) continue;
             if (isGone) return;
+            if (!part) continue;
             if (part.text !== "") controller.enqueue(encoder.encode(part.text));
             if (part.isEnd) controller.close();
             return;

@@ -10,7 +10,7 @@ import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { sessionOwnerOf } from "../sessions/session-caller.ts";
-import { createSessionCapabilities } from "../sessions/session-capabilities.ts";
+import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 

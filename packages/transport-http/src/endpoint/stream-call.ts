@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
 import { closeReplySlot, noteRequest, notesOf, openReplySlot } from "@sluice/server/transport";
-import type { SessionCapabilities } from "../sessions/session-capabilities.ts";
+import type { SessionCapabilities } from "../sessions/session-memory.ts";
 import { continuationOf, setContinuation } from "./continuation.ts";
 import { errorResponse, faultResponse, sessionOf } from "./error-response.ts";
 import { passOn } from "./routed-handler.ts";

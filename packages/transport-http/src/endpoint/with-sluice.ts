@@ -8,7 +8,7 @@ import { boundEvents, hasEvents } from "../events/bound-events.ts";
 import { holdHead } from "../events/held-answer.ts";
 import { mergeEvents } from "../events/merge-events.ts";
 import { admitSessionRequest } from "../sessions/session-caller.ts";
-import { createSessionCapabilities } from "../sessions/session-capabilities.ts";
+import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
 import { faultResponse, sessionOf } from "./error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
