@@ -45,6 +45,15 @@ export { linkWith } from "./headers/link-header.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 export {
+  createEventReader,
+  eventsIn,
+  isEventStream,
+  type EventReader,
+  type EventReaderOptions,
+  type RpcEvent,
+  type ServerEvent,
+} from "./json-rpc/server-events.ts";
+export {
   cancelledBy,
   isRequest,
   isResponse,

@@ -8,9 +8,9 @@ import {
 } from "@sluice/binary-transfer/client";
 import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { PeerWatch } from "@sluice/core/async";
-import type { FrameHeader, FrameKind } from "./frame-format.ts";
-import { FrameParser, type FrameTaker, type PayloadTaker } from "./frame-parser.ts";
-import { FrameWriter } from "./frame-writer.ts";
+import type { FrameHeader, FrameKind } from "../frames/frame-format.ts";
+import { FrameParser, type FrameTaker, type PayloadTaker } from "../frames/frame-parser.ts";
+import { FrameWriter } from "../frames/frame-writer.ts";
 
 /** Limits of binary transfer over stdio. */
 export interface StdioLimits {
@@ -82,7 +82,7 @@ export class StdioChannel {
       mode: "stream",
       interleave: { windowBytes },
       onRead: (streamId, bytes) => this.#read(streamId, bytes),
-      onEnd: (streamId, error) => this.#arrived(streamId, error),
+      onEnd: (streamId, error) => this.#ended(streamId, error),
     });
     this.#writer = new FrameWriter(pipes.output, {
       windowBytes: () => this.#peer.terms?.interleave?.windowBytes ?? 0,
@@ -207,24 +207,24 @@ export class StdioChannel {
   }
 
   #chunk({ streamId, count }: FrameHeader): PayloadTaker | undefined {
-    const arrival = this.#interleaved(streamId);
+    const incoming = this.#interleaved(streamId);
     // the sender may not know yet that it is over
-    if (!arrival) return undefined;
-    if (arrival.queuedBytes + count > this.#limits.windowBytes)
-      arrival.fail(
+    if (!incoming) return undefined;
+    if (incoming.queuedBytes + count > this.#limits.windowBytes)
+      incoming.fail(
         new SluiceError("protocol", `stdio: stream ${streamId}: more bytes than were asked for`),
       );
     // there is room, so nothing has to wait
-    return { write: (bytes) => void arrival.write(bytes), end() {} };
+    return { write: (bytes) => void incoming.write(bytes), end() {} };
   }
 
   #control(kind: Exclude<FrameKind, "data">, { streamId, count }: FrameHeader): void {
     if (kind === "credit") return this.#writer.grant(streamId, count);
     if (kind === "stop") return this.#writer.stop(streamId);
-    const arrival = this.#interleaved(streamId);
-    if (kind === "end") return arrival?.end();
+    const incoming = this.#interleaved(streamId);
+    if (kind === "end") return incoming?.end();
     this.#unsaid.delete(streamId);
-    arrival?.fail(
+    incoming?.fail(
       new SluiceError("interrupted", `stdio: stream ${streamId}: the sender gave it up; ask again`),
     );
   }
@@ -259,7 +259,7 @@ export class StdioChannel {
     if (isDue) this.#writer.control("credit", streamId, readBytes);
   }
 
-  #arrived(streamId: string, error: unknown): void {
+  #ended(streamId: string, error: unknown): void {
     if (this.#unsaid.delete(streamId) && error !== undefined)
       this.#writer.control("stop", streamId);
   }

@@ -125,7 +125,7 @@ export class FrameParser {
   }
 
   #beginFrame(): void {
-    const header = this.#readHeader();
+    const header = readHeader(this.#header);
     const kind = this.#kind;
     if (kind !== undefined && kind !== "data") {
       this.#state = "boundary";
@@ -147,13 +147,5 @@ export class FrameParser {
     if (this.#kind !== undefined) return;
     this.#following -= 1;
     if (this.#following === 0) this.#taker.transferred();
-  }
-
-  #readHeader(): FrameHeader {
-    try {
-      return readHeader(this.#header);
-    } catch (error) {
-      throw new SluiceError("protocol", "stdio: a frame of an impossible size", { cause: error });
-    }
   }
 }

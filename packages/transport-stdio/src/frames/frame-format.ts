@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/client";
 
 /**
@@ -38,24 +39,20 @@ export function frameKindOf(byte: number): FrameKind | undefined {
   return names.get(byte);
 }
 
-/** Writes a header at an offset of a buffer. */
-function writeHeader(into: Buffer, at: number, { streamId, count }: FrameHeader): void {
-  into.set(encodeStreamId(streamId), at);
-  into.writeBigUInt64BE(BigInt(count), at + streamIdBytes);
-}
-
-/** Reads a header. A `RangeError` for a number beyond 2^53 - 1. */
+/** Reads a header. Throws `protocol` for a number beyond 2^53 - 1. */
 export function readHeader(header: Buffer): FrameHeader {
   const count = header.readBigUInt64BE(streamIdBytes);
-  if (count > Number.MAX_SAFE_INTEGER) throw new RangeError(`stdio: a frame of ${count} bytes`);
+  if (count > Number.MAX_SAFE_INTEGER)
+    throw new SluiceError("protocol", `stdio: a frame of an impossible size: ${count} bytes`);
   return { streamId: decodeStreamId(header), count: Number(count) };
 }
 
 /** A header in a buffer of its own, behind a kind where there is one. */
-export function formatFrame(header: FrameHeader, kind?: FrameKind): Buffer {
+export function formatFrame({ streamId, count }: FrameHeader, kind?: FrameKind): Buffer {
   const at = kind === undefined ? 0 : 1;
   const frame = Buffer.alloc(at + headerBytes);
   if (kind !== undefined) frame[0] = frameKinds[kind];
-  writeHeader(frame, at, header);
+  frame.set(encodeStreamId(streamId), at);
+  frame.writeBigUInt64BE(BigInt(count), at + streamIdBytes);
   return frame;
 }

@@ -4,7 +4,6 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { inheritedEnvironment } from "./inherited-environment.ts";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
 /** Options of {@link createStdioTransport}. */
@@ -129,4 +128,38 @@ export class StdioClientTransport implements Transport {
     const { exitMs = 2_000 } = this.#options;
     return isInTime(this.#exited!, exitMs);
   }
+}
+
+/** What a program needs to run at all; the rest, with its secrets, stays here. As the SDKs have it. */
+const inheritedNames =
+  process.platform === "win32"
+    ? [
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "USERNAME",
+        "USERPROFILE",
+        "WINDIR",
+      ]
+    : ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+
+/** Variables of this process that every child gets. */
+function inheritedEnvironment(): Record<string, string> {
+  return Object.fromEntries(
+    inheritedNames.flatMap((name) => {
+      const value = process.env[name];
+      // functions of a shell are code
+      return value === undefined || value.startsWith("()") ? [] : [[name, value]];
+    }),
+  );
 }
