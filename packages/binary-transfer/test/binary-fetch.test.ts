@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import {
   binaryContent,
-  createBinaryFetch,
-  openBinary,
   type BinaryFetch,
   type BinaryFetchOptions,
+  createBinaryFetch,
+  openBinary,
 } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -1,5 +1,5 @@
-import { createBinaryPeer, openBinary } from "@sluice/binary-transfer";
-import { readMultipart, receiveParts } from "@sluice/binary-transfer/multipart";
+import { openBinary } from "@sluice/binary-transfer";
+import { createBinaryPeer, readMultipart, receiveParts } from "@sluice/binary-transfer/transport";
 import { expect, onTestFinished, test } from "vitest";
 
 const chunk = new Uint8Array(65_536);

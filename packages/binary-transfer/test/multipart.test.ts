@@ -4,8 +4,8 @@ import {
   boundaryOf as readBoundary,
   readJsonPart,
   readMultipart,
-  writeMultipart,
-} from "@sluice/binary-transfer/multipart";
+} from "@sluice/binary-transfer/transport";
+import { writeMultipart } from "../src/multipart/write-multipart.ts";
 import { describe, expect, test } from "vitest";
 import { pieces, readAll } from "./multipart-text.ts";
 

@@ -1,5 +1,9 @@
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
-import { createBinaryPeer, type BinaryPeer, type BinaryPeerOptions } from "@sluice/binary-transfer";
+import {
+  type BinaryPeer,
+  type BinaryPeerOptions,
+  createBinaryPeer,
+} from "@sluice/binary-transfer/transport";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 type Message = Record<string, any>;

@@ -1,11 +1,11 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { binaryReads } from "@sluice/binary-transfer";
 import {
-  binaryReads,
-  createBinaryPeer,
   type BinaryPeer,
+  createBinaryPeer,
   type OutgoingStream,
-} from "@sluice/binary-transfer";
+} from "@sluice/binary-transfer/transport";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
-import { encodeStreamId } from "@sluice/binary-transfer/client";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
+import { encodeStreamId } from "@sluice/binary-transfer/transport";
 import { SluiceError } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import { describe, expect, test } from "vitest";

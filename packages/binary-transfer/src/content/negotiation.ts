@@ -107,6 +107,14 @@ export function agreeOn(
 /** Smaller windows than this would make a stream of headers. */
 const leastWindowBytes = 4_096;
 
+/** Key of `_meta` under which requests of stateless revisions carry the client's capabilities. */
+export const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** True for the requests that are answered with the server's capabilities. */
+export function opensExchange({ method }: { readonly method?: unknown }): boolean {
+  return method === "initialize" || method === "server/discover";
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

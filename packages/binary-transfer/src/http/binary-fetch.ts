@@ -1,13 +1,13 @@
 import { readRpc, SluiceError, type RpcCall } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import { boundaryOf } from "../multipart/multipart-type.ts";
+import { boundaryOf } from "../multipart/boundary.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
 import { reportingBody, writeMessage } from "../multipart/write-message.ts";
-import { isObject } from "../content/negotiation.ts";
+import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../content/negotiation.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
-import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
+import { callOf, isAnswerTo } from "./rpc-call.ts";
 import { eventsIn } from "./server-events.ts";
 
 /** The shape of `fetch` as MCP SDKs call it. */
@@ -116,9 +116,6 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
 function callIn({ body }: RequestInit): RpcCall | undefined {
   return typeof body === "string" ? callOf(body) : undefined;
 }
-
-/** Key of `_meta` under which requests of the modern era carry the client's capabilities. */
-const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
 /** Methods whose answers can have bytes beside them. */
 const answeredWithBytes: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createDelimiter, randomBoundary } from "./delimiter.ts";
+import { createDelimiter, joinBytes, randomBoundary } from "./boundary.ts";
 
 /** Bytes that go behind the JSON of a multipart message. */
 export interface OutgoingPart {
@@ -101,7 +101,7 @@ async function* watched(
   { streamId, size }: OutgoingPart,
   boundary: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const delimiter = createDelimiter(boundary)!;
+  const delimiter = createDelimiter(boundary);
   let sent = 0;
   // the line of the head that ends before it
   let tail = encoder.encode("\r\n");
@@ -111,13 +111,13 @@ async function* watched(
     if (sent > size)
       throw new SluiceError("corrupt", `multipart: ${streamId} has more than its ${size} bytes`);
     // it may have begun in the chunk before
-    const seam = join(tail, value.subarray(0, delimiter.bytes.length));
+    const seam = joinBytes(tail, value.subarray(0, delimiter.bytes.length));
     if (delimiter.indexIn(seam) >= 0 || delimiter.indexIn(value) >= 0)
       throw new SluiceError(
         "corrupt",
         `multipart: ${streamId} repeats the boundary of its message`,
       );
-    tail = join(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
+    tail = joinBytes(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
     yield value;
   }
   if (sent < size)
@@ -125,11 +125,4 @@ async function* watched(
       "interrupted",
       `multipart: ${streamId} ended at ${sent} of ${size} bytes`,
     );
-}
-
-function join(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const joined = new Uint8Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
-  return joined;
 }

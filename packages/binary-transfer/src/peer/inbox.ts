@@ -21,8 +21,6 @@ export interface InboxOptions {
 
 /** Transfers that messages of one peer announced. An id works once. */
 export interface Inbox {
-  /** Transfers that are announced or arriving. */
-  readonly size: number;
   /**
    * Notes what a message announces and gives the handle under which the application finds it
    * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
@@ -76,9 +74,6 @@ export function createInbox(options: InboxOptions): Inbox {
   }
 
   return {
-    get size() {
-      return expected.size;
-    },
     expect(ref) {
       const { streamId, size } = ref;
       const what = `binary: stream ${streamId}`;

@@ -204,12 +204,8 @@ export class IncomingStream {
 
   #late(): SluiceError {
     const { idleMs } = this.#options;
-    return new SluiceError(
-      "timeout",
-      this.#queue.bytes > 0
-        ? `binary: ${this.#name}: nobody read it for ${idleMs} ms`
-        : `binary: ${this.#name}: nothing came for ${idleMs} ms`,
-    );
+    const what = this.#queue.bytes > 0 ? "no reader took it" : "nothing came";
+    return new SluiceError("timeout", `binary: ${this.#name}: ${what} for ${idleMs} ms`);
   }
 
   get #name(): string {

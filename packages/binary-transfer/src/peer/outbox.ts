@@ -2,14 +2,18 @@ import { definedMembers, discardSource, SluiceError, type Source } from "@sluice
 import type { BinaryRef } from "@sluice/core/wire";
 import type { TransferResult } from "@sluice/server/transport";
 
-/** Bytes that a message is going to refer to. */
-export interface OutgoingBytes {
+/** A source that knows how much it gives. */
+export interface SizedSource {
   /** Use one of its faces, once. */
   readonly source: Source;
-  /** Bytes that the source will give. */
+  /** Bytes. */
   readonly size: number;
   /** SHA-256 in hex, where it is known. */
   readonly checksum?: string;
+}
+
+/** Bytes that a message is going to refer to. */
+export interface OutgoingBytes extends SizedSource {
   /** Hears once how it went, whatever happens. */
   end?(result: TransferResult): void;
 }
@@ -35,8 +39,6 @@ export interface OutboxOptions {
 
 /** Streams that messages to one peer refer to. Each is used once. */
 export interface Outbox {
-  /** Streams that have a place. */
-  readonly size: number;
   /**
    * Takes charge of bytes and gives the reference for a message, with a new random id. When the
    * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
@@ -61,9 +63,6 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
   let closedBy: { readonly reason: unknown } | undefined;
 
   return {
-    get size() {
-      return places;
-    },
     offer(bytes, { interleave = false } = {}) {
       const refused = closedBy
         ? new SluiceError("interrupted", "binary: send: the connection is gone", {

@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
-import type { BinaryTerms } from "../content/negotiation.ts";
-import { isObject } from "../content/negotiation.ts";
+import { isObject, type BinaryTerms } from "../content/negotiation.ts";
 import { discardBytes, type OutgoingBytes } from "./outbox.ts";
 import { findPeer, type BinaryPeer } from "./peer.ts";
 

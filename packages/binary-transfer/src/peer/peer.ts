@@ -4,8 +4,10 @@ import { findRefs, mayHoldRefs, type RefHolder } from "../content/binary-refs.ts
 import { createInbox, type Inbox, type InboxOptions } from "./inbox.ts";
 import {
   agreeOn,
+  CLIENT_CAPABILITIES,
   declareBinary,
   isObject,
+  opensExchange,
   readDeclaration,
   type BinaryAbility,
   type BinaryRole,
@@ -57,7 +59,7 @@ export interface Received<Incoming> {
 export interface BinaryPeer {
   readonly outbox: Outbox;
   readonly inbox: Inbox;
-  /** What holds for the other end, as it declared itself last; `undefined` while everything is base64. */
+  /** What both ends agreed on, by the last declaration; `undefined` while everything is base64. */
   readonly terms: BinaryTerms | undefined;
   /**
    * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
@@ -88,12 +90,6 @@ export function findPeer(connection: unknown): BinaryPeer | undefined {
   return typeof connection === "string" ? connections.get(connection) : undefined;
 }
 
-/** Key of `_meta` under which requests of the modern era carry the client's capabilities. */
-const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-
-/** Methods whose result has the server's capabilities. */
-const opening: ReadonlySet<unknown> = new Set(["initialize", "server/discover"]);
-
 interface Message {
   readonly id?: unknown;
   readonly method?: unknown;
@@ -115,7 +111,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     const { method, id, params = {} } = message;
     // for the SDK to refuse
     if (!isObject(params)) return;
-    if (opening.has(method) && id !== undefined && openings.size < 16) openings.add(id);
+    if (opensExchange(message) && id !== undefined && openings.size < 16) openings.add(id);
     const meta = isObject(params["_meta"]) ? params["_meta"] : undefined;
     const capabilities =
       method === "initialize" ? params["capabilities"] : meta?.[CLIENT_CAPABILITIES];
@@ -140,7 +136,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
       const capabilities = declareBinary(result["capabilities"], role, options);
       return { ...message, result: { ...result, capabilities } };
     }
-    if (opening.has(method)) openings.add(id);
+    if (opensExchange(message)) openings.add(id);
     if (method === "initialize")
       return {
         ...message,

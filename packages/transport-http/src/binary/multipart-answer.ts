@@ -1,12 +1,12 @@
 import { SluiceError, type RpcCall, type RpcMessage } from "@sluice/core";
 import { errorTable } from "@sluice/core/wire";
-import type { BinaryPeer } from "@sluice/binary-transfer";
 import {
+  type BinaryPeer,
   eventsIn,
   inlineMessage,
   isAnswerTo,
   writeMessage,
-} from "@sluice/binary-transfer/multipart";
+} from "@sluice/binary-transfer/transport";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { firstMessage } from "./multipart-events.ts";
 import { toResponse } from "../endpoint/web-response.ts";

@@ -1,5 +1,5 @@
 import type { RpcMessage } from "@sluice/core";
-import type { ServerEvent } from "@sluice/binary-transfer/multipart";
+import type { ServerEvent } from "@sluice/binary-transfer/transport";
 
 /** What a stream of events begins with. */
 export type FirstMessage =

@@ -1,5 +1,5 @@
 import type { RpcMessage } from "@sluice/core";
-import { eventsIn, isAnswerTo } from "@sluice/binary-transfer/multipart";
+import { eventsIn, isAnswerTo } from "@sluice/binary-transfer/transport";
 
 /**
  * The JSON-RPC response to the request `id` in a stream of server-sent events; `undefined` when

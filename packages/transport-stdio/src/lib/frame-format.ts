@@ -1,4 +1,4 @@
-import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/client";
+import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/transport";
 
 /**
  * What stands between messages when chunks are interleaved: one of these bytes, then a header. None

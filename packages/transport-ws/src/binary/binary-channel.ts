@@ -1,10 +1,10 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import {
-  createBinaryPeer,
   type BinaryPeer,
   type BinaryPeerOptions,
-} from "@sluice/binary-transfer/client";
+  createBinaryPeer,
+} from "@sluice/binary-transfer/transport";
 import { createFrameInlet } from "./frame-inlet.ts";
 import { createFrameOutlet } from "./frame-outlet.ts";
 

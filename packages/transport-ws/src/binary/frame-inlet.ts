@@ -2,10 +2,10 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import {
   decodeStreamId,
-  streamIdBytes,
-  type IncomingStream,
   type Inbox,
-} from "@sluice/binary-transfer/client";
+  type IncomingStream,
+  streamIdBytes,
+} from "@sluice/binary-transfer/transport";
 
 /** What the inlet says to the sender of a stream that stands between other messages. */
 interface FrameControl {

@@ -1,6 +1,10 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { onAbort, ThroughputBudget } from "@sluice/core/async";
-import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import {
+  encodeStreamId,
+  type OutgoingStream,
+  streamIdBytes,
+} from "@sluice/binary-transfer/transport";
 
 /**
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what

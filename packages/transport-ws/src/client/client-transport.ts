@@ -1,7 +1,8 @@
 import { readRpc, SluiceError } from "@sluice/core";
 import { abortable, sleep } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
+import type { Outlet } from "@sluice/binary-transfer/client";
+import { outletTo } from "@sluice/binary-transfer/transport";
 import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
 import type { BinaryChannel } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";

@@ -1,3 +1,12 @@
+import { parseMediaType } from "@sluice/core";
+import { malformed } from "./part-headers.ts";
+
+/** Boundary of a `Content-Type` of `multipart/mixed`; `undefined` for every other one, and without exactly one boundary. */
+export function boundaryOf(contentType: string | null): string | undefined {
+  const type = parseMediaType(contentType);
+  return type?.essence === "multipart/mixed" ? type.boundary : undefined;
+}
+
 /** The delimiter of a multipart message (RFC 2046 §5.1.1) and how to find it. */
 export interface Delimiter {
   /** CRLF, two hyphens and the boundary. */
@@ -10,9 +19,9 @@ export interface Delimiter {
 
 const grammar = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
-/** The delimiter of a boundary; `undefined` when it is none of RFC 2046: 1 to 70 characters of its set, the last no space. */
-export function createDelimiter(boundary: string): Delimiter | undefined {
-  if (!grammar.test(boundary)) return undefined;
+/** The delimiter of a boundary. Throws `protocol` when it is none of RFC 2046: 1 to 70 characters of its set, the last no space. */
+export function createDelimiter(boundary: string): Delimiter {
+  if (!grammar.test(boundary)) throw malformed("a boundary that is none of RFC 2046");
   const bytes = new TextEncoder().encode(`\r\n--${boundary}`);
   const last = bytes.length - 1;
   // how far the next place to look at is, by the byte that lies under the last one of the delimiter
@@ -42,6 +51,14 @@ export function createDelimiter(boundary: string): Delimiter | undefined {
 }
 
 const cr = 0x0d;
+
+/** Copies two pieces into one: a delimiter may lie across them. */
+export function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(first.length + second.length);
+  joined.set(first);
+  joined.set(second, first.length);
+  return joined;
+}
 
 /**
  * A boundary for one message: 192 random bits, so that no content made without knowing it holds it
