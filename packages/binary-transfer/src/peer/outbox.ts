@@ -1,4 +1,5 @@
 import { definedMembers, discardSource, SluiceError, type Source } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import type { TransferResult } from "@sluice/server/transport";
 
@@ -53,7 +54,7 @@ export interface Outbox {
 
 interface Waiting {
   readonly stream: OutgoingStream;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly stopTimer: () => void;
 }
 
 /** Makes the outbox of one connection. */
@@ -96,28 +97,27 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
           bytes.end?.(result);
         },
       };
-      const timer = setTimeout(() => {
+      const stopTimer = backgroundClock.schedule(() => {
         waiting.delete(ref.streamId);
         discardBytes(
           stream,
           new SluiceError("expired", "binary: send: the message never went out"),
         );
       }, unsentMs);
-      (timer as { unref?: () => void }).unref?.();
-      waiting.set(ref.streamId, { stream, timer });
+      waiting.set(ref.streamId, { stream, stopTimer });
       return ref;
     },
     claim(streamId) {
       const found = waiting.get(streamId);
       if (!found) return undefined;
       waiting.delete(streamId);
-      clearTimeout(found.timer);
+      found.stopTimer();
       return found.stream;
     },
     close(reason) {
       closedBy ??= { reason };
-      for (const { stream, timer } of waiting.values()) {
-        clearTimeout(timer);
+      for (const { stream, stopTimer } of waiting.values()) {
+        stopTimer();
         discardBytes(stream, reason);
       }
       waiting.clear();

@@ -1,4 +1,5 @@
 import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
@@ -10,13 +11,16 @@ export interface TakenTransfer {
 }
 
 /** How a transfer ended that the application has not opened: with all of its bytes, or with an error. */
-type Ending =
-  | { readonly ref: BinaryRef; readonly bytes: Uint8Array }
-  | { readonly ref: BinaryRef; readonly code: SluiceErrorCode; readonly message: string };
+type Ending = { readonly ref: BinaryRef } & ({ readonly bytes: Uint8Array } | Fault);
+
+interface Fault {
+  readonly code: SluiceErrorCode;
+  readonly message: string;
+}
 
 interface Remembered {
   readonly ending: Ending;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly stopTimer: () => void;
 }
 
 /** Ended transfers that one process remembers: a kilobyte each, and their bytes. */
@@ -60,10 +64,9 @@ export function rememberEnding(
   rememberMs: number,
 ): void {
   underWay.delete(handle);
-  const timer = setTimeout(() => forgetEnded(handle), rememberMs);
-  (timer as { unref?: () => void }).unref?.();
+  const stopTimer = backgroundClock.schedule(() => forgetEnded(handle), rememberMs);
   const ending = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
-  ended.set(handle, { ending, timer });
+  ended.set(handle, { ending, stopTimer });
   endedBytes += bytesOf(ending);
   for (const oldest of ended.keys()) {
     if (ended.size <= mostEnded && (endedBytes <= mostEndedBytes || ended.size === 1)) break;
@@ -75,7 +78,7 @@ export function rememberEnding(
 export function forgetEnded(handle: string): void {
   const found = ended.get(handle);
   if (!found) return;
-  clearTimeout(found.timer);
+  found.stopTimer();
   ended.delete(handle);
   endedBytes -= bytesOf(found.ending);
 }
@@ -85,10 +88,7 @@ function bytesOf(ending: Ending): number {
 }
 
 /** An error keeps its stack and its causes in memory, and through them a connection. */
-function faultOf(
-  { streamId }: BinaryRef,
-  error: unknown,
-): { readonly code: SluiceErrorCode; readonly message: string } {
+function faultOf({ streamId }: BinaryRef, error: unknown): Fault {
   if (SluiceError.is(error)) return { code: error.code, message: error.message };
   return { code: "interrupted", message: `binary: stream ${streamId}: the connection is gone` };
 }

@@ -26,14 +26,10 @@ export function createClientChannel(
     if (heldUp === 0) socket()?.resume?.();
   }
 
-  function close({ code, reason }: { readonly code: number; readonly reason: string }): void {
-    socket()?.close(code, reason);
-  }
-
   return createBinaryChannel("client", options, {
     sendText(text) {
       // a server that does not read could have them pile up
-      if ((socket()?.bufferedAmount ?? 0) > maxBufferedBytes) close(closings.slow);
+      if ((socket()?.bufferedAmount ?? 0) > maxBufferedBytes) socket()?.close(closings.slow);
       else socket()?.send(text);
     },
     async sendBinary(frame) {
@@ -43,7 +39,7 @@ export function createClientChannel(
       return socket()?.pause !== undefined;
     },
     pauseUntil: (room) => void holdUp(room),
-    breakOff: () => close(closings.fault),
+    breakOff: () => socket()?.close(closings.fault),
     onError,
   });
 }

@@ -3,14 +3,13 @@ import { abortable, sleep } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { outletTo } from "@sluice/binary-transfer/transport";
-import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
 import type { BinaryChannel } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
-import { createPendingRequests } from "../messages/pending-requests.ts";
+import { createPendingRequests } from "./pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
-import type { ClientTransportOptions } from "./transport-options.ts";
+import type { ClientTransportOptions, ReconnectOptions } from "./transport-options.ts";
 
 /** A connection, and what goes beside its messages. */
 interface Line {
@@ -101,7 +100,7 @@ export class WebSocketClientTransport implements Transport {
   #adopt(line: Line): void {
     const { signal } = this.#ended;
     if (signal.aborted) {
-      line.socket.close(closings.done.code, closings.done.reason);
+      line.socket.close(closings.done);
       throw signal.reason;
     }
     this.#line = line;
@@ -162,7 +161,7 @@ export class WebSocketClientTransport implements Transport {
     } catch (error) {
       // it may come in spite of that
       opening?.then(
-        (opened) => opened.close(closings.done.code, closings.done.reason),
+        (opened) => opened.close(closings.done),
         () => {},
       );
       throw error;
@@ -229,7 +228,7 @@ export class WebSocketClientTransport implements Transport {
     const { signal } = this.#ended;
     while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
-      await sleep(backoffMs(this.#tries, options, { retryAfterMs }), signal);
+      await sleep(retryAfterMs + backoffMs(this.#tries, options), signal);
       this.#tries += 1;
       try {
         const line = await this.#connect();
@@ -248,13 +247,13 @@ export class WebSocketClientTransport implements Transport {
   }
 
   /** The end for good. The SDK rejects what is pending. */
-  #end({ code, reason }: Closing): void {
+  #end(closing: Closing): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new SluiceError("unavailable", "ws: the transport was closed"));
     const line = this.#line;
     this.#line = undefined;
     this.#next = undefined;
-    line?.socket.close(code, reason);
+    line?.socket.close(closing);
     this.onclose?.();
   }
 }
@@ -267,6 +266,20 @@ function say({ socket, binary }: Line, message: JSONRPCMessage): void {
 }
 
 const maxWaiting = 256;
+
+/** Default of `maxMs`. */
+const longestPauseMs = 30_000;
+
+/**
+ * Milliseconds to wait before try number `tries`, counted from 0: anything up to a bound that doubles
+ * ("full jitter"), so that the clients of a server that restarts do not come back all at once.
+ */
+function backoffMs(
+  tries: number,
+  { baseMs = 500, maxMs = longestPauseMs }: ReconnectOptions,
+): number {
+  return Math.random() * Math.min(maxMs, baseMs * 2 ** tries);
+}
 
 /** The server found fault with what we send: on another connection it would be the same. */
 const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);

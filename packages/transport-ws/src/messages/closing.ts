@@ -10,20 +10,7 @@ export interface Closing {
  * Every close that is ours to say. `ws` itself says 1002 (frames against RFC 6455), 1007 (text that
  * is not UTF-8) and 1009 (a message over the limit).
  */
-export const closings: Readonly<
-  Record<
-    | "done"
-    | "goingAway"
-    | "binary"
-    | "notJson"
-    | "notJsonRpc"
-    | "expired"
-    | "fault"
-    | "restart"
-    | "slow",
-    Closing
-  >
-> = {
+export const closings = {
   done: { code: 1000, reason: "" },
   goingAway: { code: 1001, reason: "server is going away" },
   binary: { code: 1003, reason: "binary frames were not negotiated" },
@@ -33,7 +20,7 @@ export const closings: Readonly<
   fault: { code: 1011, reason: "internal error" },
   restart: { code: 1012, reason: "server restarts" },
   slow: { code: 1013, reason: "messages are not taken" },
-};
+} as const;
 
 /** How a connection ends on which a text came that is no message. */
 export function closingOf({ code }: MessageFault): Closing {

@@ -8,7 +8,7 @@ import type {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
-import { StreamErrors } from "../messages/stream-errors.ts";
+import { StreamErrors } from "./legacy-messages.ts";
 
 /** What handlers may know about the connection that they answer on. */
 export interface ChannelContext {

@@ -17,9 +17,8 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings } from "../messages/closing.ts";
-import { createConnections, type CloseOptions } from "./connections.ts";
-import { watchExpiry } from "./watch-expiry.ts";
-import { ensureRate } from "../messages/message-rate.ts";
+import { createConnections, watchExpiry, type CloseOptions } from "./connections.ts";
+import { ensureRate } from "./message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import {
   createConnectionLimiter,
@@ -115,10 +114,10 @@ export function createWebSocketHandler(
   ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
-    const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
-    if (somebody.refusal) return somebody;
-    const share = await shareOf(request, somebody.authInfo);
-    return lease.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
+    const caller = await authenticate({ authorization, ticket, address: addressOf(request) });
+    if (caller.refusal) return caller;
+    const share = await shareOf(request, caller.authInfo);
+    return lease.claim(share) ? { ...caller, share } : { refusal: busy(429) };
   }
 
   async function shareOf(

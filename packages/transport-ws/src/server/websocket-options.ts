@@ -1,7 +1,7 @@
 import type { PrincipalResolver, RateLimiter } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";
 import type { BinaryOptions } from "../binary/binary-channel.ts";
-import type { MessageRate } from "../messages/message-rate.ts";
+import type { MessageRate } from "./message-rate.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
 import type { ConnectionLimits } from "./connection-limiter.ts";
 
