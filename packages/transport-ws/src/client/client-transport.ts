@@ -1,11 +1,11 @@
 import { readRpc, SluiceError } from "@sluice/core";
-import { abortable, sleep } from "@sluice/core/async";
+import { abortable, sleep, within } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { outletTo } from "@sluice/binary-transfer/transport";
 import type { BinaryChannel } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
-import { closingOf, closings, type Closing } from "../messages/closing.ts";
+import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
@@ -100,7 +100,7 @@ export class WebSocketClientTransport implements Transport {
   #adopt(line: Line): void {
     const { signal } = this.#ended;
     if (signal.aborted) {
-      line.socket.close(closings.done);
+      closeLine(line);
       throw signal.reason;
     }
     this.#line = line;
@@ -109,49 +109,56 @@ export class WebSocketClientTransport implements Transport {
 
   async #connect(): Promise<Line> {
     const { connectMs = 10_000 } = this.#options;
-    const late = new AbortController();
-    const timer = setTimeout(
-      () => late.abort(new SluiceError("timeout", `ws: no connection within ${connectMs} ms`)),
-      connectMs,
-    );
-    const signal = AbortSignal.any([late.signal, this.#ended.signal]);
-    let opening: Promise<SocketPort> | undefined;
+    const gaveUp = new AbortController();
+    const deadline = {
+      timeoutMs: connectMs,
+      expired: () => new SluiceError("timeout", `ws: no connection within ${connectMs} ms`),
+      signal: this.#ended.signal,
+    };
     try {
-      let socket: SocketPort | undefined;
-      const binary = this.#openBinary(() => socket);
-      let answered: ((message: JSONRPCMessage) => void) | undefined;
-      let broke: ((error: Error) => void) | undefined;
-      const repeat = this.#handshake.repeat();
-      opening = this.#open(
-        {
-          text: (data) => {
-            const message = this.#read(data, binary);
-            if (!message) return;
-            if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
-            else this.#receive(message);
-          },
-          binary: (data) => {
-            if (binary && binary.readFrame(data) !== "refused") return;
-            this.#fail(closings.binary, "sent a binary frame");
-          },
-          closed: (code, reason) => {
-            broke?.(brokenBy(code, reason));
-            binary?.close(brokenBy(code, reason));
-            if (socket && this.#line?.socket === socket) this.#lost(code, reason);
-          },
+      return await within(this.#openLine(gaveUp.signal), deadline, closeLine);
+    } catch (error) {
+      gaveUp.abort(error);
+      throw error;
+    }
+  }
+
+  /** Opens a socket, and repeats the handshake of the connection before. */
+  async #openLine(signal: AbortSignal): Promise<Line> {
+    let socket: SocketPort | undefined;
+    const binary = this.#openBinary(() => socket);
+    let answered: ((message: JSONRPCMessage) => void) | undefined;
+    let broke: ((error: Error) => void) | undefined;
+    const repeat = this.#handshake.repeat();
+    socket = await this.#open(
+      {
+        text: (data) => {
+          const message = this.#read(data, binary);
+          if (!message) return;
+          if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
+          else this.#receive(message);
         },
-        signal,
-      );
-      socket = await abortable(opening, signal);
-      const line = { socket, binary };
-      if (!repeat) return line;
+        binary: (data) => {
+          if (binary && binary.readFrame(data) !== "refused") return;
+          this.#fail(closings.binary, "sent a binary frame");
+        },
+        closed: (code, reason) => {
+          broke?.(brokenBy(code, reason));
+          binary?.close(brokenBy(code, reason));
+          if (socket && this.#line?.socket === socket) this.#lost(code, reason);
+        },
+      },
+      signal,
+    );
+    const line = { socket, binary };
+    if (!repeat) return line;
+    try {
       const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
         answered = resolve;
         broke = reject;
         say(line, repeat.request);
       });
-      const answer = await abortable(answering, signal);
-      if (!repeat.accepts(answer))
+      if (!repeat.accepts(await abortable(answering, signal)))
         throw new SluiceError(
           "protocol",
           "ws: the server speaks another revision now; connect anew",
@@ -159,14 +166,8 @@ export class WebSocketClientTransport implements Transport {
       say(line, repeat.confirmation);
       return line;
     } catch (error) {
-      // it may come in spite of that
-      opening?.then(
-        (opened) => opened.close(closings.done),
-        () => {},
-      );
+      closeLine(line);
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -265,6 +266,10 @@ function say({ socket, binary }: Line, message: JSONRPCMessage): void {
   void follow?.();
 }
 
+function closeLine({ socket }: Line): void {
+  socket.close(closings.done);
+}
+
 const maxWaiting = 256;
 
 /** Default of `maxMs`. */
@@ -291,8 +296,3 @@ function isTemporary(error: unknown): boolean {
 
 // as for downloads; and a timer goes off at once beyond 2^31 ms
 const mostRetryAfterMs = 60_000;
-
-function brokenBy(code: number, reason: string): SluiceError {
-  const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
-  return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
-}

@@ -1,4 +1,4 @@
-import type { MessageFault } from "@sluice/core";
+import { SluiceError, type MessageFault } from "@sluice/core";
 
 /** Why a connection is ended: a close code (RFC 6455 §7.4.1) and a few words for the peer's log. */
 export interface Closing {
@@ -25,4 +25,10 @@ export const closings = {
 /** How a connection ends on which a text came that is no message. */
 export function closingOf({ code }: MessageFault): Closing {
   return code === -32_700 ? closings.notJson : closings.notJsonRpc;
+}
+
+/** The error of a connection that the peer, or the network, ended. It quotes visible ASCII alone. */
+export function brokenBy(code: number, reason: string): SluiceError {
+  const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
+  return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
 }
