@@ -78,7 +78,7 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
     await reader.cancel().catch(() => {});
   }
 
-  /** Learns from the answer to an opening request what the server declares. */
+  /** Reads the server's declaration from the answer to an opening request. */
   async function note(call: RpcCall, response: Response): Promise<Response> {
     const { body, headers } = response;
     const type = headers.get("content-type") ?? "";
@@ -124,7 +124,7 @@ const answeredWithBytes: ReadonlySet<string> = new Set([
   "prompts/get",
 ]);
 
-/** A legacy server without sessions forgot what `initialize` said: these requests say it again. */
+/** Declares again on these requests: a legacy server without sessions forgets what `initialize` declared. */
 function volunteer(call: RpcCall, peer: BinaryPeer): RpcCall {
   if (!peer.terms || !answeredWithBytes.has(call.method)) return call;
   const { params = {} } = call;

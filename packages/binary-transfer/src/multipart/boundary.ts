@@ -1,7 +1,7 @@
 import { parseMediaType } from "@sluice/core";
 import { malformed } from "./part-headers.ts";
 
-/** Boundary of a `Content-Type` of `multipart/mixed`; `undefined` for every other one, and without exactly one boundary. */
+/** The boundary in a `Content-Type` of `multipart/mixed`; `undefined` for other types, and unless there is exactly one. */
 export function boundaryOf(contentType: string | null): string | undefined {
   const type = parseMediaType(contentType);
   return type?.essence === "multipart/mixed" ? type.boundary : undefined;
@@ -19,7 +19,7 @@ export interface Delimiter {
 
 const grammar = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
-/** The delimiter of a boundary. Throws `protocol` when it is none of RFC 2046: 1 to 70 characters of its set, the last no space. */
+/** The delimiter of a boundary. Throws `protocol` unless that has 1 to 70 characters of RFC 2046, the last no space. */
 export function createDelimiter(boundary: string): Delimiter {
   if (!grammar.test(boundary)) throw malformed("a boundary that is none of RFC 2046");
   const bytes = new TextEncoder().encode(`\r\n--${boundary}`);
@@ -35,7 +35,7 @@ export function createDelimiter(boundary: string): Delimiter {
 
   return {
     bytes,
-    // compared from the front, where the only CR is: no byte is looked at more than three times, whatever they are
+    // compared from the front, where the only CR is: so it looks at no byte more than three times
     indexIn(text) {
       for (let at = 0; at + last < text.length; at += skip[text[at + last]!]!)
         if (text[at + last] === bytes[last] && matches(text, at, last)) return at;
@@ -60,10 +60,7 @@ export function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   return joined;
 }
 
-/**
- * A boundary for one message: 192 random bits, so that no content made without knowing it holds it
- * but by a chance of 2^-192 a byte. Content that is made meanwhile is watched by the writer.
- */
+/** A boundary for one message: 192 random bits. The writer looks for it in content that is made meanwhile. */
 export function randomBoundary(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(24));
   return `sluice-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;

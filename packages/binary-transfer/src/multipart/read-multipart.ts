@@ -49,7 +49,7 @@ export function readMultipart(
   async function fill(): Promise<boolean> {
     const chunk = await pull();
     if (!chunk) return false;
-    // what is left over is a few bytes of a line, as a rule none
+    // as a rule nothing is left over, else a few bytes of a line
     window = window.length === 0 ? chunk : joinBytes(window, chunk);
     return true;
   }
@@ -74,7 +74,7 @@ export function readMultipart(
     }
   }
 
-  /** Bytes of a part that says how many it has; `undefined` at the delimiter behind them. */
+  /** Bytes of a part with a `Content-Length`; `undefined` at the delimiter behind them. */
   function countDown(bytes: number): () => Promise<Uint8Array | undefined> {
     let left = bytes;
     return async () => {
@@ -91,7 +91,7 @@ export function readMultipart(
     };
   }
 
-  /** Goes to the end of the line of a delimiter, or sees that it is the closing one. */
+  /** Passes a delimiter to the end of its line; the closing one ends the message. */
   async function passDelimiter(): Promise<undefined> {
     take(delimiter.bytes.length);
     await need(2);

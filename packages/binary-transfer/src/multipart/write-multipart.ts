@@ -27,8 +27,8 @@ export interface OutgoingMultipart {
 
 /**
  * Writes a `multipart/mixed` message: JSON first, then the parts, each with its `Content-ID` and its
- * `Content-Length`. Receivers may count or search: the boundary is random, and a part in which it comes up
- * all the same, because a peer echoes what is under way, breaks the message off before it is through.
+ * `Content-Length`. Receivers may count or search: the boundary is random, and a part that holds it all the same,
+ * because a peer echoes what is under way, ends the message with an error.
  */
 export function writeMultipart(json: string, parts: readonly OutgoingPart[]): OutgoingMultipart {
   const boundary = randomBoundary();
@@ -95,7 +95,7 @@ export function writeMultipart(json: string, parts: readonly OutgoingPart[]): Ou
 
 const encoder = new TextEncoder();
 
-/** The bytes of a part, as many as it said, and never the boundary among them. */
+/** The bytes of a part: exactly its `size`, and never the boundary among them. */
 async function* watched(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   { streamId, size }: OutgoingPart,
@@ -103,14 +103,14 @@ async function* watched(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const delimiter = createDelimiter(boundary);
   let sent = 0;
-  // the line of the head that ends before it
+  // the line end of the head
   let tail = encoder.encode("\r\n");
   for (let step = await reader.read(); !step.done; step = await reader.read()) {
     const { value } = step;
     sent += value.length;
     if (sent > size)
       throw new SluiceError("corrupt", `multipart: ${streamId} has more than its ${size} bytes`);
-    // it may have begun in the chunk before
+    // the boundary may begin in the chunk before
     const seam = joinBytes(tail, value.subarray(0, delimiter.bytes.length));
     if (delimiter.indexIn(seam) >= 0 || delimiter.indexIn(value) >= 0)
       throw new SluiceError(

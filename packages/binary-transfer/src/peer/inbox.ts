@@ -60,7 +60,7 @@ export function createInbox(options: InboxOptions): Inbox {
   const used = new Set<string>();
   let closedBy: { readonly reason: unknown } | undefined;
 
-  /** Handles of what ended before the application opened it: a late reader learns why. */
+  /** Handles of transfers that ended before the application opened them: a late reader learns why. */
   const missed: string[] = [];
 
   function remember(
@@ -69,7 +69,7 @@ export function createInbox(options: InboxOptions): Inbox {
   ): void {
     rememberEnding(handle, ref, end, idleMs);
     missed.push(handle);
-    // one connection must not push out what others left
+    // so that one connection pushes out nothing of others
     if (missed.length > maxStreams) forgetEnded(missed.shift()!);
   }
 
@@ -81,7 +81,7 @@ export function createInbox(options: InboxOptions): Inbox {
         throw new SluiceError("interrupted", `${what}: the connection is gone`, {
           cause: closedBy.reason,
         });
-      // one that is under way may be forgotten as used when many others came since
+      // `used` may have forgotten a stream that is still under way
       if (used.has(streamId) || expected.has(streamId))
         throw new SluiceError("protocol", `${what}: the id was used before`);
       used.add(streamId);
@@ -94,7 +94,7 @@ export function createInbox(options: InboxOptions): Inbox {
       const incoming = new IncomingStream(ref, {
         windowBytes,
         idleMs,
-        // they share a connection: those that wait for their sender wait as long as this one takes
+        // all share a connection: streams that wait for the sender wait as long as this one takes
         onWrite() {
           for (const { incoming: other } of expected.values())
             if (other !== incoming && other.queuedBytes === 0) other.touch();

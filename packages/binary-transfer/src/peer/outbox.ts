@@ -15,7 +15,7 @@ export interface SizedSource {
 
 /** Bytes that a message is going to refer to. */
 export interface OutgoingBytes extends SizedSource {
-  /** Hears once how it went, whatever happens. */
+  /** Called once with the result, whatever happens. */
   end?(result: TransferResult): void;
 }
 
@@ -24,7 +24,7 @@ export interface OutgoingStream {
   readonly ref: BinaryRef;
   readonly source: Source;
   /**
-   * Says how it went and gives the stream's place back. Call it once, after the last byte or instead
+   * Reports the result and gives the stream's place back. Call it once, after the last byte or instead
    * of it, and let go of `source` yourself; later calls change nothing.
    */
   end(result: TransferResult): void;

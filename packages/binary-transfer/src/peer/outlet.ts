@@ -8,7 +8,7 @@ import { findPeer, type BinaryPeer } from "./peer.ts";
 export interface Outlet {
   /** Largest transfer in bytes that the other end takes. */
   readonly maxBinarySize: number;
-  /** Takes charge of bytes and gives what a message refers to them with. Throws `too_large`, `throttled`, `interrupted`. */
+  /** Takes charge of bytes and gives the reference for a message. Throws `too_large`, `throttled`, `interrupted`. */
   offer(bytes: OutgoingBytes): BinaryRef;
 }
 

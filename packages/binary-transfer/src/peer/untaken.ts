@@ -27,17 +27,16 @@ interface Remembered {
 const mostEnded = 1_024;
 const mostEndedBytes = 2 ** 25;
 
-/** By handle, until the application takes them: it has a message, not a connection. */
+/** By handle: the application has a message, not a connection. */
 const underWay = new Map<string, TakenTransfer>();
 const ended = new Map<string, Remembered>();
 let endedBytes = 0;
 
-/** Offers a transfer under way to the application. */
 export function offerTransfer(handle: string, transfer: TakenTransfer): void {
   underWay.set(handle, transfer);
 }
 
-/** True when a transfer was offered, is under way, and was not taken. */
+/** True for a transfer under way that the application has not taken. */
 export function isUntaken(handle: string): boolean {
   return underWay.has(handle);
 }
@@ -53,9 +52,9 @@ export function takeTransfer(handle: string): TakenTransfer | undefined {
 }
 
 /**
- * Puts the ending of an untaken transfer in the place of the transfer itself, which would keep its connection in memory.
- * A process remembers 1,024 endings for `rememberMs` each, with 32 MiB of bytes; the oldest are forgotten
- * first. The newest stays, however large its window is.
+ * Keeps the ending of an untaken transfer instead of the transfer, which would keep its connection in memory.
+ * A process remembers 1,024 endings for `rememberMs` each, with 32 MiB of bytes; it forgets the oldest first,
+ * and never the newest.
  */
 export function rememberEnding(
   handle: string,
@@ -74,7 +73,6 @@ export function rememberEnding(
   }
 }
 
-/** Forgets an ended transfer. */
 export function forgetEnded(handle: string): void {
   const found = ended.get(handle);
   if (!found) return;

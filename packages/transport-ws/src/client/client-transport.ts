@@ -22,7 +22,7 @@ export class WebSocketClientTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  /** What the SDK knows a channel by on which a legacy server may stay silent when asked for its era. */
+  /** By these the SDK knows a channel on which a legacy server may not answer `server/discover`. */
   readonly stderr: undefined;
   readonly pid: undefined;
   readonly #open: OpenSocket;
@@ -219,7 +219,7 @@ export class WebSocketClientTransport implements Transport {
     if (performance.now() - this.#connectedAt > (reconnect.maxMs ?? longestPauseMs))
       this.#tries = 0;
     this.#next = this.#reconnect(reconnect, error);
-    // the request that waits for it hears of it; without one there is nothing to tell
+    // a request that waits for it is rejected; without one the error has no reader
     this.#next.catch(() => {});
     for (const message of this.#pending.lose()) this.onmessage?.(message);
   }

@@ -16,7 +16,7 @@ export interface SocketPort {
   readonly address?: string | undefined;
 }
 
-/** What a connection tells. */
+/** Called by a connection. */
 interface SocketEvents {
   text(data: string): void;
   /** The bytes are the listener's from now on. */

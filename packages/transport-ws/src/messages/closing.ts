@@ -7,7 +7,7 @@ export interface Closing {
 }
 
 /**
- * Every close that is ours to say. `ws` itself says 1002 (frames against RFC 6455), 1007 (text that
+ * Every close that Sluice sends. `ws` itself sends 1002 (frames against RFC 6455), 1007 (text that
  * is not UTF-8) and 1009 (a message over the limit).
  */
 export const closings = {

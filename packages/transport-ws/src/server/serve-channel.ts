@@ -20,9 +20,8 @@ export interface ChannelContext {
 }
 
 /**
- * Serves both protocol eras on one connection. The SDK's entry for long-lived channels decides the
- * era by the first message and keeps one server for the rest; it does not pass on the
- * caller at the other end, so each server gets that with its messages.
+ * Serves legacy or modern clients on one connection. The SDK's entry for long-lived channels decides by the first
+ * message and keeps one server for the rest. It does not pass on the caller, so each message brings that along.
  */
 export function serveChannel(
   channel: ServerChannel,

@@ -67,7 +67,7 @@ export class ServerChannel implements Transport {
       });
   }
 
-  /** True when no request waits for its answer or for bytes. Subscriptions, which last as long as the connection, do not count. */
+  /** True when no request waits for its answer or for bytes. Subscriptions do not count: they last. */
   get isIdle(): boolean {
     return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
   }

@@ -37,9 +37,9 @@ export interface WebSocketHandler {
   /** Open connections. */
   readonly connections: number;
   /**
-   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
-   * path is not that of the endpoint; the socket is then still yours. A request that offers another protocol, such as
-   * `h2c`, goes back to its server, which answers it like any other. Behind unanswered requests of its connection either waits.
+   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the path is not
+   * that of the endpoint; the socket is then still yours. A request that offers another protocol, such as `h2c`, goes
+   * back to its server, which answers it like any other. Either waits for the answers to earlier requests.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
@@ -50,10 +50,9 @@ export interface WebSocketHandler {
 }
 
 /**
- * Serves MCP over WebSocket in both protocol eras: each connection gets a server of the factory when
- * its first message says which era it is. Order at the upgrade: path → Host and Origin → draining
- * → subprotocol → room → credentials → room for the principal. Throws a `TypeError` or `RangeError`
- * for options that cannot work.
+ * Serves MCP over WebSocket to legacy and modern clients: each connection gets a server of the factory when its
+ * first message shows the protocol revision. Order at the upgrade: path → Host and Origin → draining → subprotocol →
+ * room → credentials → room for the principal. Throws a `TypeError` or `RangeError` for options that cannot work.
  */
 export function createWebSocketHandler(
   factory: McpServerFactory,
