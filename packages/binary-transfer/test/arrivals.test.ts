@@ -104,7 +104,7 @@ describe("a transfer", () => {
     expect(ended).toHaveBeenCalledTimes(1);
   });
 
-  test("streams that share 4 KiB a second are not late, and one that nobody reads is", async () => {
+  test("streams that share 4 KiB a second are not late, and one without a reader is", async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const size = 200_000;
@@ -153,7 +153,7 @@ describe("a transfer", () => {
     await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
   });
 
-  test("wakes everybody who wrote on behind a full window", async () => {
+  test("wakes every writer behind a full window", async () => {
     const { begin } = receive({ windowBytes: 100 });
     const { opened, incoming } = begin();
     const first = incoming.write(bytes.slice(0, 200))!;
@@ -178,7 +178,7 @@ describe("a transfer", () => {
     expect(isFree).toBe(true);
   });
 
-  test("that nobody reads is given up, and its writer goes free", async () => {
+  test("without a reader is given up, and its writer goes free", async () => {
     const { announce, inbox, ended } = receive({ windowBytes: 100, idleMs: 10 });
     const { streamId, content } = announce();
     const incoming = inbox.begin(streamId);
@@ -186,7 +186,7 @@ describe("a transfer", () => {
     expect(ended).toHaveBeenCalledWith(streamId, expect.objectContaining({ code: "timeout" }));
     expect(incoming.queuedBytes).toBe(0);
     expect(incoming.write(bytes)).toBeUndefined();
-    // who comes late learns why
+    // a late reader learns why
     expect(await outcome(openBinary(content)!.body)).toBe("timeout");
   });
 
@@ -263,7 +263,7 @@ describe("an inbox", () => {
     expect(await outcome(opened.body)).toBe("the bytes");
   });
 
-  test("remembers a bounded number of those that ended before anybody came for them", () => {
+  test("remembers a bounded number of those that ended before a reader came", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const { announce, inbox } = receive({ maxStreams: 2 });

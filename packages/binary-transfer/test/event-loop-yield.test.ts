@@ -37,7 +37,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test("bytes that are there faster than anybody can take them leave others their turn", async () => {
+test("bytes that come faster than a reader takes them leave others their turn", async () => {
   const peer = createBinaryPeer({
     role: "server",
     mode: "multipart",

@@ -95,7 +95,7 @@ describe("writing", () => {
     expect(seen).toEqual([]);
   });
 
-  test("whoever stops reading cancels the part under way and those behind it", async () => {
+  test("a reader that stops cancels the part under way and those behind it", async () => {
     const cancelled: string[] = [];
     const endless = (streamId: string) => ({
       ...part(streamId),

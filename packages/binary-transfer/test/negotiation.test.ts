@@ -120,7 +120,7 @@ describe("a server", () => {
     expect(server.terms).toEqual({ maxBinarySize: 1_000 });
   });
 
-  test("handlers find the connection by a tag that nobody else can set", () => {
+  test("handlers find the connection by a tag that no peer can set", () => {
     const server = peer();
     const forged = { [BINARY_EXTENSION_ID]: { connection: "forged" }, kept: 1 };
     const plain = server.received({

@@ -126,7 +126,7 @@ test("bytes count as open streams until they are through, also when their messag
   peer.close(new Error("gone"));
 });
 
-test("a connection that is gone gets base64, which nobody reads", async () => {
+test("a connection that is gone gets base64, which is dropped", async () => {
   const { read, peer, records } = serve();
   const before = peer.received({ id: 1, method: "resources/read", params: { uri } });
   expect(before.message.params).toHaveProperty("_meta");
