@@ -10,5 +10,6 @@ export {
   type BinaryFetch,
   type BinaryFetchOptions,
 } from "./http/binary-fetch.ts";
+export type { BinaryLimits } from "./peer/inbox.ts";
 export type { OutgoingBytes, SizedSource } from "./peer/outbox.ts";
 export type { Outlet } from "./peer/outlet.ts";

@@ -14,7 +14,7 @@ export {
 export { readJsonPart, receiveParts } from "./multipart/receive-parts.ts";
 export { writeMessage, type MultipartMessage } from "./multipart/write-message.ts";
 export type { OutgoingMultipart } from "./multipart/write-multipart.ts";
-export type { Inbox } from "./peer/inbox.ts";
+export type { BinaryLimits, Inbox } from "./peer/inbox.ts";
 export type { IncomingStream } from "./peer/incoming-stream.ts";
 export {
   discardBytes,

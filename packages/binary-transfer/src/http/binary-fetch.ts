@@ -5,6 +5,7 @@ import { readMultipart, type MultipartReader } from "../multipart/read-multipart
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
 import { reportingBody, writeMessage } from "../multipart/write-message.ts";
 import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../content/negotiation.ts";
+import type { BinaryLimits } from "../peer/inbox.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
 import { callOf, isAnswerTo } from "./rpc-call.ts";
@@ -14,17 +15,9 @@ import { eventsIn } from "./server-events.ts";
 type SdkFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** Options of {@link createBinaryFetch}. */
-export interface BinaryFetchOptions {
+export interface BinaryFetchOptions extends BinaryLimits {
   /** Sends the requests. Default: the platform's own fetch. */
   readonly fetch?: SdkFetch;
-  /** Largest transfer in bytes that is taken. Default 1 GiB. */
-  readonly maxBinarySize?: number;
-  /** Transfers at once, each way. Default 16. */
-  readonly maxStreams?: number;
-  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
-  readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
-  readonly idleMs?: number;
   /** Largest JSON part in bytes. Default 16 MiB. */
   readonly maxJsonBytes?: number;
 }

@@ -3,16 +3,22 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { IncomingStream } from "./incoming-stream.ts";
 import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 
-/** What one connection may bring. */
-export interface InboxOptions {
-  /** Bytes of one transfer. A larger one is refused with `too_large`. */
-  readonly maxBinarySize: number;
-  /** Transfers that are announced or arriving. More are refused with `throttled`. Default 16. */
+/** What binary transfer may cost a connection. */
+export interface BinaryLimits {
+  /** Largest transfer in bytes, either way. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
   /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
+}
+
+/** What one connection may bring. */
+export interface InboxOptions extends Omit<BinaryLimits, "maxBinarySize"> {
+  /** Bytes of one transfer. A larger one is refused with `too_large`. */
+  readonly maxBinarySize: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;
   /** A transfer is over; with an `error`, the sender need not send the rest. */

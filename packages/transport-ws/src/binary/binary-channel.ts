@@ -4,21 +4,10 @@ import {
   type BinaryPeer,
   type BinaryPeerOptions,
   createBinaryPeer,
+  type BinaryLimits,
 } from "@sluice/binary-transfer/transport";
 import { createFrameInlet } from "./frame-inlet.ts";
 import { createFrameOutlet } from "./frame-outlet.ts";
-
-/** What binary transfer may cost a connection. */
-export interface BinaryOptions {
-  /** Largest transfer in bytes, either way. Default 1 GiB. */
-  readonly maxBinarySize?: number;
-  /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
-  readonly maxStreams?: number;
-  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
-  readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
-  readonly idleMs?: number;
-}
 
 /** What the channel needs of its socket. */
 export interface BinaryLink {
@@ -67,7 +56,7 @@ export interface BinaryChannel {
  */
 export function createBinaryChannel(
   role: BinaryPeerOptions["role"],
-  options: BinaryOptions & { readonly declared?: unknown },
+  options: BinaryLimits & { readonly declared?: unknown },
   link: BinaryLink,
 ): BinaryChannel {
   const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;

@@ -1,9 +1,10 @@
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { closings } from "../messages/closing.ts";
 import type { SocketPort } from "../client/socket-port.ts";
-import { createBinaryChannel, type BinaryChannel, type BinaryOptions } from "./binary-channel.ts";
+import { createBinaryChannel, type BinaryChannel } from "./binary-channel.ts";
 
 /** What the client's end of a channel works with. */
-interface ClientChannelOptions extends BinaryOptions {
+interface ClientChannelOptions extends BinaryLimits {
   /** Capabilities that the server declared on an earlier connection. */
   readonly declared: unknown;
   /** Bytes that may wait for a server that does not read. */

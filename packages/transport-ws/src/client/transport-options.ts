@@ -1,4 +1,4 @@
-import type { BinaryOptions } from "../binary/binary-channel.ts";
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 
 /** When and how often to connect again. */
 export interface ReconnectOptions {
@@ -37,7 +37,7 @@ export interface ClientTransportOptions {
    * Lets bytes go beside messages as binary frames, with servers that declare that they take them
    * (Binary Transfer RFC). Default: none.
    */
-  readonly binary?: BinaryOptions;
+  readonly binary?: BinaryLimits;
   /** Called when a new connection stands in for a broken one. Legacy subscriptions are to be made again. */
   readonly onReconnect?: () => void;
 }

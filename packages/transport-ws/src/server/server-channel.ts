@@ -1,13 +1,10 @@
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { PeerWatch } from "@sluice/core/async";
 import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
-import {
-  createBinaryChannel,
-  type BinaryChannel,
-  type BinaryOptions,
-} from "../binary/binary-channel.ts";
+import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
 import { literalCapabilities } from "./legacy-messages.ts";
@@ -22,7 +19,7 @@ export interface ChannelLimits {
   readonly unsent?: ByteLease;
   readonly messageRate: MessageRate;
   /** Absent: no binary frames. */
-  readonly binary?: BinaryOptions | undefined;
+  readonly binary?: BinaryLimits | undefined;
 }
 
 /** One connection as the SDK sees it. A class because there are thousands of them. */

@@ -1,6 +1,6 @@
 import type { PrincipalResolver, RateLimiter } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";
-import type { BinaryOptions } from "../binary/binary-channel.ts";
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import type { MessageRate } from "./message-rate.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
 import type { ConnectionLimits } from "./connection-limiter.ts";
@@ -45,7 +45,7 @@ export interface WebSocketHandlerOptions
    * Lets bytes go beside messages as binary frames, with clients that declare that they take them
    * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
    */
-  readonly binary?: BinaryOptions;
+  readonly binary?: BinaryLimits;
   /**
    * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the answer is
    * 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. `false`: no limit. Default: 20
