@@ -2,8 +2,6 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -13,6 +11,7 @@ import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { formatKey, generateKey } from "@sluice/core";
 import { afterEach, expect, inject, test } from "vitest";
 import { sdkNames } from "./bed/clients.ts";
+import { freePort, untilAnswered } from "./bed/listen.ts";
 import { connectSender } from "./bed/senders.ts";
 
 const programs = inject("programs");
@@ -95,27 +94,6 @@ async function start(program: string, cwd: string): Promise<string> {
     },
     stdio: "inherit",
   });
-  await listening(endpoint);
+  await untilAnswered(endpoint);
   return endpoint;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
-}
-
-async function listening(url: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    const answered = await fetch(url).then(
-      () => true,
-      () => false,
-    );
-    if (answered) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`nothing listens on ${url} after ten seconds`);
 }

@@ -2,7 +2,7 @@ import type { Exemption, Level, Requirement } from "./requirements.ts";
 
 type Entry = (
   path: string,
-  who: Requirement["who"],
+  side: Requirement["side"],
   text: string,
   exemption?: Exemption,
 ) => Requirement;
@@ -13,12 +13,12 @@ export function entriesOf(
 ): Record<"must" | "mustNot" | "should" | "shouldNot" | "may" | "stated", Entry> {
   const entry =
     (level: Level): Entry =>
-    (path, who, text, exemption) => ({
+    (path, side, text, exemption) => ({
       id: `${source}/${path}`,
       section: path.slice(0, path.lastIndexOf("/")),
       level,
       text,
-      who,
+      side,
       ...(exemption && { exemption }),
     });
   return {

@@ -22,7 +22,7 @@ const rule: Requirement = {
   section: "1.a",
   level: "MUST",
   text: "do b",
-  who: "server",
+  side: "server",
 };
 const cite = (source: string) => citationsIn("x.test.ts", source);
 

@@ -33,7 +33,7 @@ export interface Requirement {
   readonly level: Level;
   /** What it asks, in our words. */
   readonly text: string;
-  readonly who: "server" | "client" | "both";
+  readonly side: "server" | "client" | "both";
   readonly exemption?: Exemption;
 }
 

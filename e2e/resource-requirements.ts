@@ -14,7 +14,7 @@ const row =
     section: path.slice(0, path.lastIndexOf("/")),
     level,
     text,
-    who: "server",
+    side: "server",
     ...(exemption && { exemption }),
   });
 const must = row("MCP", "MUST");
@@ -41,7 +41,7 @@ export const resourceRequirements: readonly Requirement[] = [
   ),
   must(
     "subscriptions/must-notify-subscribed",
-    "resources/updated goes to who subscribed to the resource, and to nobody else",
+    "resources/updated goes to the subscribers of the resource, and to no other client",
   ),
   row("MCP", "STATED")("templates/rfc6570", "templates are RFC 6570 URI templates"),
   must("schemes/must-rfc3986", "custom URI schemes are in accordance with RFC 3986"),
@@ -105,7 +105,7 @@ export const resourceRequirements: readonly Requirement[] = [
   articleShould("5.2/list-changed", "list_changed when resources come or go"),
   article("5.3/templates", "templates are listed, and their variables can be completed"),
   article("7/resource-link", "a tool returns a link to a resource instead of the data"),
-  article("8/audit", "each access is on record: who, what, which action, how it ended"),
+  article("8/audit", "each access is on record: principal, resource, action, outcome"),
   article("9.2/rate-limit", "reads are limited per caller"),
   article(
     "9.2/server-cache",

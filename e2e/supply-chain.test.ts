@@ -14,7 +14,7 @@ interface Manifest {
 const packages = readdirSync(new URL("packages/", root));
 const manifests = packages.map((name) => JSON.parse(read(`packages/${name}/package.json`)));
 
-/** What a package must not do to whoever installs it, one sentence each. */
+/** What a package must not do when it is installed, one sentence each. */
 function findings({ scripts = {}, files, exports, dependencies = {} }: Manifest): string[] {
   const hooks = ["preinstall", "install", "postinstall", "prepare", "prepublish"];
   return [

@@ -115,7 +115,7 @@ export const uploadRequirements: readonly Requirement[] = [
   must(
     "privacy/must-inform",
     "client",
-    "the user is told who asks, why, and where the files go, before anything is opened",
+    "the user reads which server asks, why, and where the files go, before anything is opened",
   ),
   should("privacy/should-guard-logs", "server", "records have no file names"),
   must(

@@ -73,7 +73,7 @@ const portableEntries = [
   "transport-ws/src/client.ts",
   "binary-transfer/src/index.ts",
   "binary-transfer/src/client.ts",
-  "binary-transfer/src/multipart.ts",
+  "binary-transfer/src/transport.ts",
   "uploads/src/index.ts",
 ];
 

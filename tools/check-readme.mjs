@@ -4,10 +4,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "./free-port.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const deadlineMs = 300_000;
@@ -94,15 +94,6 @@ async function run(line, cwd, env) {
   return child.output;
 }
 
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return String(port);
-}
-
 async function untilListening(child, port) {
   for (let tries = 0; tries < 200; tries++) {
     const answers = await fetch(`http://127.0.0.1:${port}/mcp`).then(
@@ -130,7 +121,7 @@ async function paste({ steps, serving }, folder) {
   // the lines as they are pasted, but for a port that is free on this machine
   const env = {
     ...inherited,
-    PORT: port,
+    PORT: `${port}`,
     PUBLIC_URL: endpoint,
     XDG_STATE_HOME: join(folder, "state"),
   };

@@ -2,14 +2,13 @@
 // Inspector opens the upload page, and the tool gets the file. Needs Chromium; the Inspector brings Node >= 22 along.
 import { match } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { freePort } from "./free-port.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const required = createRequire(join(root, "e2e/package.json"));
@@ -28,14 +27,6 @@ function start(command, args, env) {
   });
   children.push(child);
   return child;
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  return port;
 }
 
 async function untilServed(url) {

@@ -53,7 +53,7 @@ async function runTogether(...commands) {
   const failed = (await Promise.all(runs)).find((status) => status !== 0);
   if (failed !== undefined) process.exit(failed ?? 1);
 }
-/** The pnpm that package.json pins, through npm's own runner; nobody may be there to say yes. */
+/** The pnpm that package.json pins, through npm's own runner, which asks no question. */
 const pnpm = (...args) => run("npx", "--yes", "--loglevel=error", packageManager, ...args);
 /** A TypeScript program of this workspace, run from source. */
 const program = (file, ...args) =>

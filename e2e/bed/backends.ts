@@ -22,7 +22,7 @@ export interface Service extends AsyncDisposable {
   /** Another backend over the same service. */
   open(): StorageBackend;
   put(name: string, content: Uint8Array): Promise<void>;
-  /** What nobody may ever say aloud. */
+  /** Secrets that no log, error or answer may hold. */
   readonly secrets: readonly string[];
 }
 

@@ -10,7 +10,7 @@ const executablePath = "/usr/bin/chromium";
 /** Whether there is one to start. */
 export const hasBrowser = existsSync(executablePath);
 
-/** A Chromium with a profile of its own that speaks to nobody on its own account. */
+/** A Chromium with a profile of its own that makes no connections on its own account. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath,
@@ -29,7 +29,7 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
-/** A web server with one page, which runs a program, and tickets for whoever asks for one there. */
+/** A web server with one page, which runs a program, and tickets for every request at its ticket path. */
 export async function servePage(
   issue: () => Promise<string>,
   program = "programs/page.ts",

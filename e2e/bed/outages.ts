@@ -65,13 +65,13 @@ export async function surviveOutages(
 interface Survival {
   /** Bodies that each URL gave. */
   readonly bodies: readonly number[];
-  /** Answers that nobody should get, and requests without one. */
+  /** Answers that no client should get, and requests without one. */
   readonly oddities: readonly string[];
   /** Answers 503 with a time to come back. */
   readonly refusals: number;
 }
 
-/** Each URL gave one body at most, and nobody got an odd answer. */
+/** Each URL gave one body at most, and no client got an odd answer. */
 export function expectSurvival({ bodies, oddities, refusals }: Survival): void {
   expect(oddities).toEqual([]);
   expect(new Set(bodies)).toEqual(new Set([1]));
@@ -85,7 +85,7 @@ interface Load {
   readonly bodies: ReadonlyMap<string, number>;
   /** Answers 503 with a time to come back. */
   readonly refusals: () => number;
-  /** Answers that nobody should get, and requests without one. */
+  /** Answers that no client should get, and requests without one. */
   readonly oddities: readonly string[];
   stop(): Promise<void>;
 }

@@ -8,7 +8,13 @@ import { StreamableHTTPServerTransport as TransportV1 } from "@modelcontextproto
 import { isInitializeRequest } from "@modelcontextprotocol/sdk/types.js";
 import { McpServer as McpServerV2 } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createSluice, type AttachOptions, type Sluice, type SluiceOptions } from "@sluice/server";
+import {
+  createSluice,
+  type AttachOptions,
+  type PrincipalResolver,
+  type Sluice,
+  type SluiceOptions,
+} from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFrontHandler, type SluiceHandler } from "@sluice/transport-http";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
@@ -61,6 +67,15 @@ export type KindName = keyof typeof kinds;
 export const kindNames = Object.keys(kinds) as KindName[];
 /** The calls of the tests are the same in all of them, their types are not. */
 export type OwnServer = McpServerV1;
+
+/** Each bearer token is the name of its subject. */
+export const principal: PrincipalResolver = ({ authInfo }) =>
+  authInfo && { issuer: "own", subject: authInfo.token, clientId: "" };
+export const authenticate: NonNullable<NodeHandlerOptions["authenticate"]> = (req, _res, next) => {
+  const token = /^Bearer (\w+)$/.exec(req.headers.authorization ?? "")?.[1];
+  if (token !== undefined) req.auth = { token, clientId: "", scopes: [] };
+  next();
+};
 
 /** What a test sets. */
 export interface OwnOptions {

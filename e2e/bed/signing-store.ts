@@ -27,7 +27,7 @@ export interface SigningStore extends Listening {
   readonly requests: readonly StorageRequest[];
 }
 
-/** Puts a second origin in front of `inner`: it serves whoever brings a signature, as object stores do. */
+/** Puts a second origin in front of `inner`: it serves every request with a good signature, as object stores do. */
 export async function createSigningStore(
   inner: StorageBackend,
   options: {

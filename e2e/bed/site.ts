@@ -20,7 +20,7 @@ import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
 
-/** Who a bearer token stands for. */
+/** The user of a bearer token. */
 export interface Account {
   readonly subject: string;
   readonly scopes?: readonly string[];

@@ -12,7 +12,7 @@ export interface TokenDesk {
   keys(): Promise<readonly string[]>;
 }
 
-/** What all servers at one name are known as. Nobody listens there: requests name a process. */
+/** What all servers at one name are known as. No process listens there: requests name one. */
 export const sharedEndpoint = "http://127.0.0.1:9/mcp";
 
 const alice = { issuer: "https://issuer.example", subject: "alice", clientId: "test" };

@@ -15,7 +15,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket, type WebSocketHandlerOptions } from "@sluice/transport-ws";
 import {
   createWebSocketTransport,
-  type WebSocketTransportOptions,
+  type NodeWebSocketTransportOptions,
 } from "@sluice/transport-ws/client/node";
 import { listen, type Listening } from "./listen.ts";
 import type { SdkName } from "./clients.ts";
@@ -107,7 +107,7 @@ export async function startWebSocketSite(options: WebSocketSiteOptions): Promise
 export async function connectSocket(
   sdk: SdkName,
   url: string,
-  options: WebSocketTransportOptions,
+  options: NodeWebSocketTransportOptions,
 ): Promise<ClientV2> {
   const info = { name: "test", version: "1.0.0" };
   const capabilities = streamingCapabilities();

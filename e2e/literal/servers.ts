@@ -1,12 +1,12 @@
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { inject } from "vitest";
 import { bytesOf } from "../bed/content.ts";
+import { freePort, untilAnswered } from "../bed/listen.ts";
 import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";
 import { startSite } from "../bed/site.ts";
 import { startWebSocketSite } from "../bed/websocket.ts";
@@ -38,27 +38,6 @@ async function stop(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
-}
-
-async function answers(url: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    const answered = await fetch(url).then(
-      async (response) => response.body?.cancel().then(() => true),
-      () => false,
-    );
-    if (answered) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`nothing listens on ${url} after ten seconds`);
-}
-
 /** The server of the README, as it stands there. */
 export async function startReadme(): Promise<OurServer> {
   const { root, remove } = await folderOf();
@@ -71,7 +50,7 @@ export async function startReadme(): Promise<OurServer> {
     env: { ...env, PORT: String(port), PUBLIC_URL: url },
     stdio: "ignore",
   });
-  await answers(url);
+  await untilAnswered(url);
   return {
     url,
     uri: `files://demo/${fileName}`,

@@ -22,7 +22,7 @@ import { createOriginGate } from "@sluice/server/transport";
 import { parseHead, parseKeyFile } from "@sluice/server/node";
 import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";
-import { boundaryOf } from "@sluice/binary-transfer/multipart";
+import { boundaryOf } from "@sluice/binary-transfer/transport";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";

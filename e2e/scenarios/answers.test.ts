@@ -17,7 +17,7 @@ let store: SigningStore;
 const errors: unknown[] = [];
 let mode: DeliveryMode | "auto" = "direct";
 
-/** Knows the digest of the archive, and fails for two names with what nobody foresaw. */
+/** Knows the digest of the archive, and fails for two names with an unknown error. */
 function knowing(files: StorageBackend): StorageBackend {
   return wrap(files, {
     describe: (describeFile) => async (key, options) => {

@@ -97,7 +97,7 @@ function spliceRanges(meddler: Meddler): void {
   };
 }
 
-// nobody can tell for Graph: its download URLs have no validator, and its API says that all is well
+// no check can tell for Graph: its download URLs have no validator, and its API says that all is well
 describe.each(["fs", "s3", "azure-blob"] as const)("%s: a proxy that splices", (name) => {
   const over: DeliveryMode[] =
     name === "fs"

@@ -42,7 +42,7 @@ function repeat({ request, response }: Exchange, status: number): void {
   response.end(text);
 }
 
-/** One try: whoever fails need not do so several times. */
+/** One try: a failure needs no second. */
 const impatient = (backend: StorageBackend): StorageBackend =>
   protect(backend, { attempts: 1, resumes: 1 });
 
@@ -59,7 +59,7 @@ function fail(site: BackendSite, failure: (exchange: Exchange) => void, alsoApi:
   store.meddle = meddle;
 }
 
-/** Everything that lets somebody in: signatures, bearers, tokens in URLs, and where they stand. */
+/** Everything that gives access: signatures, bearers, tokens in URLs, and where they stand. */
 function secretsOf({ service, line }: BackendSite): Set<string> {
   const requests = [...service.store.requests, ...service.api.requests, ...line.requests];
   const found = requests.flatMap(({ url = "", headers }) => [
@@ -104,7 +104,7 @@ async function tryDownload(
   );
 }
 
-describe.each(serviceNames)("%s: no URL that lets somebody in is ever said", (name) => {
+describe.each(serviceNames)("%s: no URL that gives access is ever said", (name) => {
   const remote = name !== "fs";
   const affected = remote ? modes : (["redirect"] as const);
   let site: BackendSite;

@@ -17,7 +17,7 @@ import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { createApp } from "../../apps/demo-server/src/server.ts";
 import { askForeign } from "../../packages/transport-http/test/foreign-requests.ts";
 import { openHouse, token, verifier, type Parts } from "../bed/doors.ts";
-import { listen } from "../bed/listen.ts";
+import { freePort, listen } from "../bed/listen.ts";
 import * as express from "../examples/express.ts";
 import * as hono from "../examples/hono.ts";
 import * as ownTransports from "../examples/own-transports.ts";
@@ -133,12 +133,6 @@ async function startProgram(
     );
   await vi.waitUntil(answers, { timeout: 20_000, interval: 50 });
   return endpoint;
-}
-
-async function freePort(): Promise<number> {
-  const probe = await listen(createServer());
-  await probe.close();
-  return probe.port;
 }
 
 test.each(programs)("%s, as a process", async (name) => {

@@ -1,22 +1,20 @@
 import { createServer, type RequestListener } from "node:http";
 import { connect as dial } from "node:net";
 import { text } from "node:stream/consumers";
-import { createSluice, type PrincipalResolver } from "@sluice/server";
+import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http";
-import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { listen } from "../bed/listen.ts";
 import { createApp } from "../examples/own-transports.ts";
-import { kindNames, openOwnSite, type OwnSite } from "../bed/own-transports.ts";
-
-const principal: PrincipalResolver = ({ authInfo }) =>
-  authInfo && { issuer: "own", subject: authInfo.token, clientId: "" };
-const authenticate: NonNullable<NodeHandlerOptions["authenticate"]> = (req, _res, next) => {
-  const token = /^Bearer (\w+)$/.exec(req.headers.authorization ?? "")?.[1];
-  if (token !== undefined) req.auth = { token, clientId: "", scopes: [] };
-  next();
-};
+import {
+  authenticate,
+  kindNames,
+  openOwnSite,
+  principal,
+  type OwnSite,
+} from "../bed/own-transports.ts";
 
 type Fields = Record<string, string>;
 

@@ -287,7 +287,7 @@ test(`${runs / 4} requests with hostile headers harm nobody`, async () => {
   await expectUnharmed();
 });
 
-test(`${runs / 4} bodies that are no JSON-RPC harm nobody`, async () => {
+test(`${runs / 4} bodies that are no JSON-RPC do no harm`, async () => {
   const valid = JSON.stringify({
     jsonrpc: "2.0",
     id: 1,

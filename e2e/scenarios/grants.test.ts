@@ -142,7 +142,7 @@ describe("a single-use grant [SEP-2532/security/should-single-use]", () => {
     await expectUnknown(site, await get(url, "alice-token"));
   });
 
-  test("gives them to one of fifty who come at the same time", async () => {
+  test("gives them to one of fifty that come at the same time", async () => {
     await using site = await start({ grant: { use: "once" }, limits: { perPrincipal: 100 } });
     const url = await mint(site, "alice-token");
     const answers = await Promise.all(Array.from({ length: 50 }, () => get(url, "alice-token")));
@@ -166,7 +166,7 @@ describe("a stored URL [SEP-2532/security/must-unguessable-urls]", () => {
     await client.close();
   });
 
-  test("of somebody else, altered, withdrawn or made up is unknown, as a sealed one is", async () => {
+  test("of another principal, altered, withdrawn or made up is unknown, as a sealed one is", async () => {
     await using site = await start(stored);
     const url = await mint(site, "alice-token");
     expect((await get(url)).status).toBe(401);

@@ -154,7 +154,7 @@ test("redirects in circles come to an end", async () => {
 });
 
 describe("an answer is taken for what its headers say", () => {
-  test("bytes that call themselves JSON are bytes, and steer nobody [SEP-2532/3.client/must-check-type] [SEP-2532/3.client/must-parse-json-error]", async () => {
+  test("bytes that call themselves JSON are bytes, and steer no client [SEP-2532/3.client/must-check-type] [SEP-2532/3.client/must-parse-json-error]", async () => {
     const trap = JSON.stringify({
       jsonrpc: "2.0",
       id: 1,

@@ -77,7 +77,7 @@ test("a hundred readers who stall cost the server little, and others are served 
 const aborts = deep ? 10_000 : 20;
 
 test(
-  `${aborts} readers who leave in the middle leave nothing behind`,
+  `${aborts} readers that leave in the middle leave nothing behind`,
   async () => {
     await using server = await startProgram<{ url: string }>("serve", {
       sparse: { "direct/large.bin": 2 ** 30 },
@@ -153,13 +153,13 @@ test(
   "principals at once get their own bytes and never another's",
   async () => {
     const people = Array.from({ length: crowd }, (_, n) => `user-${n}`);
-    await using site = await startShared(people, (stores) => (who) => stores.get(who!.subject)!);
+    await using site = await startShared(people, (stores) => (user) => stores.get(user!.subject)!);
     expect(await visitAll(site, people, deep ? 25 : 2)).toEqual([]);
   },
   deep ? 300_000 : 60_000,
 );
 
-test("the twin: a server that mixes up whom it serves is found out", async () => {
+test("the twin: a server that mixes up its users is found out", async () => {
   const people = Array.from({ length: 20 }, (_, n) => `user-${n}`);
   let served = 0;
   await using site = await startShared(people, (stores) => () => {

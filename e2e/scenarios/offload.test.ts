@@ -489,7 +489,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     const streamed = streamResource(client, uri, { timeouts: { pauseScale: 0 } });
     await expect(streamed).rejects.toMatchObject({ code: "corrupt" });
     expect(swaps).toBe(1);
-    // who asks again has the new version, whole
+    // a second request has the new version, whole
     const again = await streamResource(client, uri);
     const { path } = await again.saveTo(join(bed.site.target, "a.bin"));
     expect((await readFile(path)).equals(other)).toBe(true);

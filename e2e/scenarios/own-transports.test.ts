@@ -14,31 +14,28 @@ import {
   ReadResourceRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { Server as LowServerV2 } from "@modelcontextprotocol/server";
-import { createSluice, type PrincipalResolver } from "@sluice/server";
+import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http";
-import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads } from "@sluice/uploads";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, sdkNames, type SdkName } from "../bed/clients.ts";
 import { listen } from "../bed/listen.ts";
 import { createApp } from "../examples/own-transports.ts";
-import { kindNames, openOwnSite, type OwnSite } from "../bed/own-transports.ts";
+import {
+  authenticate,
+  kindNames,
+  openOwnSite,
+  principal,
+  type OwnSite,
+} from "../bed/own-transports.ts";
 import { connectSender } from "../bed/senders.ts";
 
 const bytes = Buffer.alloc(300_000, "0123456789");
 const uri = "files://own/a.bin";
 const legacy: SdkName[] = sdkNames.filter((name) => name !== "SDK v2, modern");
-
-/** The token is the name of the subject. */
-const principal: PrincipalResolver = ({ authInfo }) =>
-  authInfo && { issuer: "own", subject: authInfo.token, clientId: "" };
-const authenticate: NonNullable<NodeHandlerOptions["authenticate"]> = (req, _res, next) => {
-  const token = /^Bearer (\w+)$/.exec(req.headers.authorization ?? "")?.[1];
-  if (token !== undefined) req.auth = { token, clientId: "", scopes: [] };
-  next();
-};
 
 interface Answer {
   readonly status: number;

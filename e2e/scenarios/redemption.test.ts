@@ -13,7 +13,7 @@ const files = { "plans.bin": content };
 
 type Place = (link: string) => Promise<RawAnswer>;
 
-/** Sends so many requests at once, spread over the places. What nobody answered is left out. */
+/** Sends so many requests at once, spread over the places. Requests without an answer are left out. */
 async function redeemAtOnce(count: number, places: readonly Place[], link: string) {
   const sent = Array.from({ length: count }, (_, n) => places[n % places.length]!(link));
   const settled = await Promise.allSettled(sent);
@@ -46,7 +46,7 @@ describe.skipIf(!hasRedis)("a single-use URL of three processes that share a Red
     await redis?.[Symbol.asyncDispose]();
   });
 
-  test(`gives its bytes to one of ${count} who come at the same time, in each of ${rounds} rounds`, async () => {
+  test(`gives its bytes to one of ${count} that come at the same time, in each of ${rounds} rounds`, async () => {
     for (let round = 0; round < rounds; round++) {
       const link = await fleet.members[round % 3]!.link("plans.bin");
       expectOneBody(await redeemAtOnce(count, places, link), count);
@@ -83,7 +83,7 @@ describe.skipIf(!hasRedis)("a single-use URL of three processes that share a Red
     expect(statuses.length).toBeGreaterThanOrEqual(Math.floor((count * 2) / 3));
     expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
     expect(new Set([200, 404, ...statuses])).toEqual(new Set([200, 404]));
-    // whoever claimed it, it is spent
+    // the grant is spent, whichever request claimed it
     for (const member of [first, second]) expect((await member.get(link)).status).toBe(404);
     const next = await second.link("plans.bin");
     expectOneBody(await redeemAtOnce(count, places.slice(0, 2), next), count);

@@ -223,7 +223,7 @@ async function dieOften({ redis, name, deaths, surveys }: Deaths): Promise<numbe
   return completed;
 }
 
-/** Tells when a client has got a call's link, without which nobody can pick up its stream. */
+/** Tells when a client has got a call's link, without which no client can pick up its stream. */
 function tellingOfLinks(fetch: FetchLike, onLink: () => void): FetchLike {
   return async (input, init) => {
     const response = await fetch(input, init);

@@ -103,7 +103,7 @@ function codeOf(error: unknown): unknown {
   return (error as { code?: unknown }).code;
 }
 
-/** Asks for the bytes as somebody who has never heard of ranges, with a mark for the balancer to tell who that is. */
+/** Asks for the bytes as a client without ranges, with a mark by which the balancer counts them. */
 async function askNaively(endpoint: string): Promise<Dispatcher.ResponseData> {
   const streaming = { prefer: ["downloadUrl" as const] };
   const { message } = await call(endpoint, "resources/stream", { uri }, { streaming });
@@ -196,12 +196,12 @@ async function startBalanced(folder: string, root: string) {
       child.kill(signal);
       expect((await over)[0]).toEqual(signal === "SIGKILL" ? [null, signal] : [0, null]);
     },
-    /** Bytes that nginx had from the processes, for whoever marked a URL so. */
+    /** Bytes that nginx had from the processes for URLs with that mark. */
     async received(by: string): Promise<number> {
       const lines = (await readFile(traffic, "utf8")).split("\n");
       return lines
         .map((line) => line.split(":"))
-        .filter(([who]) => who === (by || "-"))
+        .filter(([mark]) => mark === (by || "-"))
         .flatMap(([, ...counts]) => counts.join().match(/\d+/g) ?? [])
         .reduce((sum, count) => sum + Number(count), 0);
     },

@@ -20,7 +20,7 @@ import { startSite, type Site, type SiteOptions } from "../bed/site.ts";
 
 const accounts = { "ada-token": { subject: "ada" }, "eve-token": { subject: "eve" } };
 
-/** What begins like a PNG: nobody looks further. */
+/** The first bytes of a PNG: no check reads further. */
 function png(size: number): Buffer {
   const head = Buffer.alloc(41);
   head.write("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1");
@@ -237,7 +237,7 @@ describe.each(sdkNames)("%s", (sdk) => {
     }
   });
 
-  test("a user who says no has left nothing behind [SEP-1306/3.response/decline-cancel]", async () => {
+  test("a user's no leaves nothing behind [SEP-1306/3.response/decline-cancel]", async () => {
     const site = await startAsking();
     const ours = await sender(sdk, site, { onFilesRequested: () => ({ action: "decline" }) });
     expect(await look(ours)).toEqual({ text: "decline", isError: false });
@@ -289,7 +289,7 @@ describe.each(sdkNames)("%s", (sdk) => {
       capabilities: { elicitation: { url: {} } },
       async answer({ mode, url = "" }) {
         expect(mode).toBe("url");
-        // what the page's script does in a browser, where nobody has a bearer token
+        // what the page's script does in a browser, without a bearer token
         const html = await (await fetch(url)).text();
         const [slotUrl = ""] = /http[^"]*\/uploads\/v1\.[\w.-]+/.exec(html) ?? [];
         const { body } = await postForm(slotUrl, [sunsetFile]);
@@ -502,10 +502,10 @@ test("requests to upload endpoints are limited in rate, for each caller alone [S
   let isOver = false;
   const over = new Set<string>();
   const perPrincipal: RateLimiter = {
-    async consume(who) {
+    async consume(key) {
       // as the library does: what it throws says how long to wait
-      if (over.has(who)) throw Object.assign(new Error("over"), { msBeforeNext: 7_000 });
-      if (isOver) over.add(who);
+      if (over.has(key)) throw Object.assign(new Error("over"), { msBeforeNext: 7_000 });
+      if (isOver) over.add(key);
     },
   };
   const site = await startAsking({ sluice: { limits: { requests: { perPrincipal } } } });
@@ -558,7 +558,7 @@ test("uploads are limited per caller", async () => {
   expect(await send("eve-token")).toBe(true);
 });
 
-test("who was asked and what came is on record, without names of files [SEP-1306/security/should-log] [SEP-1306/privacy/should-guard-logs] [SEP-1306/security/should-store-safely]", async () => {
+test("the principal asked and what came are on record, without names of files [SEP-1306/security/should-log] [SEP-1306/privacy/should-guard-logs] [SEP-1306/security/should-store-safely]", async () => {
   const records: AuditRecord[] = [];
   const site = await startAsking({ sluice: { audit: (record) => void records.push(record) } });
   let keptBefore: string[] = [];

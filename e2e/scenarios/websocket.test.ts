@@ -58,7 +58,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
     await client.close();
   });
 
-  test("gets the bytes of its own principal's URLs alone, and sends no token where nobody said so", async () => {
+  test("gets the bytes of its own principal's URLs alone, and sends its token to named origins alone", async () => {
     await using site = await startWebSocketSite({ files });
     const ann = await connectSocket(sdk, site.url, { token: "ann", downloads: site.downloads });
     const bob = await connectSocket(sdk, site.url, { token: "bob" });
@@ -82,7 +82,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
     };
     expect([await asked("ann"), await asked("bob"), await asked()]).toEqual([200, 404, 401]);
 
-    // another origin than that of the socket is nobody's word until the user gives it
+    // the user must name another origin than that of the socket
     await expect(streamResource(bob, uri)).rejects.toMatchObject({ code: "untrusted" });
     const trustedOrigins = [site.downloads];
     await expect(streamResource(bob, uri, { trustedOrigins })).rejects.toMatchObject({
@@ -93,7 +93,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
   });
 });
 
-test("a token that nobody knows opens no connection", async () => {
+test("an unknown token opens no connection", async () => {
   await using site = await startWebSocketSite({ files });
   await expect(
     connectSocket("SDK v2, modern", site.url, { token: "nobody" }),

@@ -26,8 +26,8 @@ const kinds: Readonly<Record<string, () => Promise<Service>>> = {
   },
   async "azure-blob"() {
     // Azurite keeps all that it has in memory; everything is generated before it would be asked
-    const nobody = new ContainerClient("http://127.0.0.1:1/account/container");
-    const proxy = await startFaultProxy(nobody);
+    const anonymous = new ContainerClient("http://127.0.0.1:1/account/container");
+    const proxy = await startFaultProxy(anonymous);
     for (const name of names) proxy.generated.set(name, { size: Number(name) });
     const url = `${proxy.url}/account/container`;
     return { kind: "azure-blob", url, account: "account", key: btoa("key") };

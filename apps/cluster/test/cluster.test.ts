@@ -115,7 +115,7 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md
     await client.close();
   });
 
-  test("a session goes on in a process that never saw it, for who opened it, until it is over", async () => {
+  test("a session goes on in a process that never saw it, for its own user, until it is over", async () => {
     const session = await openSession(a);
     const list = (url: string, token = tokens.ann) =>
       post(url, { id: 2, method: "tools/list", params: {} }, { session, token });
@@ -141,7 +141,7 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md
     begun = begun.slice(0, begun.lastIndexOf("\n\n") + 2);
     const [, link] = /^<(.+)>; rel="stream"$/.exec(answer.headers.get("link")!)!;
 
-    // who does not work on it tells what there is, and sends its reader away for a moment
+    // a process that does not run the call sends what there is, and asks the reader to come again
     let all = begun;
     while (!all.includes('"result"')) {
       const rest = await fetch(pastNginx(link!, cluster.processes[1]!.port), {
@@ -167,7 +167,7 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md
       expect([part.status, (await part.arrayBuffer()).byteLength]).toEqual([206, 100]);
     }
     await stopping;
-    // nginx still tries both in turn, and sends on what nobody has seen
+    // nginx still tries both in turn, and sends on what no process has read
     for (let n = 0; n < 4; n++) {
       const answer = await post(cluster.endpoint, { id: 4, method: "ping" }, { session });
       expect([answer.status, answer.headers.get("x-served-by")]).toEqual([200, "b"]);

@@ -152,7 +152,7 @@ async function show(file: DemoFile, trial: Trial): Promise<Result> {
 
 /** The servers kept one trail, one after the other. */
 async function showTrail(): Promise<void> {
-  heading("Who got what: an audit trail in which each line holds the hash of the one before it");
+  heading("The audit trail, in which each line holds the hash of the one before it");
   const { records: lines, verdict, forgery } = await readAuditStory(trail);
   for (const line of lines) say(`  ${line}`);
   say(`  ${styleText("green", "✓")} ${verdict}`);

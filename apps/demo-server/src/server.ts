@@ -54,7 +54,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const app = createApp({ storage, received, endpoint, audit, redirectOrigins });
     app.listen(Number(PORT), "127.0.0.1", (error) => {
       if (error) throw error;
-      console.log(`${SLUICE_STORAGE} is served at ${endpoint}; who got what is in ${audit.path}`);
+      console.log(`${SLUICE_STORAGE} is served at ${endpoint}; the audit trail is ${audit.path}`);
     });
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);

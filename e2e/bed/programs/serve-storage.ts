@@ -8,7 +8,7 @@ import type { S3BackendOptions } from "@sluice/storage-s3";
 import { startSite } from "../site.ts";
 import { watchMemory } from "../watch.ts";
 
-/** Which service, where, and as whom. */
+/** Which service, where, and with which credentials. */
 export type ServeStorageSettings = { readonly redirectOrigin: string } & (
   | { readonly s3: S3BackendOptions }
   | { readonly azureBlob: { readonly connectionString: string; readonly container: string } }

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import {
   binaryContent,
-  createBinaryFetch,
-  openBinary,
   type BinaryFetch,
   type BinaryFetchOptions,
+  createBinaryFetch,
+  openBinary,
 } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -193,7 +193,7 @@ describe("answers", () => {
     await expect(client.read()).rejects.toMatchObject({ name: "SluiceError" });
   });
 
-  test("who gives up a transfer lets go of the connection", async () => {
+  test("a reader that gives up a transfer lets go of the connection", async () => {
     const client = await talk();
     let cancelled = false;
     const text = Buffer.from(

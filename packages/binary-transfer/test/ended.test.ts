@@ -1,5 +1,6 @@
-import { createBinaryPeer, openBinary } from "@sluice/binary-transfer";
+import { openBinary } from "@sluice/binary-transfer";
 import { createBinaryFetch } from "@sluice/binary-transfer/client";
+import { createBinaryPeer } from "@sluice/binary-transfer/transport";
 import { describe, expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 

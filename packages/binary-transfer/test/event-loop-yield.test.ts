@@ -1,5 +1,5 @@
-import { createBinaryPeer, openBinary } from "@sluice/binary-transfer";
-import { readMultipart, receiveParts } from "@sluice/binary-transfer/multipart";
+import { openBinary } from "@sluice/binary-transfer";
+import { createBinaryPeer, readMultipart, receiveParts } from "@sluice/binary-transfer/transport";
 import { expect, onTestFinished, test } from "vitest";
 
 const chunk = new Uint8Array(65_536);
@@ -37,7 +37,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test("bytes that are there faster than anybody can take them leave others their turn", async () => {
+test("bytes that come faster than a reader takes them leave others their turn", async () => {
   const peer = createBinaryPeer({
     role: "server",
     mode: "multipart",

@@ -1,6 +1,11 @@
 import { createSha256, SluiceError } from "@sluice/core";
-import { createBinaryPeer, openBinary } from "@sluice/binary-transfer/client";
-import { readJsonPart, readMultipart, receiveParts } from "@sluice/binary-transfer/multipart";
+import { openBinary } from "@sluice/binary-transfer/client";
+import {
+  createBinaryPeer,
+  readJsonPart,
+  readMultipart,
+  receiveParts,
+} from "@sluice/binary-transfer/transport";
 import { expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
 

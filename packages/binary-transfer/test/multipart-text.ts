@@ -1,4 +1,4 @@
-import { readMultipart, type PartHeaders } from "@sluice/binary-transfer/multipart";
+import { type PartHeaders, readMultipart } from "@sluice/binary-transfer/transport";
 
 /** A part as it was read. */
 export interface ReadPart {

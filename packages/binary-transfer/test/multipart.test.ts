@@ -4,8 +4,8 @@ import {
   boundaryOf as readBoundary,
   readJsonPart,
   readMultipart,
-  writeMultipart,
-} from "@sluice/binary-transfer/multipart";
+} from "@sluice/binary-transfer/transport";
+import { writeMultipart } from "../src/multipart/write-multipart.ts";
 import { describe, expect, test } from "vitest";
 import { pieces, readAll } from "./multipart-text.ts";
 
@@ -95,7 +95,7 @@ describe("writing", () => {
     expect(seen).toEqual([]);
   });
 
-  test("whoever stops reading cancels the part under way and those behind it", async () => {
+  test("a reader that stops cancels the part under way and those behind it", async () => {
     const cancelled: string[] = [];
     const endless = (streamId: string) => ({
       ...part(streamId),

@@ -1,5 +1,9 @@
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
-import { createBinaryPeer, type BinaryPeer, type BinaryPeerOptions } from "@sluice/binary-transfer";
+import {
+  type BinaryPeer,
+  type BinaryPeerOptions,
+  createBinaryPeer,
+} from "@sluice/binary-transfer/transport";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 type Message = Record<string, any>;
@@ -116,7 +120,7 @@ describe("a server", () => {
     expect(server.terms).toEqual({ maxBinarySize: 1_000 });
   });
 
-  test("handlers find the connection by a tag that nobody else can set", () => {
+  test("handlers find the connection by a tag that no peer can set", () => {
     const server = peer();
     const forged = { [BINARY_EXTENSION_ID]: { connection: "forged" }, kept: 1 };
     const plain = server.received({

@@ -1,11 +1,11 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { binaryReads } from "@sluice/binary-transfer";
 import {
-  binaryReads,
-  createBinaryPeer,
   type BinaryPeer,
+  createBinaryPeer,
   type OutgoingStream,
-} from "@sluice/binary-transfer";
+} from "@sluice/binary-transfer/transport";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
@@ -126,7 +126,7 @@ test("bytes count as open streams until they are through, also when their messag
   peer.close(new Error("gone"));
 });
 
-test("a connection that is gone gets base64, which nobody reads", async () => {
+test("a connection that is gone gets base64, which is dropped", async () => {
   const { read, peer, records } = serve();
   const before = peer.received({ id: 1, method: "resources/read", params: { uri } });
   expect(before.message.params).toHaveProperty("_meta");

@@ -1,6 +1,9 @@
-import { StdioServerTransport, type StdioTransportOptions } from "./channel/server-transport.ts";
+import {
+  StdioServerTransport,
+  type StdioServerTransportOptions,
+} from "./channel/server-transport.ts";
 
-export { type StdioServerTransport, type StdioTransportOptions };
+export { type StdioServerTransport, type StdioServerTransportOptions };
 export type { StdioLimits } from "./channel/stdio-channel.ts";
 
 /**
@@ -9,6 +12,8 @@ export type { StdioLimits } from "./channel/stdio-channel.ts";
  * Messages are lines of JSON for every client; one that declared binary transfer gets bytes beside
  * them. Write nothing else to stdout.
  */
-export function createStdioTransport(options: StdioTransportOptions = {}): StdioServerTransport {
+export function createStdioTransport(
+  options: StdioServerTransportOptions = {},
+): StdioServerTransport {
   return new StdioServerTransport(options);
 }

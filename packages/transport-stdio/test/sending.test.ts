@@ -1,5 +1,6 @@
 import type { FileRegion, Source } from "@sluice/core";
-import { binaryContent, outletOf, type OutgoingBytes } from "@sluice/binary-transfer";
+import { binaryContent, type OutgoingBytes } from "@sluice/binary-transfer";
+import { outletOf } from "../../binary-transfer/src/peer/outlet.ts";
 import { describe, expect, test, vi } from "vitest";
 import type { StdioLimits } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";

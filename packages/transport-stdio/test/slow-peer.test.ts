@@ -1,5 +1,6 @@
 import { PassThrough, Writable } from "node:stream";
-import { binaryContent, openBinary, outletOf } from "@sluice/binary-transfer";
+import { binaryContent, openBinary } from "@sluice/binary-transfer";
+import { outletOf } from "../../binary-transfer/src/peer/outlet.ts";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutgoingTransfer } from "../src/frames/outgoing-transfer.ts";
 import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts";

@@ -5,22 +5,17 @@ import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
 
-export type { ReconnectOptions } from "./client/backoff.ts";
 export type { Secret } from "./client/client-endpoint.ts";
+export type { ReconnectOptions } from "./client/transport-options.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
-export { isConnectionLost } from "./messages/pending-requests.ts";
+export { isConnectionLost } from "./client/pending-requests.ts";
 
 /** Options of {@link createWebSocketTransport}. */
-export interface WebSocketTransportOptions extends ClientTransportOptions {
+export interface NodeWebSocketTransportOptions extends ClientTransportOptions {
   /** Bearer token, for each connection and for downloads that are bound to it. */
   readonly token?: Secret;
   /** Further headers of the upgrade request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /**
-   * Base URL of the server's HTTP side, where its downloads are: bytes are taken from its origin, and `token`
-   * goes there. Default: the origin of `url`, as `https:` for `wss:`.
-   */
-  readonly downloads?: string;
   /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 16 MiB. */
   readonly maxMessageBytes?: number;
   /** Milliseconds between pings; a server that says nothing in between is gone. Default 30,000. */
@@ -33,7 +28,7 @@ export interface WebSocketTransportOptions extends ClientTransportOptions {
  */
 export function createWebSocketTransport(
   url: string | URL,
-  options: WebSocketTransportOptions = {},
+  options: NodeWebSocketTransportOptions = {},
 ): WebSocketClientTransport {
   const { token, headers, downloads, maxMessageBytes = 2 ** 24, pingIntervalMs = 30_000 } = options;
   const endpoint = readClientEndpoint(url, { downloads, hasSecret: token !== undefined });

@@ -10,10 +10,10 @@ import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openWebSocket } from "./client/web-socket.ts";
 
-export type { ReconnectOptions } from "./client/backoff.ts";
 export type { Secret } from "./client/client-endpoint.ts";
+export type { ReconnectOptions } from "./client/transport-options.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
-export { isConnectionLost } from "./messages/pending-requests.ts";
+export { isConnectionLost } from "./client/pending-requests.ts";
 
 /** Options of {@link createWebSocketTransport}. */
 export interface WebSocketTransportOptions extends ClientTransportOptions {
@@ -21,11 +21,6 @@ export interface WebSocketTransportOptions extends ClientTransportOptions {
   readonly ticket?: Secret;
   /** Bearer token for downloads that are bound to it. It never goes over the WebSocket. */
   readonly token?: Secret;
-  /**
-   * Base URL of the server's HTTP side, where its downloads are: bytes are taken from its origin, and `token`
-   * goes there. Default: the origin of `url`, as `https:` for `wss:`.
-   */
-  readonly downloads?: string;
 }
 
 /**

@@ -9,4 +9,4 @@ export { createTickets, type Tickets, type TicketsOptions } from "./server/ticke
 export type { AuthenticationOptions } from "./server/authenticate.ts";
 export type { CloseOptions } from "./server/connections.ts";
 export type { ConnectionLimits } from "./server/connection-limiter.ts";
-export type { MessageRate } from "./messages/message-rate.ts";
+export type { MessageRate } from "./server/message-rate.ts";

@@ -51,9 +51,9 @@ const cases: readonly [string, Buffer | Buffer[], number, number?][] = [
   ["a frame without a mask", frame(text, "{}", { masked: false }), 1002],
   ["a reserved bit", frame(text, "{}", { reserved: 4 }), 1002],
   ["compression that was not negotiated", frame(text, "{}", { reserved: 4 }), 1002],
-  ["an opcode that nobody knows", frame(3, "{}"), 1002],
+  ["an unknown opcode", frame(3, "{}"), 1002],
   [
-    "a close with a code that nobody may send",
+    "a close with a code that no peer may send",
     frame(opcodes.close, Buffer.from([0x03, 0xed])),
     1002,
   ],

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
-import { encodeStreamId } from "@sluice/binary-transfer/client";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
+import { encodeStreamId } from "@sluice/binary-transfer/transport";
 import { SluiceError } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import { describe, expect, test } from "vitest";
@@ -104,7 +104,7 @@ describe("what comes in", () => {
         method: "tools/call",
         params: { name: "read", arguments: { files: [fileOf(streamId, ref)] } },
       });
-      // in one write: nobody can read in between
+      // in one write: no reader comes in between
       peer.write(Buffer.concat(chunks.map((chunk) => bytesOf(streamId, chunk))));
       for (;;) {
         const message = await peer.json();
@@ -194,7 +194,7 @@ describe("what comes in", () => {
     },
   );
 
-  test("a sender without credit waits in the socket while nobody reads, and then goes on", async () => {
+  test("a sender without credit waits in the socket until a reader comes, and then goes on", async () => {
     const size = 1_000_000;
     const mayRead = deferred();
     const peer = await open(declared, {
@@ -221,7 +221,7 @@ describe("what comes in", () => {
     });
     for (let sent = 0; sent < size; sent += 50_000)
       peer.write(bytesOf(streamId, "x".repeat(50_000)));
-    // behind the bytes, which nobody takes: the whole connection waits
+    // behind bytes that no reader takes: the whole connection waits
     peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
     let isAnswered = false;
     const answered = peer.json().then((message) => {

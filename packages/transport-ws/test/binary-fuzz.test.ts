@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { encodeStreamId, openBinary } from "@sluice/binary-transfer/client";
+import { openBinary } from "@sluice/binary-transfer/client";
+import { encodeStreamId } from "@sluice/binary-transfer/transport";
 import { SluiceError } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import { expect, test } from "vitest";

@@ -4,7 +4,7 @@ import { streamingCapabilities } from "@sluice/client";
 import {
   createWebSocketTransport,
   type WebSocketClientTransport,
-  type WebSocketTransportOptions,
+  type NodeWebSocketTransportOptions,
 } from "@sluice/transport-ws/client/node";
 import { onTestFinished } from "vitest";
 
@@ -29,7 +29,7 @@ export const sdkNames = Object.keys(sdks) as SdkName[];
 export async function connect(
   sdk: SdkName,
   url: string,
-  options: WebSocketTransportOptions = {},
+  options: NodeWebSocketTransportOptions = {},
 ): Promise<{ client: ClientV2; transport: WebSocketClientTransport }> {
   const transport = createWebSocketTransport(url, options);
   const client = sdks[sdk]();

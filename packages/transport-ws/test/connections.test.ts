@@ -145,7 +145,7 @@ describe("closing", () => {
     }
   });
 
-  test("who is still being verified is refused at once", async () => {
+  test("a connection that is still being verified is refused at once", async () => {
     const verifying = deferred();
     const verifier = {
       verifyAccessToken() {
@@ -161,7 +161,7 @@ describe("closing", () => {
     expect(errors).toEqual([]);
   });
 
-  test("who is told to close a second time, to make haste, does so, and both callers hear of it", async () => {
+  test("a second close with a shorter deadline makes haste, and both calls resolve", async () => {
     const { register, running } = heldTool();
     const { port, handler } = await serve({ register });
     const busy = await opened(port);

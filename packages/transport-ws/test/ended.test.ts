@@ -1,4 +1,4 @@
-import { encodeStreamId } from "@sluice/binary-transfer/client";
+import { encodeStreamId } from "@sluice/binary-transfer/transport";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 import { createBinaryChannel } from "../src/binary/binary-channel.ts";

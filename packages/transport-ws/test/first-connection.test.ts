@@ -58,7 +58,7 @@ describe("a first connection", () => {
     expect(asked).toBe(1);
   });
 
-  test("to nobody, and to somebody who does not answer, is rejected in time", async () => {
+  test("to a closed port, and to a server that does not answer, is rejected in time", async () => {
     await expect(connect("SDK v2, legacy", "ws://127.0.0.1:1/mcp")).rejects.toMatchObject({
       code: "unavailable",
     });

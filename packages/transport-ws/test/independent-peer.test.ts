@@ -30,7 +30,7 @@ async function output(child: ChildProcessWithoutNullStreams): Promise<string> {
   return text;
 }
 
-describe.skipIf(python === undefined)("a WebSocket implementation that nobody here wrote", () => {
+describe.skipIf(python === undefined)("an independent WebSocket implementation", () => {
   test("understands our server, and is understood: fragments, pings, closes and refusals", async () => {
     const { url, errors } = await serve({
       ws: { maxMessageBytes: 2 ** 22 },

@@ -136,7 +136,7 @@ describe("the transport", () => {
     expect(open).toHaveLength(1);
   });
 
-  test("gives up after its tries, tells why, and does not ask who refused it", async () => {
+  test("gives up after its tries, tells why, and does not ask a server that refused it", async () => {
     const {
       url,
       sockets: open,

@@ -1,6 +1,10 @@
 import { EventEmitter } from "node:events";
-import { encodeStreamId, type IncomingStream, type Inbox } from "@sluice/binary-transfer/client";
-import type { OutgoingStream } from "@sluice/binary-transfer";
+import {
+  encodeStreamId,
+  type Inbox,
+  type IncomingStream,
+  type OutgoingStream,
+} from "@sluice/binary-transfer/transport";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
 import { createFrameInlet } from "../src/binary/frame-inlet.ts";

@@ -105,17 +105,17 @@ export async function serve(settings: Settings): Promise<Serving> {
   };
 }
 
-function principalOf(who: string): Principal {
-  return { issuer: "cluster", subject: who, clientId: who };
+function principalOf(subject: string): Principal {
+  return { issuer: "cluster", subject, clientId: subject };
 }
 
 /** In place of the verifier of an authorization server: a list of tokens. */
 function verifierOf(tokens: Settings["tokens"]) {
   return {
     async verifyAccessToken(token: string): Promise<AuthInfo> {
-      const who = tokens.get(token);
-      if (who === undefined) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
-      return { token, clientId: who, scopes: [], expiresAt: Date.now() / 1_000 + 3_600 };
+      const subject = tokens.get(token);
+      if (subject === undefined) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
+      return { token, clientId: subject, scopes: [], expiresAt: Date.now() / 1_000 + 3_600 };
     },
   };
 }

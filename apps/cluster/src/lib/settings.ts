@@ -45,10 +45,10 @@ const environment = z.object({
       endpointWanted,
     ),
   ACCESS_TOKENS: z
-    .string("must be who=token, several with commas between them")
+    .string("must be subject=token, several with commas between them")
     .regex(/^\w+=[^\s,=]{16,}(,\w+=[^\s,=]{16,})*$/, {
       error:
-        "must be who=token, several with commas between them, each token of 16 characters or more without , or =",
+        "must be subject=token, several with commas between them, each token of 16 characters or more without , or =",
     })
     .refine(
       (list) => new Set(tokensIn(list).map(([token]) => token)).size === tokensIn(list).length,
@@ -103,9 +103,9 @@ export function readSettings(variables: Readonly<Record<string, string | undefin
 }
 
 /** Tokens and whose they are. */
-function tokensIn(list: string): [token: string, who: string][] {
+function tokensIn(list: string): [token: string, subject: string][] {
   return list.split(",").map((entry) => {
-    const [who = "", token = ""] = entry.split("=");
-    return [token, who];
+    const [subject = "", token = ""] = entry.split("=");
+    return [token, subject];
   });
 }

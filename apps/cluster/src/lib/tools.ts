@@ -75,7 +75,7 @@ export function registerTools(mcp: McpServer, parts: ToolParts): void {
 
 function clientOf({ http }: ServerContext): string {
   const clientId = http?.authInfo?.clientId;
-  if (clientId === undefined) throw new Error("nobody is known to ask");
+  if (clientId === undefined) throw new Error("the request names no user");
   return clientId;
 }
 

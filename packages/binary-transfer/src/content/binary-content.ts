@@ -1,7 +1,9 @@
-import { createSha256, discardSource, SluiceError, type Source } from "@sluice/core";
+import { createSha256, discardSource, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
 import { encodeBlob } from "@sluice/storage/plugin";
+import type { SizedSource } from "../peer/outbox.ts";
 import { outletOf, type Outlet } from "../peer/outlet.ts";
+import { bodyOf } from "./open-binary.ts";
 
 /** Content whose bytes are at hand. */
 export interface BinaryContentOptions {
@@ -17,15 +19,6 @@ export interface BinaryContentOptions {
    * Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
-}
-
-/** A source that knows how much it gives. */
-export interface SizedSource {
-  readonly source: Source;
-  /** Bytes. */
-  readonly size: number;
-  /** SHA-256 in hex, where it is known. */
-  readonly checksum?: string;
 }
 
 /** Content as MCP has it, with an empty base64 member where the bytes go beside the message. */
@@ -77,13 +70,8 @@ export async function binaryContent(
 function sizedOf(bytes: Uint8Array): SizedSource {
   const hash = createSha256();
   hash.update(bytes);
-  const body = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (bytes.length > 0) controller.enqueue(bytes);
-      controller.close();
-    },
-  });
-  return { source: { body, bytes }, size: bytes.length, checksum: hash.digest() };
+  const source = { body: bodyOf(bytes), bytes };
+  return { source, size: bytes.length, checksum: hash.digest() };
 }
 
 /** The bytes of a source as base64. Throws `too_large` beyond `maxBytes`, and what the source errors with. */

@@ -11,10 +11,10 @@ export interface RefHolder {
 }
 
 /**
- * Everything in a message that refers to bytes, in the order of the text. Both ends must find the
- * same: whatever has a member `binaryRef` with a `streamId` and a `size` counts, down to 64 levels.
- * Throws a `RangeError` for a reference that is none (id no UUID, size no byte count): it cannot
- * tell whether bytes follow. `isMeant` leaves out those that are just data.
+ * Everything in a message that refers to bytes, in the order of the text, down to 64 levels. Both ends must find
+ * the same: an object counts if it has a member `binaryRef` with a `streamId` and a `size`. `isMeant` leaves out
+ * references that are just data. Throws a `RangeError` for an id that is no UUID and for a size that is no byte
+ * count: nothing tells whether bytes follow.
  */
 export function findRefs(
   message: unknown,
@@ -32,7 +32,7 @@ export function findRefs(
     if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
       found.push({ holder, ref: ensureRef(ref) });
     for (const name of Object.keys(holder)) {
-      // copies for receivers that cannot read the literal member
+      // `_meta` holds copies for receivers that cannot read the literal member
       if (name !== "_meta" && name !== "binaryRef") visit(holder[name], depth + 1);
     }
   }
@@ -42,7 +42,7 @@ export function findRefs(
 
 const deepest = 64;
 
-/** True when a text can hold a reference at all: spares every other message the search. */
+/** False for a text without any reference, which then needs no search. */
 export function mayHoldRefs(text: string): boolean {
   return text.includes('"binaryRef"');
 }

@@ -6,13 +6,13 @@ export type BinaryRole = "server" | "client";
 
 /** How chunks of large transfers may stand between other messages. Ours, not the RFC's. */
 export interface Interleave {
-  /** Bytes of one stream that may be sent before the receiver says that it takes more. */
+  /** Bytes of one stream that the sender may send without further credit. */
   readonly windowBytes: number;
 }
 
-/** What one end says about binary transfer. */
+/** What one end declares about binary transfer. */
 export interface BinaryDeclaration {
-  /** Modes it can do; absent when it did not say. */
+  /** Modes that it can do; absent when it named none. */
   readonly modes?: readonly BinaryMode[];
   /** Bytes; absent when it names no limit. */
   readonly maxBinarySize?: number;
@@ -104,8 +104,16 @@ export function agreeOn(
   };
 }
 
-/** Smaller windows than this would make a stream of headers. */
+/** Below this size, headers would be most of a stream. */
 const leastWindowBytes = 4_096;
+
+/** Key of `_meta` under which requests of stateless revisions carry the client's capabilities. */
+export const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** True for the requests that are answered with the server's capabilities. */
+export function opensExchange({ method }: { readonly method?: unknown }): boolean {
+  return method === "initialize" || method === "server/discover";
+}
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

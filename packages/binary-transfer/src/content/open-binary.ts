@@ -62,7 +62,8 @@ function arrived(
   return definedMembers({ size, checksum, transferMode: "binary" as const, body });
 }
 
-function bodyOf(bytes: Uint8Array): ReadableStream<Uint8Array> {
+/** The bytes as a stream of at most one chunk. */
+export function bodyOf(bytes: Uint8Array): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
       if (bytes.length > 0) controller.enqueue(bytes);

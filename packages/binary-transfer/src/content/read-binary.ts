@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError } from "@sluice/core";
-import { openBinary, type OpenedBinary } from "./open-binary.ts";
+import { bodyOf, openBinary, type OpenedBinary } from "./open-binary.ts";
 
 /** What of an SDK's client is needed, version 1 or 2. */
 export interface ReadingClient {
@@ -30,8 +30,11 @@ export async function readBinary(
   const opened = openBinary(content, options);
   if (opened) return { uri, ...opened };
   const bytes = new TextEncoder().encode(String(content.text));
-  const { mimeType } = content;
-  const body = new Response(bytes).body!;
-  const transferMode = "base64" as const;
-  return definedMembers({ uri, mimeType, size: bytes.length, transferMode, body });
+  return definedMembers({
+    uri,
+    mimeType: content.mimeType,
+    size: bytes.length,
+    transferMode: "base64" as const,
+    body: bodyOf(bytes),
+  });
 }

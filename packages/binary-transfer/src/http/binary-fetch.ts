@@ -7,27 +7,20 @@ import {
   type RpcCall,
 } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
-import { boundaryOf } from "../multipart/multipart-type.ts";
+import { boundaryOf } from "../multipart/boundary.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
 import { reportingBody, writeMessage } from "../multipart/write-message.ts";
-import { isObject } from "../content/negotiation.ts";
+import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../content/negotiation.ts";
+import type { BinaryLimits } from "../peer/inbox.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
-import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
+import { callOf, isAnswerTo } from "./rpc-call.ts";
 
 /** Options of {@link createBinaryFetch}. */
-export interface BinaryFetchOptions {
+export interface BinaryFetchOptions extends BinaryLimits {
   /** Sends the requests. Default: the platform's own fetch. */
   readonly fetch?: FetchLike;
-  /** Largest transfer in bytes that is taken. Default 1 GiB. */
-  readonly maxBinarySize?: number;
-  /** Transfers at once, each way. Default 16. */
-  readonly maxStreams?: number;
-  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
-  readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
-  readonly idleMs?: number;
   /** Largest JSON part in bytes. Default 16 MiB. */
   readonly maxJsonBytes?: number;
 }
@@ -81,7 +74,7 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
     await reader.cancel().catch(() => {});
   }
 
-  /** Learns from the answer to an opening request what the server declares. */
+  /** Reads the server's declaration from the answer to an opening request. */
   async function note(call: RpcCall, response: Response): Promise<Response> {
     const { body, headers } = response;
     const type = headers.get("content-type") ?? "";
@@ -121,9 +114,6 @@ function callIn({ body }: RequestInit): RpcCall | undefined {
   return typeof body === "string" ? callOf(body) : undefined;
 }
 
-/** Key of `_meta` under which requests of the modern era carry the client's capabilities. */
-const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-
 /** Methods whose answers can have bytes beside them. */
 const answeredWithBytes: ReadonlySet<string> = new Set([
   "resources/read",
@@ -131,7 +121,7 @@ const answeredWithBytes: ReadonlySet<string> = new Set([
   "prompts/get",
 ]);
 
-/** A legacy server without sessions forgot what `initialize` said: these requests say it again. */
+/** Declares again on these requests: a legacy server without sessions forgets what `initialize` declared. */
 function volunteer(call: RpcCall, peer: BinaryPeer): RpcCall {
   if (!peer.terms || !answeredWithBytes.has(call.method)) return call;
   const { params = {} } = call;

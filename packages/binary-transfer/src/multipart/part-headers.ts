@@ -1,8 +1,8 @@
 import { definedMembers, parseMediaType, SluiceError } from "@sluice/core";
 
-/** What the head of a part says. */
+/** The headers of a part. */
 export interface PartHeaders {
-  /** `type/subtype` in lower case; `text/plain` where it says nothing (RFC 2046 §5.1). */
+  /** `type/subtype` in lower case; `text/plain` where it is absent (RFC 2046 §5.1). */
   readonly mimeType: string;
   /** `Content-ID` without angle brackets; absent where the field is no id. */
   readonly contentId?: string;
@@ -14,7 +14,7 @@ export interface PartHeaders {
 export const maxHeadBytes = 2_048;
 const maxFields = 5;
 
-// blanks around the value are taken off afterwards: a pattern with both would try every way to share them out
+// blanks around the value are trimmed later: a pattern for them would try every way to share them out
 const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e]*)$/;
 
 /** Reads the head of a part, its lines without the empty one at the end. Throws `protocol`. */

@@ -1,6 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createByteFeed } from "./byte-feed.ts";
-import { createDelimiter, type Delimiter } from "./delimiter.ts";
+import { createDelimiter, joinBytes } from "./boundary.ts";
 import { malformed, maxHeadBytes, parsePartHeaders, type PartHeaders } from "./part-headers.ts";
 
 /** A part of a multipart message. */
@@ -32,62 +31,77 @@ export function readMultipart(
   pull: () => Promise<Uint8Array | undefined>,
   boundary: string,
 ): MultipartReader {
-  const delimiter = ensureDelimiter(boundary);
-  // the first delimiter may stand at the very beginning, where no line ends
-  const feed = createByteFeed(encoder.encode(crlf), pull);
+  const delimiter = createDelimiter(boundary);
+  /** What came and was not taken. The first delimiter may stand at the very beginning, where no line ends. */
+  let window: Uint8Array = new TextEncoder().encode(crlf);
   let part: MultipartPart | undefined;
   let isStarted = false;
   let isClosed = false;
   let failure: { readonly error: unknown } | undefined;
 
-  async function fill(): Promise<void> {
-    if (await feed.fill()) return;
-    throw new SluiceError("interrupted", "multipart: the message ended before its last delimiter");
+  function take(bytes: number): Uint8Array {
+    const taken = window.subarray(0, bytes);
+    window = window.subarray(bytes);
+    return taken;
+  }
+
+  /** Adds a chunk to the window; false at the end of the message. */
+  async function fill(): Promise<boolean> {
+    const chunk = await pull();
+    if (!chunk) return false;
+    // as a rule nothing is left over, else a few bytes of a line
+    window = window.length === 0 ? chunk : joinBytes(window, chunk);
+    return true;
   }
 
   async function need(bytes: number): Promise<void> {
-    while (feed.window.length < bytes) await fill();
+    while (window.length < bytes)
+      if (!(await fill()))
+        throw new SluiceError(
+          "interrupted",
+          "multipart: the message ended before its last delimiter",
+        );
   }
 
   /** Bytes up to a delimiter; `undefined` there. */
   async function search(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const at = delimiter.indexIn(feed.window);
+      const at = delimiter.indexIn(window);
       if (at === 0) return passDelimiter();
-      const end = at > 0 ? at : delimiter.tailIn(feed.window);
-      if (end > 0) return feed.take(end);
-      await fill();
+      const end = at > 0 ? at : delimiter.tailIn(window);
+      if (end > 0) return take(end);
+      await need(window.length + 1);
     }
   }
 
-  /** Bytes of a part that says how many it has; `undefined` at the delimiter behind them. */
+  /** Bytes of a part with a `Content-Length`; `undefined` at the delimiter behind them. */
   function countDown(bytes: number): () => Promise<Uint8Array | undefined> {
     let left = bytes;
     return async () => {
       if (left === 0) {
         await need(delimiter.bytes.length);
-        if (delimiter.indexIn(feed.window.subarray(0, delimiter.bytes.length)) !== 0)
+        if (delimiter.indexIn(window.subarray(0, delimiter.bytes.length)) !== 0)
           throw malformed("a part of another length than its Content-Length");
         return passDelimiter();
       }
       await need(1);
-      const chunk = feed.take(Math.min(left, feed.window.length));
+      const chunk = take(Math.min(left, window.length));
       left -= chunk.length;
       return chunk;
     };
   }
 
-  /** Goes to the end of the line of a delimiter, or sees that it is the closing one. */
+  /** Passes a delimiter to the end of its line; the closing one ends the message. */
   async function passDelimiter(): Promise<undefined> {
-    feed.take(delimiter.bytes.length);
+    take(delimiter.bytes.length);
     await need(2);
-    if (startsWith(feed.window, "--")) {
-      feed.take(2);
+    if (startsWith(window, "--")) {
+      take(2);
       isClosed = true;
       return;
     }
-    for (let padding = 0; !startsWith(feed.window, crlf); padding += 1) {
-      const [byte] = feed.take(1);
+    for (let padding = 0; !startsWith(window, crlf); padding += 1) {
+      const [byte] = take(1);
       if ((byte !== 0x20 && byte !== 0x09) || padding === maxPaddingBytes)
         throw malformed("a line that only begins as a delimiter");
       await need(2);
@@ -97,14 +111,14 @@ export function readMultipart(
   /** The lines between a delimiter and an empty line, which may follow at once. */
   async function readHead(): Promise<PartHeaders> {
     for (;;) {
-      const end = indexOfEmptyLine(feed.window);
+      const end = indexOfEmptyLine(window);
       if (end >= 0) {
-        const head = feed.take(end + 4).subarray(2, Math.max(2, end));
+        const head = take(end + 4).subarray(2, Math.max(2, end));
         if (head.length > maxHeadBytes) throw malformed("too long a head of a part");
         return parsePartHeaders(head);
       }
-      if (feed.window.length > maxHeadBytes + 4) throw malformed("too long a head of a part");
-      await fill();
+      if (window.length > maxHeadBytes + 4) throw malformed("too long a head of a part");
+      await need(window.length + 1);
     }
   }
 
@@ -120,9 +134,9 @@ export function readMultipart(
   async function passEpilogue(): Promise<void> {
     let passed = 0;
     do {
-      passed += feed.take(feed.window.length).length;
+      passed += take(window.length).length;
       if (passed > maxAroundBytes) throw malformed("too much behind the last part");
-    } while (await feed.fill());
+    } while (await fill());
   }
 
   async function open(): Promise<MultipartPart | undefined> {
@@ -163,13 +177,6 @@ export function readMultipart(
 }
 
 const crlf = "\r\n";
-const encoder = new TextEncoder();
-
-function ensureDelimiter(boundary: string): Delimiter {
-  const delimiter = createDelimiter(boundary);
-  if (!delimiter) throw malformed("a boundary that is none of RFC 2046");
-  return delimiter;
-}
 
 function startsWith(bytes: Uint8Array, pair: "--" | "\r\n"): boolean {
   return bytes[0] === pair.charCodeAt(0) && bytes[1] === pair.charCodeAt(1);

@@ -6,11 +6,11 @@ import { writeMultipart, type OutgoingMultipart } from "./write-multipart.ts";
 
 /** A message with the bytes that it refers to. */
 export interface MultipartMessage extends OutgoingMultipart {
-  /** Says how the sending went; each stream hears its share of it. Call it once. */
+  /** Ends each stream with its share of the result. Call it once. */
   end(result: TransferResult): void;
 }
 
-/** Writes a message and its streams as one multipart message, each stream as a part of the type that the message names. */
+/** Writes a message and its streams as one multipart message. The message names the type of each part. */
 export function writeMessage({ text, streams }: Sending): MultipartMessage {
   const types = new Map(
     findRefs(JSON.parse(text)).map(({ holder, ref }) => [ref.streamId, holder["mimeType"]]),
@@ -39,7 +39,7 @@ export function writeMessage({ text, streams }: Sending): MultipartMessage {
   };
 }
 
-/** The body of a message that says itself how its sending went: where a chunk that was read is as good as sent. */
+/** The body of a message, which ends the message itself: for platforms where a chunk that was read is as good as sent. */
 export function reportingBody(message: MultipartMessage): ReadableStream<Uint8Array> {
   const reader = message.body.getReader();
   let bytes = 0;

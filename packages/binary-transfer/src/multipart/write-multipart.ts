@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createDelimiter, randomBoundary } from "./delimiter.ts";
+import { createDelimiter, joinBytes, randomBoundary } from "./boundary.ts";
 
 /** Bytes that go behind the JSON of a multipart message. */
 export interface OutgoingPart {
@@ -27,8 +27,8 @@ export interface OutgoingMultipart {
 
 /**
  * Writes a `multipart/mixed` message: JSON first, then the parts, each with its `Content-ID` and its
- * `Content-Length`. Receivers may count or search: the boundary is random, and a part in which it comes up
- * all the same, because a peer echoes what is under way, breaks the message off before it is through.
+ * `Content-Length`. Receivers may count or search: the boundary is random, and a part that holds it all the same,
+ * because a peer echoes what is under way, ends the message with an error.
  */
 export function writeMultipart(json: string, parts: readonly OutgoingPart[]): OutgoingMultipart {
   const boundary = randomBoundary();
@@ -95,29 +95,29 @@ export function writeMultipart(json: string, parts: readonly OutgoingPart[]): Ou
 
 const encoder = new TextEncoder();
 
-/** The bytes of a part, as many as it said, and never the boundary among them. */
+/** The bytes of a part: exactly its `size`, and never the boundary among them. */
 async function* watched(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   { streamId, size }: OutgoingPart,
   boundary: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const delimiter = createDelimiter(boundary)!;
+  const delimiter = createDelimiter(boundary);
   let sent = 0;
-  // the line of the head that ends before it
+  // the line end of the head
   let tail = encoder.encode("\r\n");
   for (let step = await reader.read(); !step.done; step = await reader.read()) {
     const { value } = step;
     sent += value.length;
     if (sent > size)
       throw new SluiceError("corrupt", `multipart: ${streamId} has more than its ${size} bytes`);
-    // it may have begun in the chunk before
-    const seam = join(tail, value.subarray(0, delimiter.bytes.length));
+    // the boundary may begin in the chunk before
+    const seam = joinBytes(tail, value.subarray(0, delimiter.bytes.length));
     if (delimiter.indexIn(seam) >= 0 || delimiter.indexIn(value) >= 0)
       throw new SluiceError(
         "corrupt",
         `multipart: ${streamId} repeats the boundary of its message`,
       );
-    tail = join(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
+    tail = joinBytes(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
     yield value;
   }
   if (sent < size)
@@ -125,11 +125,4 @@ async function* watched(
       "interrupted",
       `multipart: ${streamId} ended at ${sent} of ${size} bytes`,
     );
-}
-
-function join(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const joined = new Uint8Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
-  return joined;
 }

@@ -3,16 +3,22 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { IncomingStream } from "./incoming-stream.ts";
 import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 
-/** What one connection may bring. */
-export interface InboxOptions {
-  /** Bytes of one transfer. A larger one is refused with `too_large`. */
-  readonly maxBinarySize: number;
-  /** Transfers that are announced or arriving. More are refused with `throttled`. Default 16. */
+/** What binary transfer may cost a connection. */
+export interface BinaryLimits {
+  /** Largest transfer in bytes, either way. Default 1 GiB. */
+  readonly maxBinarySize?: number;
+  /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
   readonly windowBytes?: number;
   /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
   readonly idleMs?: number;
+}
+
+/** What one connection may bring. */
+export interface InboxOptions extends Omit<BinaryLimits, "maxBinarySize"> {
+  /** Bytes of one transfer. A larger one is refused with `too_large`. */
+  readonly maxBinarySize: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;
   /** A transfer is over; with an `error`, the sender need not send the rest. */
@@ -21,8 +27,6 @@ export interface InboxOptions {
 
 /** Transfers that messages of one peer announced. An id works once. */
 export interface Inbox {
-  /** Transfers that are announced or arriving. */
-  readonly size: number;
   /**
    * Notes what a message announces and gives the handle under which the application finds it
    * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
@@ -62,7 +66,7 @@ export function createInbox(options: InboxOptions): Inbox {
   const used = new Set<string>();
   let closedBy: { readonly reason: unknown } | undefined;
 
-  /** Handles of what ended before the application opened it: a late reader learns why. */
+  /** Handles of transfers that ended before the application opened them: a late reader learns why. */
   const missed: string[] = [];
 
   function remember(
@@ -71,14 +75,11 @@ export function createInbox(options: InboxOptions): Inbox {
   ): void {
     rememberEnding(handle, ref, end, idleMs);
     missed.push(handle);
-    // one connection must not push out what others left
+    // so that one connection pushes out nothing of others
     if (missed.length > maxStreams) forgetEnded(missed.shift()!);
   }
 
   return {
-    get size() {
-      return expected.size;
-    },
     expect(ref) {
       const { streamId, size } = ref;
       const what = `binary: stream ${streamId}`;
@@ -86,7 +87,7 @@ export function createInbox(options: InboxOptions): Inbox {
         throw new SluiceError("interrupted", `${what}: the connection is gone`, {
           cause: closedBy.reason,
         });
-      // one that is under way may be forgotten as used when many others came since
+      // `used` may have forgotten a stream that is still under way
       if (used.has(streamId) || expected.has(streamId))
         throw new SluiceError("protocol", `${what}: the id was used before`);
       used.add(streamId);
@@ -99,7 +100,7 @@ export function createInbox(options: InboxOptions): Inbox {
       const incoming = new IncomingStream(ref, {
         windowBytes,
         idleMs,
-        // they share a connection: those that wait for their sender wait as long as this one takes
+        // all share a connection: streams that wait for the sender wait as long as this one takes
         onWrite() {
           for (const { incoming: other } of expected.values())
             if (other !== incoming && other.queuedBytes === 0) other.touch();

@@ -32,11 +32,11 @@ export class IncomingStream {
   #received = 0;
   readonly #budget: ThroughputBudget;
   readonly #idle: IdleTimer;
-  /** Since when a reader waits, where one does. */
+  /** When the reader asked last. */
   #askedAt = 0;
   /** Set once it is over. */
   #outcome: { readonly error?: unknown } | undefined;
-  /** The sender is through: what is queued is all there will be. */
+  /** The sender is through: no more bytes come. */
   #isComplete = false;
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
@@ -96,7 +96,7 @@ export class IncomingStream {
     return this.#room;
   }
 
-  /** Says that it is not late: its sender is busy with what comes before it. */
+  /** Resets the idle time: the sender is busy with another stream. */
   touch(): void {
     this.#idle.touch();
   }
@@ -128,7 +128,7 @@ export class IncomingStream {
     this.#finish({ error });
   }
 
-  /** The connection is gone: fails, unless all bytes are here. */
+  /** Fails unless all bytes are here: the connection is gone. */
   close(reason: unknown): void {
     if (!this.#isComplete) this.fail(reason);
   }
@@ -140,7 +140,7 @@ export class IncomingStream {
     return bytes;
   }
 
-  /** Tells nothing to its connection any more: its reader may hold it for longer than that lasts. */
+  /** Lets go of the connection, which the reader may outlive. */
   detach(): void {
     const { windowBytes, idleMs } = this.#options;
     this.#options = { windowBytes, idleMs, onEnd() {} };
@@ -204,12 +204,8 @@ export class IncomingStream {
 
   #late(): SluiceError {
     const { idleMs } = this.#options;
-    return new SluiceError(
-      "timeout",
-      this.#queue.bytes > 0
-        ? `binary: ${this.#name}: nobody read it for ${idleMs} ms`
-        : `binary: ${this.#name}: nothing came for ${idleMs} ms`,
-    );
+    const what = this.#queue.bytes > 0 ? "no reader took it" : "nothing came";
+    return new SluiceError("timeout", `binary: ${this.#name}: ${what} for ${idleMs} ms`);
   }
 
   get #name(): string {

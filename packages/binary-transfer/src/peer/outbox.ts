@@ -1,16 +1,21 @@
 import { definedMembers, discardSource, SluiceError, type Source } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import type { TransferResult } from "@sluice/server/transport";
 
-/** Bytes that a message is going to refer to. */
-export interface OutgoingBytes {
+/** A source that knows how much it gives. */
+export interface SizedSource {
   /** Use one of its faces, once. */
   readonly source: Source;
-  /** Bytes that the source will give. */
+  /** Bytes. */
   readonly size: number;
   /** SHA-256 in hex, where it is known. */
   readonly checksum?: string;
-  /** Hears once how it went, whatever happens. */
+}
+
+/** Bytes that a message is going to refer to. */
+export interface OutgoingBytes extends SizedSource {
+  /** Called once with the result, whatever happens. */
   end?(result: TransferResult): void;
 }
 
@@ -19,7 +24,7 @@ export interface OutgoingStream {
   readonly ref: BinaryRef;
   readonly source: Source;
   /**
-   * Says how it went and gives the stream's place back. Call it once, after the last byte or instead
+   * Reports the result and gives the stream's place back. Call it once, after the last byte or instead
    * of it, and let go of `source` yourself; later calls change nothing.
    */
   end(result: TransferResult): void;
@@ -35,8 +40,6 @@ export interface OutboxOptions {
 
 /** Streams that messages to one peer refer to. Each is used once. */
 export interface Outbox {
-  /** Streams that have a place. */
-  readonly size: number;
   /**
    * Takes charge of bytes and gives the reference for a message, with a new random id. When the
    * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
@@ -51,7 +54,7 @@ export interface Outbox {
 
 interface Waiting {
   readonly stream: OutgoingStream;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly stopTimer: () => void;
 }
 
 /** Makes the outbox of one connection. */
@@ -61,9 +64,6 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
   let closedBy: { readonly reason: unknown } | undefined;
 
   return {
-    get size() {
-      return places;
-    },
     offer(bytes, { interleave = false } = {}) {
       const refused = closedBy
         ? new SluiceError("interrupted", "binary: send: the connection is gone", {
@@ -97,28 +97,27 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
           bytes.end?.(result);
         },
       };
-      const timer = setTimeout(() => {
+      const stopTimer = backgroundClock.schedule(() => {
         waiting.delete(ref.streamId);
         discardBytes(
           stream,
           new SluiceError("expired", "binary: send: the message never went out"),
         );
       }, unsentMs);
-      (timer as { unref?: () => void }).unref?.();
-      waiting.set(ref.streamId, { stream, timer });
+      waiting.set(ref.streamId, { stream, stopTimer });
       return ref;
     },
     claim(streamId) {
       const found = waiting.get(streamId);
       if (!found) return undefined;
       waiting.delete(streamId);
-      clearTimeout(found.timer);
+      found.stopTimer();
       return found.stream;
     },
     close(reason) {
       closedBy ??= { reason };
-      for (const { stream, timer } of waiting.values()) {
-        clearTimeout(timer);
+      for (const { stream, stopTimer } of waiting.values()) {
+        stopTimer();
         discardBytes(stream, reason);
       }
       waiting.clear();

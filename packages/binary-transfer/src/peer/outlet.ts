@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
-import type { BinaryTerms } from "../content/negotiation.ts";
-import { isObject } from "../content/negotiation.ts";
+import { isObject, type BinaryTerms } from "../content/negotiation.ts";
 import { discardBytes, type OutgoingBytes } from "./outbox.ts";
 import { findPeer, type BinaryPeer } from "./peer.ts";
 
@@ -9,7 +8,7 @@ import { findPeer, type BinaryPeer } from "./peer.ts";
 export interface Outlet {
   /** Largest transfer in bytes that the other end takes. */
   readonly maxBinarySize: number;
-  /** Takes charge of bytes and gives what a message refers to them with. Throws `too_large`, `throttled`, `interrupted`. */
+  /** Takes charge of bytes and gives the reference for a message. Throws `too_large`, `throttled`, `interrupted`. */
   offer(bytes: OutgoingBytes): BinaryRef;
 }
 

@@ -4,8 +4,10 @@ import { findRefs, mayHoldRefs, type RefHolder } from "../content/binary-refs.ts
 import { createInbox, type Inbox, type InboxOptions } from "./inbox.ts";
 import {
   agreeOn,
+  CLIENT_CAPABILITIES,
   declareBinary,
   isObject,
+  opensExchange,
   readDeclaration,
   type BinaryAbility,
   type BinaryRole,
@@ -27,7 +29,7 @@ export interface BinaryPeerOptions
   readonly declared?: unknown;
 }
 
-/** A message that goes out. */
+/** An outgoing message. */
 export interface Sending {
   /** The message as JSON, without a line end. */
   readonly text: string;
@@ -35,13 +37,13 @@ export interface Sending {
   readonly streams: readonly OutgoingStream[];
 }
 
-/** A reference in a message that came in. */
+/** A reference in an incoming message. */
 export interface AnnouncedRef extends BinaryRef {
   /** The inbox did not take it: its bytes are to be dropped. */
   readonly isRefused?: true;
 }
 
-/** A message that came in. */
+/** An incoming message. */
 export interface Received<Incoming> {
   /** For the SDK: references have become handles that {@link openBinary} takes. */
   readonly message: Incoming;
@@ -57,7 +59,7 @@ export interface Received<Incoming> {
 export interface BinaryPeer {
   readonly outbox: Outbox;
   readonly inbox: Inbox;
-  /** What holds for the other end, as it declared itself last; `undefined` while everything is base64. */
+  /** What both ends agreed on, by the last declaration; `undefined` while everything is base64. */
   readonly terms: BinaryTerms | undefined;
   /**
    * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
@@ -77,7 +79,7 @@ export interface BinaryPeer {
 interface BinaryTag extends BinaryTerms {
   /** Of the connection, among those of this process. */
   readonly connection: string;
-  /** As the request says. */
+  /** The member of the request's params. */
   readonly transferMode?: unknown;
 }
 
@@ -88,12 +90,6 @@ export function findPeer(connection: unknown): BinaryPeer | undefined {
   return typeof connection === "string" ? connections.get(connection) : undefined;
 }
 
-/** Key of `_meta` under which requests of the modern era carry the client's capabilities. */
-const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-
-/** Methods whose result has the server's capabilities. */
-const opening: ReadonlySet<unknown> = new Set(["initialize", "server/discover"]);
-
 interface Message {
   readonly id?: unknown;
   readonly method?: unknown;
@@ -101,7 +97,7 @@ interface Message {
   result?: Record<string, unknown>;
 }
 
-/** Makes one end of a connection. Close it: it is found by handlers until then. */
+/** Makes one end of a connection. Handlers find it until it is closed. */
 export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   const { role } = options;
   const connection = crypto.randomUUID();
@@ -115,11 +111,11 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     const { method, id, params = {} } = message;
     // for the SDK to refuse
     if (!isObject(params)) return;
-    if (opening.has(method) && id !== undefined && openings.size < 16) openings.add(id);
+    if (opensExchange(message) && id !== undefined && openings.size < 16) openings.add(id);
     const meta = isObject(params["_meta"]) ? params["_meta"] : undefined;
     const capabilities =
       method === "initialize" ? params["capabilities"] : meta?.[CLIENT_CAPABILITIES];
-    // sessions declare once; requests that declare for themselves say all of it
+    // a session declares once; a request that declares for itself declares everything
     if (capabilities !== undefined) declared = readDeclaration(capabilities);
     const terms = agreeOn(options, declared);
     if (terms && id !== undefined) {
@@ -127,7 +123,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
       const tag: BinaryTag = { connection, ...terms, ...definedMembers({ transferMode }) };
       message.params = { ...params, _meta: { ...meta, [BINARY_EXTENSION_ID]: tag } };
     } else if (meta && BINARY_EXTENSION_ID in meta) {
-      // only we may say it
+      // only this end may set the tag
       const { [BINARY_EXTENSION_ID]: _forged, ...rest } = meta;
       message.params = { ...params, _meta: rest };
     }
@@ -140,7 +136,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
       const capabilities = declareBinary(result["capabilities"], role, options);
       return { ...message, result: { ...result, capabilities } };
     }
-    if (opening.has(method)) openings.add(id);
+    if (opensExchange(message)) openings.add(id);
     if (method === "initialize")
       return {
         ...message,
@@ -158,7 +154,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     };
   }
 
-  /** Chunks that stand between messages are announced as such: these need no earlier word. */
+  /** True for references to bytes: interleaved ones say so themselves, others need a declaration. */
   function isMeant(ref: Readonly<Record<string, unknown>>): boolean {
     return ref["interleave"] === true || declared !== undefined;
   }
@@ -249,7 +245,7 @@ function hand(inbox: Inbox, { holder, ref }: RefHolder): AnnouncedRef {
   const _meta = { ...meta, [BINARY_EXTENSION_ID]: { binaryRef: ref, ...expected } };
   const { type, mimeType } = holder;
   if (type === "blob") {
-    // MCP has no such content: a resource without a name of its own is what comes nearest
+    // MCP has no such content: a resource with a made-up URI comes nearest
     for (const name of Object.keys(holder)) delete holder[name];
     const resource = { uri: `urn:uuid:${ref.streamId}`, mimeType, blob: "", _meta };
     Object.assign(holder, { type: "resource", resource });

@@ -1,4 +1,5 @@
 import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
@@ -10,30 +11,32 @@ export interface TakenTransfer {
 }
 
 /** How a transfer ended that the application has not opened: with all of its bytes, or with an error. */
-type Ending =
-  | { readonly ref: BinaryRef; readonly bytes: Uint8Array }
-  | { readonly ref: BinaryRef; readonly code: SluiceErrorCode; readonly message: string };
+type Ending = { readonly ref: BinaryRef } & ({ readonly bytes: Uint8Array } | Fault);
+
+interface Fault {
+  readonly code: SluiceErrorCode;
+  readonly message: string;
+}
 
 interface Remembered {
   readonly ending: Ending;
-  readonly timer: ReturnType<typeof setTimeout>;
+  readonly stopTimer: () => void;
 }
 
 /** Ended transfers that one process remembers: a kilobyte each, and their bytes. */
 const mostEnded = 1_024;
 const mostEndedBytes = 2 ** 25;
 
-/** By handle, until the application takes them: it has a message, not a connection. */
+/** By handle: the application has a message, not a connection. */
 const underWay = new Map<string, TakenTransfer>();
 const ended = new Map<string, Remembered>();
 let endedBytes = 0;
 
-/** Offers a transfer under way to the application. */
 export function offerTransfer(handle: string, transfer: TakenTransfer): void {
   underWay.set(handle, transfer);
 }
 
-/** True when a transfer was offered, is under way, and was not taken. */
+/** True for a transfer under way that the application has not taken. */
 export function isUntaken(handle: string): boolean {
   return underWay.has(handle);
 }
@@ -49,9 +52,9 @@ export function takeTransfer(handle: string): TakenTransfer | undefined {
 }
 
 /**
- * Puts the ending of an untaken transfer in the place of the transfer itself, which would keep its connection in memory.
- * A process remembers 1,024 endings for `rememberMs` each, with 32 MiB of bytes; the oldest are forgotten
- * first. The newest stays, however large its window is.
+ * Keeps the ending of an untaken transfer instead of the transfer, which would keep its connection in memory.
+ * A process remembers 1,024 endings for `rememberMs` each, with 32 MiB of bytes; it forgets the oldest first,
+ * and never the newest.
  */
 export function rememberEnding(
   handle: string,
@@ -60,10 +63,9 @@ export function rememberEnding(
   rememberMs: number,
 ): void {
   underWay.delete(handle);
-  const timer = setTimeout(() => forgetEnded(handle), rememberMs);
-  (timer as { unref?: () => void }).unref?.();
+  const stopTimer = backgroundClock.schedule(() => forgetEnded(handle), rememberMs);
   const ending = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
-  ended.set(handle, { ending, timer });
+  ended.set(handle, { ending, stopTimer });
   endedBytes += bytesOf(ending);
   for (const oldest of ended.keys()) {
     if (ended.size <= mostEnded && (endedBytes <= mostEndedBytes || ended.size === 1)) break;
@@ -71,11 +73,10 @@ export function rememberEnding(
   }
 }
 
-/** Forgets an ended transfer. */
 export function forgetEnded(handle: string): void {
   const found = ended.get(handle);
   if (!found) return;
-  clearTimeout(found.timer);
+  found.stopTimer();
   ended.delete(handle);
   endedBytes -= bytesOf(found.ending);
 }
@@ -85,10 +86,7 @@ function bytesOf(ending: Ending): number {
 }
 
 /** An error keeps its stack and its causes in memory, and through them a connection. */
-function faultOf(
-  { streamId }: BinaryRef,
-  error: unknown,
-): { readonly code: SluiceErrorCode; readonly message: string } {
+function faultOf({ streamId }: BinaryRef, error: unknown): Fault {
   if (SluiceError.is(error)) return { code: error.code, message: error.message };
   return { code: "interrupted", message: `binary: stream ${streamId}: the connection is gone` };
 }

@@ -7,8 +7,12 @@ import {
   type RpcMessage,
 } from "@sluice/core";
 import { errorTable } from "@sluice/core/wire";
-import type { BinaryPeer } from "@sluice/binary-transfer";
-import { inlineMessage, isAnswerTo, writeMessage } from "@sluice/binary-transfer/multipart";
+import {
+  type BinaryPeer,
+  inlineMessage,
+  isAnswerTo,
+  writeMessage,
+} from "@sluice/binary-transfer/transport";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { toResponse } from "../endpoint/web-response.ts";
 import { pullStream } from "../events/pull-stream.ts";

@@ -1,12 +1,12 @@
 import { SluiceError, type RpcCall } from "@sluice/core";
 import { ThroughputBudget } from "@sluice/core/async";
 import {
+  type BinaryPeer,
   callOf,
   readJsonPart,
   readMultipart,
   receiveParts,
-} from "@sluice/binary-transfer/multipart";
-import type { BinaryPeer } from "@sluice/binary-transfer";
+} from "@sluice/binary-transfer/transport";
 
 /** A request of several parts, as far as its JSON was read. */
 export interface MultipartRequest {

@@ -1,8 +1,13 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { namesMethod, SluiceError, type RpcCall } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
-import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
-import { boundaryOf, opensExchange } from "@sluice/binary-transfer/multipart";
+import {
+  type BinaryPeer,
+  boundaryOf,
+  createBinaryPeer,
+  opensExchange,
+  type Received,
+} from "@sluice/binary-transfer/transport";
 import { noteRequest, notesOf, problem } from "@sluice/server/transport";
 import { errorResponse } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";

@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { isAnswerTo } from "@sluice/binary-transfer/multipart";
+import { isAnswerTo } from "@sluice/binary-transfer/transport";
 import {
   eventsIn,
   isEventStream,

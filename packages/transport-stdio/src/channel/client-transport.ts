@@ -7,7 +7,7 @@ import { isInTime } from "@sluice/core/async";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
 /** Options of {@link createStdioTransport}. */
-export interface StdioTransportOptions extends StdioLimits {
+export interface StdioClientTransportOptions extends StdioLimits {
   /** The program that is the server. No shell is involved. */
   readonly command: string;
   readonly args?: readonly string[];
@@ -25,12 +25,12 @@ export class StdioClientTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  readonly #options: StdioTransportOptions;
+  readonly #options: StdioClientTransportOptions;
   #child: ChildProcess | undefined;
   #exited: Promise<void> | undefined;
   #channel: StdioChannel | undefined;
 
-  constructor(options: StdioTransportOptions) {
+  constructor(options: StdioClientTransportOptions) {
     this.#options = options;
   }
 

@@ -5,7 +5,7 @@ import { SluiceError } from "@sluice/core";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
 /** Options of {@link createStdioTransport}. */
-export interface StdioTransportOptions extends StdioLimits {
+export interface StdioServerTransportOptions extends StdioLimits {
   /** Default: of this process. */
   readonly stdin?: Readable;
   readonly stdout?: Writable;
@@ -16,10 +16,10 @@ export class StdioServerTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  readonly #options: StdioTransportOptions;
+  readonly #options: StdioServerTransportOptions;
   #channel: StdioChannel | undefined;
 
-  constructor(options: StdioTransportOptions) {
+  constructor(options: StdioServerTransportOptions) {
     this.#options = options;
   }
 

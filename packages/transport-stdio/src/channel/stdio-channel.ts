@@ -1,11 +1,11 @@
 import type { Readable, Writable } from "node:stream";
+import type { Outlet } from "@sluice/binary-transfer/client";
 import {
-  createBinaryPeer,
-  outletTo,
-  type IncomingStream,
   type BinaryPeer,
-  type Outlet,
-} from "@sluice/binary-transfer/client";
+  createBinaryPeer,
+  type IncomingStream,
+  outletTo,
+} from "@sluice/binary-transfer/transport";
 import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { PeerWatch } from "@sluice/core/async";
 import type { FrameHeader, FrameKind } from "../frames/frame-format.ts";

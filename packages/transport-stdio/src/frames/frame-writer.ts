@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/transport";
 import { SluiceError } from "@sluice/core";
 import { backgroundClock, Notifier, PeerWatch, within } from "@sluice/core/async";
 import { createChunkReader } from "./chunk-reader.ts";

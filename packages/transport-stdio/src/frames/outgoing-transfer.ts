@@ -1,4 +1,4 @@
-import type { OutgoingStream } from "@sluice/binary-transfer/client";
+import type { OutgoingStream } from "@sluice/binary-transfer/transport";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";

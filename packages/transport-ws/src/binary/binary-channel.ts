@@ -1,29 +1,13 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
 import {
-  createBinaryPeer,
   type BinaryPeer,
   type BinaryPeerOptions,
-} from "@sluice/binary-transfer/client";
+  createBinaryPeer,
+  type BinaryLimits,
+} from "@sluice/binary-transfer/transport";
 import { createFrameInlet } from "./frame-inlet.ts";
 import { createFrameOutlet } from "./frame-outlet.ts";
-
-/** What binary transfer may cost a connection. */
-export interface BinaryOptions {
-  /** Largest transfer in bytes, either way. Default 1 GiB. */
-  readonly maxBinarySize?: number;
-  /** Transfers at once, each way. More are refused with `throttled`. Default 16. */
-  readonly maxStreams?: number;
-  /** Bytes of one transfer that wait for their reader. Default 1 MiB. */
-  readonly windowBytes?: number;
-  /** Milliseconds without a byte, or with bytes that are not read, that end a transfer. Default 30,000. */
-  readonly idleMs?: number;
-}
-
-/** What the other end declared on an earlier connection, for one that says it only once. */
-interface BinaryHistory {
-  readonly declared?: unknown;
-}
 
 /** What the channel needs of its socket. */
 export interface BinaryLink {
@@ -34,7 +18,7 @@ export interface BinaryLink {
   readonly canPause: boolean;
   /** Reads nothing until the promise settles. */
   pauseUntil(room: Promise<void>): void;
-  /** A stream broke, and the peer knows no other way to hear of it: the connection has to end. */
+  /** Ends the connection: a stream broke, and nothing else would tell the peer. */
   breakOff(): void;
   onError(error: unknown): void;
 }
@@ -43,8 +27,8 @@ export interface BinaryLink {
 interface ReadResult<Message> {
   /** For the SDK; absent when it was for the channel itself. */
   readonly message?: Message;
-  /** True when bytes stand behind it: it need not count as one of many messages. */
-  readonly isPaid: boolean;
+  /** False for a credit of many bytes: the message rate does not count it. */
+  readonly isCounted: boolean;
 }
 
 /** One end of a connection whose messages may refer to binary frames beside them. */
@@ -59,17 +43,20 @@ export interface BinaryChannel {
   write(message: object): { readonly text: string; readonly follow: () => Promise<number> };
   read<Message extends object>(message: Message): ReadResult<Message>;
   /**
-   * Takes a binary frame. `small`: with so few bytes that it counts as a message. `stray`: of no stream here.
-   * `refused`: no frames were negotiated.
+   * Takes a binary frame. `small`: the message rate counts it. `stray`: of no stream here. `refused`: no frames
+   * were negotiated.
    */
   readFrame(frame: Uint8Array): "taken" | "small" | "stray" | "refused";
   close(reason: unknown): void;
 }
 
-/** Makes one end. Close it with its connection. */
+/**
+ * Makes one end. Close it with its connection. `declared` is what the other end declared on an earlier connection,
+ * for one that says it only once.
+ */
 export function createBinaryChannel(
   role: BinaryPeerOptions["role"],
-  options: BinaryOptions & BinaryHistory,
+  options: BinaryLimits & { readonly declared?: unknown },
   link: BinaryLink,
 ): BinaryChannel {
   const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
@@ -82,7 +69,7 @@ export function createBinaryChannel(
         else link.breakOff();
       },
     },
-    // the receiver has a limit of its own, and knows better what is wrong
+    // after the receiver's own limit, whose error says what is wrong
     2 * idleMs,
   );
   const inlet = createFrameInlet({
@@ -109,27 +96,27 @@ export function createBinaryChannel(
     link.sendText(JSON.stringify({ jsonrpc: "2.0", method, params }));
   }
 
-  /** True when the word made sense and stands for bytes that were moved. */
-  function heed(method: unknown, { streamId, bytes, reason }: Params): boolean {
-    if (typeof streamId !== "string") return false;
+  /** Takes a credit or an abort. True unless it is a credit of many bytes that were sent. */
+  function takeControl(method: unknown, { streamId, bytes, reason }: Params): boolean {
+    if (typeof streamId !== "string") return true;
     if (method === BINARY_ABORT_METHOD) {
       const code = isCode(reason) ? reason : "interrupted";
       outlet.drop(streamId, code);
       inlet.drop(streamId, code);
-      return false;
+      return true;
     }
-    if (typeof bytes !== "number" || !Number.isSafeInteger(bytes) || bytes < 1) return false;
-    return outlet.credit(streamId, bytes) && bytes >= leastPaidBytes;
+    if (typeof bytes !== "number" || !Number.isSafeInteger(bytes) || bytes < 1) return true;
+    return !outlet.credit(streamId, bytes) || bytes < uncountedBytes;
   }
 
-  /** What becomes of a message whose references are malformed: an error for the request that waits for an answer. */
+  /** Turns a message whose references are malformed into an error for the request that waits for an answer. */
   function refuse<Message extends object>(message: Message, error: unknown): ReadResult<Message> {
     link.onError(error);
     const { id, method } = message as { id?: unknown; method?: unknown };
     const answer = { jsonrpc: "2.0", id, error: malformedReference };
-    if (method === undefined) return { message: answer as unknown as Message, isPaid: false };
+    if (method === undefined) return { message: answer as unknown as Message, isCounted: true };
     if (id !== undefined) link.sendText(JSON.stringify(answer));
-    return { isPaid: false };
+    return { isCounted: true };
   }
 
   return {
@@ -151,11 +138,11 @@ export function createBinaryChannel(
     read(message) {
       const { method, params } = message as { method?: unknown; params?: Params };
       if (method === BINARY_CREDIT_METHOD || method === BINARY_ABORT_METHOD)
-        return { isPaid: heed(method, params ?? {}) };
+        return { isCounted: takeControl(method, params ?? {}) };
       try {
         const received = peer.received(message);
         for (const ref of received.refs) inlet.begin(ref);
-        return { message: received.message, isPaid: false };
+        return { message: received.message, isCounted: true };
       } catch (error) {
         return refuse(message, error);
       }
@@ -165,7 +152,7 @@ export function createBinaryChannel(
       try {
         const room = inlet.take(frame);
         if (room) link.pauseUntil(room);
-        return frame.length < leastPaidBytes ? "small" : "taken";
+        return frame.length < uncountedBytes ? "small" : "taken";
       } catch (error) {
         link.onError(error);
         return "stray";
@@ -180,8 +167,8 @@ export function createBinaryChannel(
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Less than this is said, and sent, only at the end of a stream. */
-const leastPaidBytes = 2_048;
+/** From so many bytes on, the message rate counts no frame and no credit. Fewer come only at the end of a stream. */
+const uncountedBytes = 2_048;
 
 const malformedReference = {
   code: -32_602,

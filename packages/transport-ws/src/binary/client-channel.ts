@@ -1,9 +1,10 @@
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { closings } from "../messages/closing.ts";
 import type { SocketPort } from "../client/socket-port.ts";
-import { createBinaryChannel, type BinaryChannel, type BinaryOptions } from "./binary-channel.ts";
+import { createBinaryChannel, type BinaryChannel } from "./binary-channel.ts";
 
 /** What the client's end of a channel works with. */
-interface ClientChannelOptions extends BinaryOptions {
+interface ClientChannelOptions extends BinaryLimits {
   /** Capabilities that the server declared on an earlier connection. */
   readonly declared: unknown;
   /** Bytes that may wait for a server that does not read. */
@@ -26,14 +27,10 @@ export function createClientChannel(
     if (heldUp === 0) socket()?.resume?.();
   }
 
-  function close({ code, reason }: { readonly code: number; readonly reason: string }): void {
-    socket()?.close(code, reason);
-  }
-
   return createBinaryChannel("client", options, {
     sendText(text) {
       // a server that does not read could have them pile up
-      if ((socket()?.bufferedAmount ?? 0) > maxBufferedBytes) close(closings.slow);
+      if ((socket()?.bufferedAmount ?? 0) > maxBufferedBytes) socket()?.close(closings.slow);
       else socket()?.send(text);
     },
     async sendBinary(frame) {
@@ -43,7 +40,7 @@ export function createClientChannel(
       return socket()?.pause !== undefined;
     },
     pauseUntil: (room) => void holdUp(room),
-    breakOff: () => close(closings.fault),
+    breakOff: () => socket()?.close(closings.fault),
     onError,
   });
 }

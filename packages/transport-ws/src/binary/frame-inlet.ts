@@ -2,12 +2,12 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import {
   decodeStreamId,
-  streamIdBytes,
-  type IncomingStream,
   type Inbox,
-} from "@sluice/binary-transfer/client";
+  type IncomingStream,
+  streamIdBytes,
+} from "@sluice/binary-transfer/transport";
 
-/** What the inlet says to the sender of a stream that stands between other messages. */
+/** Tells the sender of an interleaved stream. */
 interface FrameControl {
   credit(streamId: string, bytes: number): void;
   abort(streamId: string, reason: SluiceErrorCode): void;
@@ -15,12 +15,12 @@ interface FrameControl {
 
 /** Streams of one connection on their way in. */
 export interface FrameInlet {
-  /** Begins what a message refers to, or tells its sender that it is not wanted. */
+  /** Begins a stream that a message announced, or tells its sender that it is not wanted. */
   begin(ref: BinaryRef): void;
   /**
-   * Takes a frame. Gives a promise where nothing more is to be read from the connection before it
-   * settles: a sender that knows no credit has to wait somewhere. Throws `protocol` for a frame that has no
-   * stream id, and `not_found` for one of a stream that was not announced or is over; it is dropped then.
+   * Takes a frame. Gives a promise where the connection must not be read until it settles: that holds a sender
+   * without credit. Throws `protocol` for a frame without a stream id, and `not_found` for one of a stream that was
+   * not announced or is over.
    */
   take(frame: Uint8Array): Promise<void> | undefined;
   /** The sender gave a stream up. */
@@ -35,10 +35,10 @@ interface Receiving {
   readonly incoming: IncomingStream;
   /** Bytes still to come. */
   left: number;
-  /** Bytes that the reader took since the sender was last told. */
-  owed: number;
+  /** Bytes that the reader took since the last credit. */
+  uncredited: number;
   /** When that was. */
-  saidAt: number;
+  creditedAt: number;
   /** Bytes that the sender may not send yet. */
   withheld: number;
 }
@@ -48,7 +48,7 @@ export interface FrameInletOptions {
   /** Gives the inbox, which is made with the inlet's own callbacks. */
   readonly inbox: () => Inbox;
   readonly windowBytes: number;
-  /** Whether the connection can be made to wait; where it cannot, every sender is held to the window. */
+  /** Whether reading can pause; where it cannot, every sender is held to the window. */
   readonly canPause: () => boolean;
   readonly control: FrameControl;
 }
@@ -58,7 +58,7 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
   const { inbox, windowBytes, canPause, control } = options;
   const arriving = new Map<string, Receiving>();
 
-  /** Holds a sender with credit to it, and makes one without it wait. */
+  /** Holds a sender with credit to its window, and makes one without wait. */
   function write(entry: Receiving, chunk: Uint8Array): Promise<void> | undefined {
     const { incoming } = entry;
     const { streamId } = incoming.ref;
@@ -82,8 +82,8 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
         arriving.set(streamId, {
           incoming,
           left: size,
-          owed: 0,
-          saidAt: performance.now(),
+          uncredited: 0,
+          creditedAt: performance.now(),
           withheld,
         });
         if (size === 0) incoming.end();
@@ -110,15 +110,16 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
     onRead(streamId, bytes) {
       const entry = arriving.get(streamId);
       if (!entry?.incoming.ref.interleave || entry.withheld === 0) return;
-      entry.owed += bytes;
+      entry.uncredited += bytes;
       const now = performance.now();
-      // a reader that is slow is not to be taken for one that has stopped
-      const isOverdue = now - entry.saidAt >= longestUnsaidMs;
-      if (!isOverdue && entry.owed < windowBytes / 2 && entry.owed < entry.withheld) return;
-      entry.saidAt = now;
-      control.credit(streamId, entry.owed);
-      entry.withheld = Math.max(0, entry.withheld - entry.owed);
-      entry.owed = 0;
+      // so that the sender takes no slow reader for one that stopped
+      const isOverdue = now - entry.creditedAt >= maxCreditDelayMs;
+      if (!isOverdue && entry.uncredited < windowBytes / 2 && entry.uncredited < entry.withheld)
+        return;
+      entry.creditedAt = now;
+      control.credit(streamId, entry.uncredited);
+      entry.withheld = Math.max(0, entry.withheld - entry.uncredited);
+      entry.uncredited = 0;
     },
     onEnd(streamId, error) {
       const entry = arriving.get(streamId);
@@ -130,5 +131,5 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
   };
 }
 
-/** A sender has to hear more often than it waits. */
-const longestUnsaidMs = 5_000;
+/** Longest time without a credit. It is shorter than the sender's patience. */
+const maxCreditDelayMs = 5_000;

@@ -1,6 +1,10 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { onAbort, ThroughputBudget } from "@sluice/core/async";
-import { encodeStreamId, streamIdBytes, type OutgoingStream } from "@sluice/binary-transfer/client";
+import { onAbort, ThroughputBudget, within } from "@sluice/core/async";
+import {
+  encodeStreamId,
+  type OutgoingStream,
+  streamIdBytes,
+} from "@sluice/binary-transfer/transport";
 
 /**
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
@@ -12,7 +16,7 @@ const chunkBytes = 32_768;
 export interface FrameSink {
   /** Resolves when the network took the frame, which may be reused then. Rejects when the connection is gone. */
   send(frame: Uint8Array): Promise<void>;
-  /** Tells the receiver that a stream ends before its last byte; it has to hear of it in one way or another. */
+  /** Tells the receiver, in any way that works, that a stream ends before its last byte. */
   giveUp(stream: OutgoingStream, reason: SluiceErrorCode): void;
 }
 
@@ -25,10 +29,7 @@ export interface FrameOutlet {
    * rejects: `stream.end` tells how it went.
    */
   add(stream: OutgoingStream, windowBytes?: number): Promise<void>;
-  /**
-   * The receiver takes so many bytes more. False for a word that means nothing: of no stream here, or
-   * of more than was sent.
-   */
+  /** The receiver takes so many bytes more. False for a credit of no stream here, or of more than was sent. */
   credit(streamId: string, bytes: number): boolean;
   /** The receiver wants no more of a stream. */
   drop(streamId: string, reason: SluiceErrorCode): void;
@@ -36,17 +37,17 @@ export interface FrameOutlet {
   close(reason: unknown): void;
 }
 
-/** What is known of a stream under way. */
+/** A stream under way. */
 interface OutgoingFrames {
   readonly stream: OutgoingStream;
   readonly stopped: AbortController;
   /** Bytes that may be sent now. */
   allowance: number;
   sent: number;
-  /** Bytes that the network may have: where it tells late, the receiver has read them before that. */
+  /** Bytes given to the sink. The receiver may have read them before the sink says that they left. */
   handed: number;
   credited: number;
-  /** Of the receiver, while there is no credit. */
+  /** How long the receiver may give no credit. */
   readonly budget: ThroughputBudget;
   wake: (() => void) | undefined;
 }
@@ -54,7 +55,7 @@ interface OutgoingFrames {
 /** Makes the outlet of a connection. A stream for which no credit, or too little, comes in `stallMs` is given up. */
 export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
   const sendings = new Map<string, OutgoingFrames>();
-  // one at a time is under way, so one buffer does
+  // one frame at a time is under way, so one buffer does
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
   let turn: Promise<void> = Promise.resolve();
 
@@ -167,17 +168,13 @@ async function nextCredit(sending: OutgoingFrames): Promise<void> {
   const { budget, credited } = sending;
   const { streamId } = sending.stream.ref;
   const at = performance.now();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const credit = new Promise<void>((resolve) => (sending.wake = resolve));
   try {
-    await new Promise<void>((resolve, reject) => {
-      sending.wake = resolve;
-      timer = setTimeout(
-        () => reject(new SluiceError("timeout", `ws: nobody takes stream ${streamId}`)),
-        Math.max(0, budget.leftMs),
-      );
+    await within(credit, {
+      timeoutMs: Math.max(0, budget.leftMs),
+      expired: () => new SluiceError("timeout", `ws: the peer takes nothing of stream ${streamId}`),
     });
   } finally {
-    clearTimeout(timer);
     budget.spend(performance.now() - at, sending.credited - credited);
   }
 }

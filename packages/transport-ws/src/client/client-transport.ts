@@ -1,15 +1,15 @@
 import { readRpc, SluiceError } from "@sluice/core";
-import { abortable, sleep } from "@sluice/core/async";
+import { abortable, sleep, within } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { outletTo, type Outlet } from "@sluice/binary-transfer/client";
-import { backoffMs, longestPauseMs, type ReconnectOptions } from "./backoff.ts";
+import type { Outlet } from "@sluice/binary-transfer/client";
+import { outletTo } from "@sluice/binary-transfer/transport";
 import type { BinaryChannel } from "../binary/binary-channel.ts";
 import { createClientChannel } from "../binary/client-channel.ts";
-import { closingOf, closings, type Closing } from "../messages/closing.ts";
+import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
-import { createPendingRequests } from "../messages/pending-requests.ts";
+import { createPendingRequests } from "./pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
-import type { ClientTransportOptions } from "./transport-options.ts";
+import type { ClientTransportOptions, ReconnectOptions } from "./transport-options.ts";
 
 /** A connection, and what goes beside its messages. */
 interface Line {
@@ -22,7 +22,7 @@ export class WebSocketClientTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  /** What the SDK knows a channel by on which a legacy server may stay silent when asked for its era. */
+  /** By these the SDK knows a channel on which a legacy server may not answer `server/discover`. */
   readonly stderr: undefined;
   readonly pid: undefined;
   readonly #open: OpenSocket;
@@ -100,7 +100,7 @@ export class WebSocketClientTransport implements Transport {
   #adopt(line: Line): void {
     const { signal } = this.#ended;
     if (signal.aborted) {
-      line.socket.close(closings.done.code, closings.done.reason);
+      closeLine(line);
       throw signal.reason;
     }
     this.#line = line;
@@ -109,49 +109,56 @@ export class WebSocketClientTransport implements Transport {
 
   async #connect(): Promise<Line> {
     const { connectMs = 10_000 } = this.#options;
-    const late = new AbortController();
-    const timer = setTimeout(
-      () => late.abort(new SluiceError("timeout", `ws: no connection within ${connectMs} ms`)),
-      connectMs,
-    );
-    const signal = AbortSignal.any([late.signal, this.#ended.signal]);
-    let opening: Promise<SocketPort> | undefined;
+    const gaveUp = new AbortController();
+    const deadline = {
+      timeoutMs: connectMs,
+      expired: () => new SluiceError("timeout", `ws: no connection within ${connectMs} ms`),
+      signal: this.#ended.signal,
+    };
     try {
-      let socket: SocketPort | undefined;
-      const binary = this.#openBinary(() => socket);
-      let answered: ((message: JSONRPCMessage) => void) | undefined;
-      let broke: ((error: Error) => void) | undefined;
-      const repeat = this.#handshake.repeat();
-      opening = this.#open(
-        {
-          text: (data) => {
-            const message = this.#read(data, binary);
-            if (!message) return;
-            if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
-            else this.#receive(message);
-          },
-          binary: (data) => {
-            if (binary && binary.readFrame(data) !== "refused") return;
-            this.#fail(closings.binary, "sent a binary frame");
-          },
-          closed: (code, reason) => {
-            broke?.(brokenBy(code, reason));
-            binary?.close(brokenBy(code, reason));
-            if (socket && this.#line?.socket === socket) this.#lost(code, reason);
-          },
+      return await within(this.#openLine(gaveUp.signal), deadline, closeLine);
+    } catch (error) {
+      gaveUp.abort(error);
+      throw error;
+    }
+  }
+
+  /** Opens a socket, and repeats the handshake of the connection before. */
+  async #openLine(signal: AbortSignal): Promise<Line> {
+    let socket: SocketPort | undefined;
+    const binary = this.#openBinary(() => socket);
+    let answered: ((message: JSONRPCMessage) => void) | undefined;
+    let broke: ((error: Error) => void) | undefined;
+    const repeat = this.#handshake.repeat();
+    socket = await this.#open(
+      {
+        text: (data) => {
+          const message = this.#read(data, binary);
+          if (!message) return;
+          if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
+          else this.#receive(message);
         },
-        signal,
-      );
-      socket = await abortable(opening, signal);
-      const line = { socket, binary };
-      if (!repeat) return line;
+        binary: (data) => {
+          if (binary && binary.readFrame(data) !== "refused") return;
+          this.#fail(closings.binary, "sent a binary frame");
+        },
+        closed: (code, reason) => {
+          broke?.(brokenBy(code, reason));
+          binary?.close(brokenBy(code, reason));
+          if (socket && this.#line?.socket === socket) this.#lost(code, reason);
+        },
+      },
+      signal,
+    );
+    const line = { socket, binary };
+    if (!repeat) return line;
+    try {
       const answering = new Promise<JSONRPCMessage>((resolve, reject) => {
         answered = resolve;
         broke = reject;
         say(line, repeat.request);
       });
-      const answer = await abortable(answering, signal);
-      if (!repeat.accepts(answer))
+      if (!repeat.accepts(await abortable(answering, signal)))
         throw new SluiceError(
           "protocol",
           "ws: the server speaks another revision now; connect anew",
@@ -159,14 +166,8 @@ export class WebSocketClientTransport implements Transport {
       say(line, repeat.confirmation);
       return line;
     } catch (error) {
-      // it may come in spite of that
-      opening?.then(
-        (opened) => opened.close(closings.done.code, closings.done.reason),
-        () => {},
-      );
+      closeLine(line);
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -218,7 +219,7 @@ export class WebSocketClientTransport implements Transport {
     if (performance.now() - this.#connectedAt > (reconnect.maxMs ?? longestPauseMs))
       this.#tries = 0;
     this.#next = this.#reconnect(reconnect, error);
-    // the request that waits for it hears of it; without one there is nothing to tell
+    // a request that waits for it is rejected; without one the error has no reader
     this.#next.catch(() => {});
     for (const message of this.#pending.lose()) this.onmessage?.(message);
   }
@@ -228,7 +229,7 @@ export class WebSocketClientTransport implements Transport {
     const { signal } = this.#ended;
     while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
-      await sleep(backoffMs(this.#tries, options, { retryAfterMs }), signal);
+      await sleep(retryAfterMs + backoffMs(this.#tries, options), signal);
       this.#tries += 1;
       try {
         const line = await this.#connect();
@@ -247,13 +248,13 @@ export class WebSocketClientTransport implements Transport {
   }
 
   /** The end for good. The SDK rejects what is pending. */
-  #end({ code, reason }: Closing): void {
+  #end(closing: Closing): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new SluiceError("unavailable", "ws: the transport was closed"));
     const line = this.#line;
     this.#line = undefined;
     this.#next = undefined;
-    line?.socket.close(code, reason);
+    line?.socket.close(closing);
     this.onclose?.();
   }
 }
@@ -265,7 +266,25 @@ function say({ socket, binary }: Line, message: JSONRPCMessage): void {
   void follow?.();
 }
 
+function closeLine({ socket }: Line): void {
+  socket.close(closings.done);
+}
+
 const maxWaiting = 256;
+
+/** Default of `maxMs`. */
+const longestPauseMs = 30_000;
+
+/**
+ * Milliseconds to wait before try number `tries`, counted from 0: anything up to a bound that doubles
+ * ("full jitter"), so that the clients of a server that restarts do not come back all at once.
+ */
+function backoffMs(
+  tries: number,
+  { baseMs = 500, maxMs = longestPauseMs }: ReconnectOptions,
+): number {
+  return Math.random() * Math.min(maxMs, baseMs * 2 ** tries);
+}
 
 /** The server found fault with what we send: on another connection it would be the same. */
 const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);
@@ -277,8 +296,3 @@ function isTemporary(error: unknown): boolean {
 
 // as for downloads; and a timer goes off at once beyond 2^31 ms
 const mostRetryAfterMs = 60_000;
-
-function brokenBy(code: number, reason: string): SluiceError {
-  const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
-  return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
-}

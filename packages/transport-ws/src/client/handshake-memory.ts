@@ -1,19 +1,15 @@
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 
-/** The legacy handshake of a client, to be said again on a new connection. */
+/** The legacy handshake of a client, to be repeated on a new connection. */
 export interface HandshakeMemory {
   /** Looks at what the client sends and at what it gets. */
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
-  /**
-   * The request that opens a new connection, and what decides about its answer: `accepted` is true when
-   * the server still speaks the revision that was agreed on. Absent where there was no handshake, as in the
-   * modern era.
-   */
+  /** The handshake for a new connection. Absent where there was none, as with modern servers. */
   repeat(): HandshakeRepeat | undefined;
 }
 
-/** A handshake to be repeated. */
+/** A handshake to be repeated. `accepts`: the server still speaks the revision that was agreed on. */
 interface HandshakeRepeat {
   readonly id: string;
   readonly request: JSONRPCMessage;

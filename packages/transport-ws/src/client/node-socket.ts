@@ -80,7 +80,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       sendBinary: (frame) => sender.send(frame),
       pause: () => socket.pause(),
       resume: () => socket.resume(),
-      close: (code, reason) => socket.close(code, reason),
+      close: ({ code, reason }) => socket.close(code, reason),
       get bufferedAmount() {
         return socket.bufferedAmount;
       },

@@ -1,3 +1,5 @@
+import type { Closing } from "../messages/closing.ts";
+
 /** An open WebSocket, whatever implements it. */
 export interface SocketPort {
   send(text: string): void;
@@ -7,14 +9,14 @@ export interface SocketPort {
   pause?(): void;
   resume?(): void;
   /** Ends the connection. `closed` follows in any case, soon. */
-  close(code: number, reason: string): void;
+  close(closing: Closing): void;
   /** Bytes that were not handed to the network yet. */
   readonly bufferedAmount: number;
   /** IP address of the peer, where the platform tells. */
   readonly address?: string | undefined;
 }
 
-/** What a connection tells. */
+/** Called by a connection. */
 interface SocketEvents {
   text(data: string): void;
   /** The bytes are the listener's from now on. */

@@ -1,4 +1,4 @@
-import type { MessageFault } from "@sluice/core";
+import { SluiceError, type MessageFault } from "@sluice/core";
 
 /** Why a connection is ended: a close code (RFC 6455 §7.4.1) and a few words for the peer's log. */
 export interface Closing {
@@ -7,23 +7,10 @@ export interface Closing {
 }
 
 /**
- * Every close that is ours to say. `ws` itself says 1002 (frames against RFC 6455), 1007 (text that
+ * Every close that Sluice sends. `ws` itself sends 1002 (frames against RFC 6455), 1007 (text that
  * is not UTF-8) and 1009 (a message over the limit).
  */
-export const closings: Readonly<
-  Record<
-    | "done"
-    | "goingAway"
-    | "binary"
-    | "notJson"
-    | "notJsonRpc"
-    | "expired"
-    | "fault"
-    | "restart"
-    | "slow",
-    Closing
-  >
-> = {
+export const closings = {
   done: { code: 1000, reason: "" },
   goingAway: { code: 1001, reason: "server is going away" },
   binary: { code: 1003, reason: "binary frames were not negotiated" },
@@ -33,9 +20,15 @@ export const closings: Readonly<
   fault: { code: 1011, reason: "internal error" },
   restart: { code: 1012, reason: "server restarts" },
   slow: { code: 1013, reason: "messages are not taken" },
-};
+} as const;
 
 /** How a connection ends on which a text came that is no message. */
 export function closingOf({ code }: MessageFault): Closing {
   return code === -32_700 ? closings.notJson : closings.notJsonRpc;
+}
+
+/** The error of a connection that the peer, or the network, ended. It quotes visible ASCII alone. */
+export function brokenBy(code: number, reason: string): SluiceError {
+  const words = /^[\x20-\x7e]+$/.test(reason) ? ` (${reason})` : "";
+  return new SluiceError("interrupted", `ws: the connection ended with ${code}${words}`);
 }

@@ -3,8 +3,8 @@ import { SluiceError } from "@sluice/core";
 import type { WebSocket } from "ws";
 
 /**
- * Sends messages, watched for how fast the peer takes them. A long text goes in fragments (RFC 6455 §5.4), so that a peer
- * which takes a part of it is seen to: it is told from one that takes nothing.
+ * Sends messages, and watches how fast the peer takes them. A long text goes in fragments (RFC 6455 §5.4): that tells
+ * a peer which takes a part of it from one that takes nothing.
  */
 export class FrameSender {
   readonly #socket: WebSocket;

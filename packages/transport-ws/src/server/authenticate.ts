@@ -21,13 +21,10 @@ export interface AuthenticationOptions {
   readonly anonymous?: boolean;
 }
 
-/** Credentials of an upgrade request. */
-export interface UpgradeCredentials {
-  readonly authorization: string | undefined;
-  readonly ticket: string | undefined;
-  /** Address of the client, where it is known. */
-  readonly address: string | undefined;
-}
+/** Credentials of an upgrade request, and the address of the client where it is known. */
+type UpgradeCredentials = Readonly<
+  Record<"authorization" | "ticket" | "address", string | undefined>
+>;
 
 /** A caller, an anonymous caller, or a refusal. */
 export type Authentication =
@@ -73,19 +70,13 @@ export function createAuthenticate(
       const response = bearerAuthChallengeResponse(error, bearer);
       if (response.status >= 500) onError(error);
       const header = response.headers.get("www-authenticate");
-      return {
-        refusal: problem(
-          response.status,
-          header === null ? {} : { headers: ["WWW-Authenticate", header] },
-        ),
-      };
+      const headers = header === null ? [] : ["WWW-Authenticate", header];
+      return { refusal: problem(response.status, { headers }) };
     }
   };
 }
 
 function challengeOf(bearer: VerifyBearerTokenOptions | undefined): string {
-  const metadataUrl = bearer?.resourceMetadataUrl;
-  return metadataUrl === undefined
-    ? "Bearer"
-    : `Bearer resource_metadata="${encodeURI(metadataUrl)}"`;
+  const url = bearer?.resourceMetadataUrl;
+  return url === undefined ? "Bearer" : `Bearer resource_metadata="${encodeURI(url)}"`;
 }

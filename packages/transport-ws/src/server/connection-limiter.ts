@@ -7,8 +7,8 @@ export interface ConnectionLimits {
   /** For one principal; more are refused with 429. Default 16. */
   readonly maxConnectionsPerPrincipal?: number;
   /**
-   * For one address, of callers without a principal; more are refused with 429. An IPv6 address counts with its /64. Default: no
-   * limit, for behind a proxy all may have one address: set it where `proxyHops` is right.
+   * For one address, of callers without a principal; more are refused with 429. An IPv6 address counts with its
+   * /64. Default: no limit, for behind a proxy all may have one address. Set it where `proxyHops` is right.
    */
   readonly maxConnectionsPerAddress?: number;
 }
@@ -45,7 +45,7 @@ export function createConnectionLimiter(
     let releaseShare: (() => void) | undefined;
     return {
       claim(share) {
-        // its connection broke while it was being verified
+        // the connection broke during authentication
         if (!isTaken) return false;
         if (share === undefined) return true;
         const { name, isPrincipal } = share;

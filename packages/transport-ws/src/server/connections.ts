@@ -1,4 +1,4 @@
-import { isInTime } from "@sluice/core/async";
+import { backgroundClock, isInTime } from "@sluice/core/async";
 import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
@@ -90,3 +90,19 @@ export function createConnections(pingIntervalMs: number): Connections {
     },
   };
 }
+
+/** Calls `expired` once at a time in unix seconds, however far away. Gives the function that ends the watch. */
+export function watchExpiry(atSeconds: number | undefined, expired: () => void): () => void {
+  if (atSeconds === undefined) return () => {};
+  let cancel: (() => void) | undefined;
+  function watch(atMs: number): void {
+    const leftMs = atMs - Date.now();
+    if (leftMs <= 0) return expired();
+    cancel = backgroundClock.schedule(() => watch(atMs), Math.min(leftMs, longestLookMs));
+  }
+  watch(atSeconds * 1_000);
+  return () => cancel?.();
+}
+
+/** The system's time may be set meanwhile. */
+const longestLookMs = 24 * 3_600_000;

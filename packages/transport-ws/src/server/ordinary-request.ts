@@ -13,9 +13,9 @@ export function isWebSocketRequest({ headers }: IncomingMessage): boolean {
 const handedBack = new WeakSet<IncomingMessage>();
 
 /**
- * Hands a request that offers another protocol, such as `h2c`, back to its server, which answers it over HTTP/1.1 as if it
- * offered none (RFC 9110 §7.8). Node gives a listener for upgrades all of them, and leaves the body unread, so the
- * request goes through the parser of the server once more, without the offer.
+ * Hands a request that offers another protocol, such as `h2c`, back to its server, which answers it over HTTP/1.1
+ * (RFC 9110 §7.8). Node gives a listener for upgrades all of them, and leaves the body unread, so the request goes
+ * through the parser of the server once more, without the offer.
  */
 export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer): void {
   if (handedBack.has(request)) return;
@@ -39,8 +39,8 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
 const nodeMaxFields = 1_000;
 
 /**
- * Waits for the answers to requests that the client sent before; then never comes on a connection that ends with them. Node has
- * taken its own listeners off the socket by now, which those answers still need.
+ * Calls `then` after the answers to the client's earlier requests, and never where the connection ends with them.
+ * Node has taken off the socket the listeners that those answers still need.
  */
 export function whenFree(socket: Socket, then: () => void): void {
   // a peer that resets the connection must not end the process

@@ -8,7 +8,7 @@ import type {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
-import { StreamErrors } from "../messages/stream-errors.ts";
+import { StreamErrors } from "./legacy-messages.ts";
 
 /** What handlers may know about the connection that they answer on. */
 export interface ChannelContext {
@@ -20,9 +20,8 @@ export interface ChannelContext {
 }
 
 /**
- * Serves both protocol eras on one connection. The SDK's entry for long-lived channels decides the
- * era by the first message and keeps one server for the rest; it does not pass on the
- * caller at the other end, so each server gets that with its messages.
+ * Serves legacy or modern clients on one connection. The SDK's entry for long-lived channels decides by the first
+ * message and keeps one server for the rest. It does not pass on the caller, so each message brings that along.
  */
 export function serveChannel(
   channel: ServerChannel,

@@ -1,18 +1,15 @@
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { PeerWatch } from "@sluice/core/async";
-import { readRpc, SluiceError } from "@sluice/core";
+import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
-import {
-  createBinaryChannel,
-  type BinaryChannel,
-  type BinaryOptions,
-} from "../binary/binary-channel.ts";
+import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
-import { literalCapabilities } from "../messages/literal-capabilities.ts";
-import { createTokenBucket, type MessageRate, type TokenBucket } from "../messages/message-rate.ts";
-import { SentAnswers } from "../messages/sent-answers.ts";
+import { literalCapabilities } from "./legacy-messages.ts";
+import { createTokenBucket, type MessageRate } from "./message-rate.ts";
+import { SentAnswers } from "./sent-answers.ts";
 
 /** What one connection may cost. */
 export interface ChannelLimits {
@@ -22,7 +19,7 @@ export interface ChannelLimits {
   readonly unsent?: ByteLease;
   readonly messageRate: MessageRate;
   /** Absent: no binary frames. */
-  readonly binary?: BinaryOptions | undefined;
+  readonly binary?: BinaryLimits | undefined;
 }
 
 /** One connection as the SDK sees it. A class because there are thousands of them. */
@@ -30,11 +27,11 @@ export class ServerChannel implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  /** Called whenever the last unanswered request was answered. */
+  /** Called when the last unanswered request was answered. */
   onidle?: () => void;
   readonly #socket: WebSocket;
   readonly #maxBufferedBytes: number;
-  readonly #bucket: TokenBucket;
+  readonly #takeToken: () => number;
   readonly #watch: PeerWatch;
   readonly #sender: FrameSender;
   readonly #unsent: ByteLease | undefined;
@@ -50,7 +47,7 @@ export class ServerChannel implements Transport {
   constructor(socket: WebSocket, { maxBufferedBytes, unsent, messageRate, binary }: ChannelLimits) {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
-    this.#bucket = createTokenBucket(messageRate);
+    this.#takeToken = createTokenBucket(messageRate);
     // pongs say only that the peer is there
     this.#watch = new PeerWatch({ onLate: () => socket.terminate() });
     this.#sender = new FrameSender(socket, this.#watch);
@@ -67,10 +64,7 @@ export class ServerChannel implements Transport {
       });
   }
 
-  /**
-   * No request is waiting for its answer or the bytes of one. Subscriptions do not count: they last
-   * as long as the connection.
-   */
+  /** True when no request waits for its answer or for bytes. Subscriptions do not count: they last. */
   get isIdle(): boolean {
     return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
   }
@@ -82,7 +76,7 @@ export class ServerChannel implements Transport {
 
   async start(): Promise<void> {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    // each is answered, and a peer that does not read the answers could have them pile up
+    // each ping is answered, and the answers pile up for a peer that does not read
     this.#socket.on("ping", () => this.#spend());
     this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
@@ -112,7 +106,7 @@ export class ServerChannel implements Transport {
 
   #giveUp(cause?: unknown): SluiceError {
     this.end(closings.slow);
-    const message = "ws: send: the peer takes nothing; it was given up";
+    const message = "ws: send: the peer takes nothing; the connection was ended";
     return new SluiceError("interrupted", message, { cause });
   }
 
@@ -134,7 +128,7 @@ export class ServerChannel implements Transport {
     this.end(this.#closing);
   }
 
-  /** A word of the binary channel. A peer that does not read could have them pile up. */
+  /** Sends a notification of the binary channel. They pile up for a peer that does not read. */
   #control(text: string): void {
     if (this.#socket.bufferedAmount > this.#maxBufferedBytes) this.end(closings.slow);
     else this.#write(text).catch(() => {});
@@ -160,13 +154,13 @@ export class ServerChannel implements Transport {
     if (isBinary) return this.#receiveFrame(data as Buffer);
     const { message: unchecked, fault } = readRpc((data as Buffer).toString());
     if (fault) {
-      // an error without an id can be tied to no request: its sender would wait in vain for an answer
+      // an error without an id belongs to no request: the sender would wait for its answer in vain
       this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error: fault })).catch(() => {});
       return this.end(closingOf(fault));
     }
     const message = unchecked as JSONRPCMessage;
-    const read = this.#binary?.read(message) ?? { message, isPaid: false };
-    if (!read.isPaid) this.#spend();
+    const read = this.#binary?.read(message) ?? { message, isCounted: true };
+    if (read.isCounted) this.#spend();
     if (!read.message) return;
     this.#note(read.message);
     this.onmessage?.(literalCapabilities(read.message));
@@ -179,11 +173,10 @@ export class ServerChannel implements Transport {
   }
 
   #note(message: JSONRPCMessage): void {
-    if (!("method" in message)) return;
-    if (message.method === "notifications/cancelled")
-      // the SDK answers no request that was cancelled
-      this.#settle(message.params?.["requestId"] as RequestId);
-    else if ("id" in message && message.method !== "subscriptions/listen")
+    // the SDK answers no request that was cancelled
+    const cancelled = cancelledBy(message);
+    if (cancelled !== undefined) this.#settle(cancelled);
+    else if ("method" in message && "id" in message && message.method !== "subscriptions/listen")
       this.#unanswered.add(message.id);
   }
 
@@ -191,9 +184,9 @@ export class ServerChannel implements Transport {
     if (this.#unanswered.delete(id) && this.isIdle) this.onidle?.();
   }
 
-  /** Counts one frame. Above the rate nothing more is read for a while: the peer's own send buffer is where the rest waits. */
+  /** Counts one frame. Above the rate the channel stops reading: the rest waits in the peer's own send buffer. */
   #spend(): void {
-    const waitMs = this.#bucket.take(performance.now());
+    const waitMs = this.#takeToken();
     if (waitMs === 0 || this.#socket.readyState !== this.#socket.OPEN) return;
     clearTimeout(this.#pause);
     this.#socket.pause();
@@ -207,7 +200,7 @@ export class ServerChannel implements Transport {
     if (this.#heldUp === 0) this.#socket.resume();
   }
 
-  /** Reads nothing until there is room: a peer that knows no credit has to wait in its own send buffer. */
+  /** Reads nothing until there is room, so that a peer without credit waits in its own send buffer. */
   async #holdUp(room: Promise<void>): Promise<void> {
     this.#heldUp += 1;
     this.#socket.pause();

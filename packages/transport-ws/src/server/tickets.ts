@@ -1,12 +1,13 @@
 import {
   createKeyRing,
   createSealer,
-  createSha256,
   createTextSealer,
   definedMembers,
+  resourceTag,
   SluiceError,
+  type KeyRing,
+  type KeyRingInput,
 } from "@sluice/core";
-import type { KeyRing, KeyRingInput } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 
@@ -49,7 +50,8 @@ export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tick
       const terms = definedMembers({ key: "websocket", use: "once", now, ttlMs } as const);
       const { token, id, expiresAt } = sealer.seal("connect", terms);
       const record = encoder.encode(records.seal(JSON.stringify(authInfo), [id]));
-      const owner = ownerOf(authInfo);
+      // the share that tickets count in: only your resolver knows the subject of a token
+      const owner = resourceTag(authInfo.token);
       await state.put(recordOf(id), record, { now, expiresAt: expiresAt + 10_000, owner });
       return { ticket: token, expiresAt };
     },
@@ -79,13 +81,6 @@ const decoder = new TextDecoder();
 
 function recordOf(id: string): string {
   return `ticket ${id}`;
-}
-
-/** The share that tickets count in: you verified the token; only your resolver knows its subject. */
-function ownerOf({ token }: AuthInfo): string {
-  const hash = createSha256();
-  hash.update(encoder.encode(token));
-  return hash.digest();
 }
 
 function refusal(cause?: unknown): SluiceError {

@@ -5,12 +5,12 @@ import { isLoopbackHost } from "@sluice/server/transport";
 export interface WebSocketEndpoint {
   /** Without a slash at its end, like that of the endpoint over HTTP. */
   readonly path: string;
-  /** The same URL with the scheme of HTTP, whose origins browsers speak of. */
+  /** The same URL with the scheme of HTTP, as browsers send origins. */
   readonly httpUrl: string;
   readonly isLoopback: boolean;
 }
 
-/** Reads `url`; a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, and nothing but a place with one spelling. */
+/** Reads `url`. Throws a `TypeError` unless it is `wss:`, or `ws:` on a loopback address, with one spelling of its path. */
 export function readEndpoint(url: string): WebSocketEndpoint {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const isLoopback = parsed !== undefined && isLoopbackHost(parsed.hostname);

@@ -17,9 +17,8 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings } from "../messages/closing.ts";
-import { createConnections, type CloseOptions } from "./connections.ts";
-import { watchExpiry } from "./watch-expiry.ts";
-import { ensureRate } from "../messages/message-rate.ts";
+import { createConnections, watchExpiry, type CloseOptions } from "./connections.ts";
+import { ensureRate } from "./message-rate.ts";
 import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import {
   createConnectionLimiter,
@@ -38,9 +37,9 @@ export interface WebSocketHandler {
   /** Open connections. */
   readonly connections: number;
   /**
-   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the
-   * path is not that of the endpoint; the socket is then still yours. A request that offers another protocol, such as
-   * `h2c`, goes back to its server, which answers it like any other. Behind unanswered requests of its connection either waits.
+   * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the path is not
+   * that of the endpoint; the socket is then still yours. A request that offers another protocol, such as `h2c`, goes
+   * back to its server, which answers it like any other. Either waits for the answers to earlier requests.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
@@ -51,10 +50,9 @@ export interface WebSocketHandler {
 }
 
 /**
- * Serves MCP over WebSocket in both protocol eras: each connection gets a server of the factory when
- * its first message says which era it is. Order at the upgrade: path → Host and Origin → draining
- * → subprotocol → room → credentials → room for the principal. Throws a `TypeError` or `RangeError`
- * for options that cannot work.
+ * Serves MCP over WebSocket to legacy and modern clients: each connection gets a server of the factory when its
+ * first message shows the protocol revision. Order at the upgrade: path → Host and Origin → draining → subprotocol →
+ * room → credentials → room for the principal. Throws a `TypeError` or `RangeError` for options that cannot work.
  */
 export function createWebSocketHandler(
   factory: McpServerFactory,
@@ -115,10 +113,10 @@ export function createWebSocketHandler(
   ): Promise<Authentication & { readonly share?: ConnectionShare | undefined }> {
     const { authorization } = request.headers;
     const { ticket } = readProtocols(request.headers["sec-websocket-protocol"]);
-    const somebody = await authenticate({ authorization, ticket, address: addressOf(request) });
-    if (somebody.refusal) return somebody;
-    const share = await shareOf(request, somebody.authInfo);
-    return lease.claim(share) ? { ...somebody, share } : { refusal: busy(429) };
+    const caller = await authenticate({ authorization, ticket, address: addressOf(request) });
+    if (caller.refusal) return caller;
+    const share = await shareOf(request, caller.authInfo);
+    return lease.claim(share) ? { ...caller, share } : { refusal: busy(429) };
   }
 
   async function shareOf(

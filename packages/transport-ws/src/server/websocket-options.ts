@@ -1,7 +1,7 @@
 import type { PrincipalResolver, RateLimiter } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";
-import type { BinaryOptions } from "../binary/binary-channel.ts";
-import type { MessageRate } from "../messages/message-rate.ts";
+import type { BinaryLimits } from "@sluice/binary-transfer/transport";
+import type { MessageRate } from "./message-rate.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
 import type { ConnectionLimits } from "./connection-limiter.ts";
 
@@ -25,15 +25,15 @@ export interface WebSocketHandlerOptions
    */
   readonly maxBufferedBytes?: number;
   /**
-   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; the connection
-   * whose next message does not fit is closed with 1013. Default 32 MiB.
+   * The same for all connections of one principal, and of one address where `maxConnectionsPerAddress` is set; a
+   * connection whose next message does not fit closes with 1013. Default 32 MiB.
    */
   readonly maxBufferedBytesPerPrincipal?: number;
   /** The same for all connections. Default 256 MiB. */
   readonly maxBufferedBytesPerProcess?: number;
   /**
-   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the address of the client is read from
-   * the field for that many hops, and from nowhere else. Default 0: it is that of the socket.
+   * Number of trusted proxies in front, each of which appends to `X-Forwarded-For`: the client's address is read
+   * from that many hops of the field, and from nowhere else. Default 0: the address of the socket.
    */
   readonly proxyHops?: number;
   /**
@@ -45,11 +45,11 @@ export interface WebSocketHandlerOptions
    * Lets bytes go beside messages as binary frames, with clients that declare that they take them
    * (Binary Transfer RFC). Default: none; a binary frame closes with 1003.
    */
-  readonly binary?: BinaryOptions;
+  readonly binary?: BinaryLimits;
   /**
-   * Tickets that were refused, keyed by the address of the client (IPv6 by its /64): one point each. Beyond the limit the
-   * answer is 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. Default: 20 a minute, in this
-   * process; `false` for no limit.
+   * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the answer is
+   * 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. `false`: no limit. Default: 20
+   * a minute, in this process.
    */
   readonly failedTickets?: RateLimiter | false;
   /** Milliseconds between pings; a peer that says nothing in between is gone. Default 30,000. */

@@ -16,7 +16,7 @@ export const tokens: Experiment = {
     const sealer = createSealer(server);
     const state = createMemoryStateStore();
     const stored = createTokenStore({ ...server, state });
-    const principal = { issuer: "https://id.example.com", subject: "somebody", clientId: "bench" };
+    const principal = { issuer: "https://id.example.com", subject: "reader", clientId: "bench" };
     const terms = { key: "reports/2026/all.bin", principal, use: "lease" } as const;
     const seal = (): string => sealer.seal("download", terms).token;
     const token = seal();

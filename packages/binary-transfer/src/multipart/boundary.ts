@@ -1,3 +1,12 @@
+import { parseMediaType } from "@sluice/core";
+import { malformed } from "./part-headers.ts";
+
+/** The boundary in a `Content-Type` of `multipart/mixed`; `undefined` for other types, and unless there is exactly one. */
+export function boundaryOf(contentType: string | null): string | undefined {
+  const type = parseMediaType(contentType);
+  return type?.essence === "multipart/mixed" ? type.boundary : undefined;
+}
+
 /** The delimiter of a multipart message (RFC 2046 §5.1.1) and how to find it. */
 export interface Delimiter {
   /** CRLF, two hyphens and the boundary. */
@@ -10,9 +19,9 @@ export interface Delimiter {
 
 const grammar = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
-/** The delimiter of a boundary; `undefined` when it is none of RFC 2046: 1 to 70 characters of its set, the last no space. */
-export function createDelimiter(boundary: string): Delimiter | undefined {
-  if (!grammar.test(boundary)) return undefined;
+/** The delimiter of a boundary. Throws `protocol` unless that has 1 to 70 characters of RFC 2046, the last no space. */
+export function createDelimiter(boundary: string): Delimiter {
+  if (!grammar.test(boundary)) throw malformed("a boundary that is none of RFC 2046");
   const bytes = new TextEncoder().encode(`\r\n--${boundary}`);
   const last = bytes.length - 1;
   // how far the next place to look at is, by the byte that lies under the last one of the delimiter
@@ -26,7 +35,7 @@ export function createDelimiter(boundary: string): Delimiter | undefined {
 
   return {
     bytes,
-    // compared from the front, where the only CR is: no byte is looked at more than three times, whatever they are
+    // compared from the front, where the only CR is: so it looks at no byte more than three times
     indexIn(text) {
       for (let at = 0; at + last < text.length; at += skip[text[at + last]!]!)
         if (text[at + last] === bytes[last] && matches(text, at, last)) return at;
@@ -43,10 +52,15 @@ export function createDelimiter(boundary: string): Delimiter | undefined {
 
 const cr = 0x0d;
 
-/**
- * A boundary for one message: 192 random bits, so that no content made without knowing it holds it
- * but by a chance of 2^-192 a byte. Content that is made meanwhile is watched by the writer.
- */
+/** Copies two pieces into one: a delimiter may lie across them. */
+export function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(first.length + second.length);
+  joined.set(first);
+  joined.set(second, first.length);
+  return joined;
+}
+
+/** A boundary for one message: 192 random bits. The writer looks for it in content that is made meanwhile. */
 export function randomBoundary(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(24));
   return `sluice-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;

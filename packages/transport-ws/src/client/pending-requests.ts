@@ -1,4 +1,5 @@
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
+import { cancelledBy } from "@sluice/core";
 
 /** `error.data.reason` of a request whose answer was lost with its connection. */
 const lostReason = "connection_lost";
@@ -41,11 +42,11 @@ export function createPendingRequests(): PendingRequests {
 }
 
 function note(message: JSONRPCMessage, asked: Set<RequestId>, answered: Set<RequestId>): void {
-  if (!("method" in message)) answered.delete(message.id!);
+  // SDKs answer no request that was cancelled
+  const cancelled = cancelledBy(message);
+  if (cancelled !== undefined) asked.delete(cancelled);
+  else if (!("method" in message)) answered.delete(message.id!);
   else if ("id" in message) asked.add(message.id);
-  else if (message.method === "notifications/cancelled")
-    // SDKs answer no request that was cancelled
-    asked.delete(message.params?.["requestId"] as RequestId);
 }
 
 /**

@@ -1,0 +1,32 @@
+// for transports; see `.` and `./client` for what applications call
+export { decodeStreamId, encodeStreamId, streamIdBytes } from "./content/binary-refs.ts";
+export { inlineMessage } from "./content/inline-message.ts";
+export { opensExchange, type BinaryTerms, type Interleave } from "./content/negotiation.ts";
+export { callOf, isAnswerTo } from "./http/rpc-call.ts";
+export { boundaryOf } from "./multipart/boundary.ts";
+export type { PartHeaders } from "./multipart/part-headers.ts";
+export {
+  readMultipart,
+  type MultipartPart,
+  type MultipartReader,
+} from "./multipart/read-multipart.ts";
+export { readJsonPart, receiveParts } from "./multipart/receive-parts.ts";
+export { writeMessage, type MultipartMessage } from "./multipart/write-message.ts";
+export type { OutgoingMultipart } from "./multipart/write-multipart.ts";
+export type { BinaryLimits, Inbox } from "./peer/inbox.ts";
+export type { IncomingStream } from "./peer/incoming-stream.ts";
+export {
+  discardBytes,
+  type Outbox,
+  type OutgoingBytes,
+  type OutgoingStream,
+} from "./peer/outbox.ts";
+export { outletTo, type Outlet } from "./peer/outlet.ts";
+export {
+  createBinaryPeer,
+  type AnnouncedRef,
+  type BinaryPeer,
+  type BinaryPeerOptions,
+  type Received,
+  type Sending,
+} from "./peer/peer.ts";
