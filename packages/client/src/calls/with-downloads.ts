@@ -1,6 +1,6 @@
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import type { Exchange } from "../net/exchange.ts";
-import { outgoingCall } from "./outgoing-call.ts";
+import { outgoingCall } from "./stream-calls.ts";
 
 /** The HTTP side of a server that speaks JSON-RPC another way. */
 export interface DownloadSide {

@@ -3,16 +3,18 @@ import {
   type FetchLike,
   httpError,
   parseMediaType,
+  readJson,
   SluiceError,
 } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
-import { retryAfterOf } from "../net/http-error.ts";
+import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
-import { outgoingCall } from "./outgoing-call.ts";
+import { unanswered, withDeadline } from "../net/timeouts.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
-import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
+import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
@@ -42,7 +44,7 @@ function readRequest(init: RequestInit | undefined): DivertedRequest | undefined
   const text = init?.body;
   if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
     return undefined;
-  const outgoing = outgoingCall(parseJson(text));
+  const outgoing = outgoingCall(readJson(text).value);
   if (!outgoing) return undefined;
   const { call, id, message } = outgoing;
   return { call, id, body: JSON.stringify(message) };
@@ -58,7 +60,7 @@ async function divert(
   const headers = Object.fromEntries(new Headers(init.headers));
   const kept = { exchange, credentials: readCredentials(url, headers) };
   try {
-    return await withDeadline(call, init.signal, async (signal) => {
+    return await whileOpening(call, init.signal, async (signal) => {
       const answer = await exchange({
         method: "POST",
         url,
@@ -84,25 +86,21 @@ async function divert(
   }
 }
 
-/** Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that wait only: the bytes outlive the request. */
-async function withDeadline(
-  call: StreamCall,
+/**
+ * Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that
+ * wait only: the bytes outlive the request.
+ */
+async function whileOpening(
+  { signal, headersMs }: StreamCall,
   outer: AbortSignal | null | undefined,
   run: (signal: AbortSignal) => Promise<Response>,
 ): Promise<Response> {
   const opening = new AbortController();
-  const abort = (): void => opening.abort(outer?.reason);
-  if (outer?.aborted) abort();
-  outer?.addEventListener("abort", abort, { once: true });
-  const late = setTimeout(
-    () => opening.abort(new SluiceError("timeout", "client: the server did not answer in time")),
-    call.headersMs,
-  );
+  const removeListener = onAbort(outer ?? undefined, (reason) => opening.abort(reason));
   try {
-    return await run(AbortSignal.any([call.signal, opening.signal]));
+    return await withDeadline([signal, opening.signal], headersMs, unanswered, run);
   } finally {
-    clearTimeout(late);
-    outer?.removeEventListener("abort", abort);
+    removeListener();
   }
 }
 
@@ -118,13 +116,13 @@ type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
 /** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
 async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Settled> {
   const { status, headers, body } = answer;
-  if (redirectCodes.has(status)) {
+  if (isRedirect(status)) {
     body.cancel();
     return { redirect: headers, response: placeholder(request) };
   }
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const coded = contentCodings(headers.get("content-encoding")).length > 0;
-  const ok = status >= 200 && status < 300;
+  const ok = isSuccess(status);
   // the name of the resource beside the bytes is what makes them bytes, whatever their type
   if (ok && headers.has(RESOURCE_URI_HEADER))
     return { direct: answer, response: placeholder(request) };
@@ -163,8 +161,6 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
   return { failure, response: placeholder(request) };
 }
 
-const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
 /** Settles the SDK's request; what really came is beside it in the call. */
 function placeholder({ id, call }: DivertedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
@@ -179,12 +175,4 @@ function respond(
   // of the body that came
   for (const name of ["content-length", "content-encoding"]) kept.delete(name);
   return new Response(body, { status, headers: kept });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

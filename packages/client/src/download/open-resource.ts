@@ -95,7 +95,7 @@ export function bodyOf({
   cancel,
 }: OpenedResource): ReadableStream<Uint8Array> {
   const flow: ByteFlow = {
-    async pump(take, lending) {
+    async pump(write, lending) {
       await agree();
       const { onProgress } = settings;
       const { size, digest, uri } = facts;
@@ -106,7 +106,7 @@ export function bodyOf({
           ensureSame(facts, download.latest());
           hash?.update(chunk);
           onProgress?.(countOf(at + chunk.length, size));
-          return take(chunk, release);
+          return write(chunk, release);
         },
       });
       ensureDigest(uri, digest, hash?.digest());

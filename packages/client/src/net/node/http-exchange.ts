@@ -7,7 +7,6 @@ import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
 import { flowOf } from "./http-flow.ts";
 import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
-import { headersOf } from "./raw-headers.ts";
 import { createInletAgents } from "./socket-inlet.ts";
 
 // idle connections are kept for the next hop, not for ever
@@ -173,6 +172,19 @@ function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSign
     address: response.socket.remoteAddress,
     body: flowOf(response, signal),
   };
+}
+
+/** The header fields of an answer of Node's HTTP client, also those that it joins or drops itself. */
+function headersOf(rawHeaders: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    try {
+      headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
+    } catch {
+      // a name or value that no header may have means nothing to us
+    }
+  }
+  return headers;
 }
 
 function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {

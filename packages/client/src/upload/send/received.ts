@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import * as z from "zod/mini";
-import { uploadError } from "../../net/http-error.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 import type { SenderAnswer } from "./sender.ts";
 
 /** What our endpoint says about a file it has. Others may say anything, or nothing. */
@@ -17,7 +17,7 @@ export function ensureReceived(
   answer: SenderAnswer,
   file: { readonly size: number; readonly sha256?: string },
 ): void {
-  if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+  if (!isSuccess(answer.status)) throw uploadError(answer);
   if (!answer.sentAll)
     throw new SluiceError(
       "protocol",

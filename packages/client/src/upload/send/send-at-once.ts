@@ -1,6 +1,6 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
-import { uploadError } from "../../net/http-error.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 import { ensureReceived } from "./received.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
@@ -41,8 +41,7 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
   const { body, contentType } = createForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
   if (transfers.length > 1) {
-    if (answer.status < 200 || answer.status >= 300 || !answer.sentAll)
-      ensureReceived(answer, { size: 0 });
+    if (!isSuccess(answer.status) || !answer.sentAll) ensureReceived(answer, { size: 0 });
     return;
   }
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });

@@ -6,7 +6,7 @@ import {
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import { uploadError } from "../../net/http-error.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 import { ensureReceived } from "./received.ts";
 import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
 import type { SenderAnswer } from "./sender.ts";
@@ -76,7 +76,7 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
       },
       body: { length: 0, pieces: [] },
     });
-    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+    if (!isSuccess(answer.status)) throw uploadError(answer);
     const named = answer.headers.get("location");
     if (named === null)
       throw new SluiceError("protocol", "client: the server does not say where the file goes");
@@ -114,7 +114,7 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
   /** Asks how far the server is; true when it has everything. */
   async function measure(at: URL): Promise<boolean> {
     const answer = await ask({ method: "HEAD", url: at, headers: {} });
-    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+    if (!isSuccess(answer.status)) throw uploadError(answer);
     believe(answer);
     mind(answer);
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;

@@ -14,12 +14,8 @@ export interface Tries {
   again(error: unknown): Promise<void>;
 }
 
-/** Counts tries; pauses grow from half a second and are spread by `random` from [0, 1). */
-export function countTries(
-  signal: AbortSignal,
-  pauseScale: number,
-  random: () => number = Math.random,
-): Tries {
+/** Counts tries; pauses grow from half a second and are spread at random. */
+export function countTries(signal: AbortSignal, pauseScale: number): Tries {
   let tries = 0;
   let mark = 0;
   return {
@@ -33,7 +29,7 @@ export function countTries(
       if (!SluiceError.is(error) || !error.retryable || ++tries > maxTries) throw error;
       const { retryAfterMs } = error;
       if (retryAfterMs !== undefined && retryAfterMs > maxPauseMs) throw error;
-      const backoffMs = 500 * 2 ** (tries - 1) * (0.5 + random() / 2);
+      const backoffMs = 500 * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
       await sleep((retryAfterMs ?? backoffMs) * pauseScale, signal);
     },
   };

@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import mime from "mime";
 
 /** A file that was picked, not opened yet. */
 export interface FileSource {
@@ -32,6 +33,12 @@ export interface NamedBlob {
   readonly name: string;
   /** Media type; that of the blob, or what the name suggests, when absent. */
   readonly mimeType?: string;
+}
+
+/** The media type that a file name suggests; `application/octet-stream` when it suggests none. */
+export function typeOfName(name: string): string {
+  // alone, a name without a dot is looked up as an extension
+  return mime.getType(`/${name}`) ?? "application/octet-stream";
 }
 
 /** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */
