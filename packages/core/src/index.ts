@@ -121,4 +121,9 @@ export {
   type TransferEvent,
 } from "./transfer/transfer.ts";
 export type { TransferFailure, TransferProgress, SpentRetries } from "./transfer/progress.ts";
-export type { Interruption, Recovery } from "./transfer/recovery.ts";
+export {
+  progressBytes,
+  retryDelayMs,
+  type Interruption,
+  type Recovery,
+} from "./transfer/recovery.ts";

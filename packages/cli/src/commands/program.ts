@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { formatExitCodes } from "../server-calls/exit-code.ts";
+import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
@@ -7,7 +7,7 @@ import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "../terminal/quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
-import { readToken } from "../server-calls/token.ts";
+import { readToken } from "./token.ts";
 import { version } from "../terminal/version.ts";
 
 /**
@@ -15,6 +15,18 @@ import { version } from "../terminal/version.ts";
  * loaded when it is run: a server's code would make every download begin later.
  */
 export function createProgram(signal: AbortSignal): Command {
+  /** A command's code. A signal that came while it was loaded ends the run before anything begins. */
+  async function load<Code>(command: Promise<Code>): Promise<Code> {
+    const code = await command;
+    signal.throwIfAborted();
+    return code;
+  }
+  const withToken = <Given extends { readonly token?: string | undefined }>(options: Given) => ({
+    ...options,
+    token: readToken(options.token),
+    signal,
+  });
+
   const program = new Command("sluice")
     .description(
       "Large MCP resources as plain bytes: serve a folder, list a server, download, upload.",
@@ -43,8 +55,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
-      const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
-      await serveCommand(folder, { ...options, token: readToken(options.token), signal });
+      const { serveCommand } = await load(import("./serve-command.ts"));
+      await serveCommand(folder, withToken(options));
     });
 
   program
@@ -54,8 +66,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "one JSON object a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
-      const { listCommand } = await loaded(signal, import("./list-command.ts"));
-      await listCommand(server, { ...options, token: readToken(options.token), signal });
+      const { listCommand } = await load(import("./list-command.ts"));
+      await listCommand(server, withToken(options));
     });
 
   program
@@ -76,8 +88,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
-      const { getCommand } = await loaded(signal, import("./get-command.ts"));
-      await getCommand(server, uris, { ...options, token: readToken(options.token), signal });
+      const { getCommand } = await load(import("./get-command.ts"));
+      await getCommand(server, uris, withToken(options));
     });
 
   program
@@ -90,8 +102,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
-      const { putCommand } = await loaded(signal, import("./put-command.ts"));
-      await putCommand(server, files, { ...options, token: readToken(options.token), signal });
+      const { putCommand } = await load(import("./put-command.ts"));
+      await putCommand(server, files, withToken(options));
     });
 
   program
@@ -104,52 +116,37 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<files...>", "audit files, oldest first")
     .option("--head <head>", "head that an earlier run printed")
     .action(async (files: string[], options: Omit<AuditVerifyOptions, "signal">) => {
-      const { auditVerifyCommand } = await loaded(signal, import("./audit-command.ts"));
+      const { auditVerifyCommand } = await load(import("./audit-command.ts"));
       await auditVerifyCommand(files, { ...options, signal });
     });
 
   const keys = program
     .command("keys")
     .description("make and rotate the keys that seal download URLs: `sluice serve --keys`");
+  const keysCode = () => load(import("./keys-command.ts"));
   keys
     .command("new")
     .description("make a file with a new key, readable to its owner only")
     .argument("<file>", "file to make")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).newKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).newKeysCommand(file));
   keys
     .command("list")
     .description("print the name and state of each key, never a key")
     .argument("<file>", "file of keys")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).listKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).listKeysCommand(file));
   keys
     .command("rotate")
     .description("go one step on: publish a new key, seal with it, retire the old one")
     .argument("<file>", "file of keys")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).rotateKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).rotateKeysCommand(file));
   keys
     .command("drop")
     .description("refuse everything that a key sealed, at once")
     .argument("<file>", "file of keys")
     .argument("<name>", "name of the key, as `sluice keys list` prints it")
-    .action(async (file: string, name: string) => {
-      const { dropKeyCommand } = await loaded(signal, import("./keys-command.ts"));
-      await dropKeyCommand(file, name);
-    });
+    .action(async (file: string, name: string) => (await keysCode()).dropKeyCommand(file, name));
 
   return program;
-}
-
-/** A command's code. A signal that came while it was loaded ends the run before anything begins. */
-async function loaded<Command>(signal: AbortSignal, command: Promise<Command>): Promise<Command> {
-  const code = await command;
-  signal.throwIfAborted();
-  return code;
 }
 
 const examples = `Examples:

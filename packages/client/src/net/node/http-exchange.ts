@@ -37,11 +37,7 @@ export const httpExchange: Exchange = createHttpExchange();
 type Agents = ReturnType<typeof createInletAgents>;
 
 function createAgents(guard?: LookupFunction): Agents {
-  return createInletAgents({
-    keepAlive: true,
-    timeout: idleMs,
-    ...(guard && { lookup: guard }),
-  });
+  return createInletAgents({ keepAlive: true, timeout: idleMs, lookup: guard });
 }
 
 /** Interim answers tell of progress. This many of one request tell of an attack. */

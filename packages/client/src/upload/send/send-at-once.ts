@@ -1,7 +1,7 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
-import { isSuccess, uploadError } from "../../net/http-status.ts";
-import { ensureReceived } from "./received.ts";
+import { uploadError } from "../../net/http-status.ts";
+import { ensureReceived, ensureTaken } from "./received.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
 import { sendRequest } from "./send-request.ts";
@@ -40,10 +40,8 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
   }));
   const { body, contentType } = createForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
-  if (transfers.length > 1) {
-    if (!isSuccess(answer.status) || !answer.sentAll) ensureReceived(answer, { size: 0 });
-    return;
-  }
+  // an answer to several describes none of them alone
+  if (transfers.length > 1) return ensureTaken(answer);
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }
 

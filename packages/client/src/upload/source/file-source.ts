@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import mime from "mime";
+import type { ReadableFile } from "../../net/outgoing-body.ts";
 
 /** A file that was picked, not opened yet. */
 export interface FileSource {
@@ -13,15 +14,8 @@ export interface FileSource {
 }
 
 /** An open file of a fixed size. Close it. */
-export interface OpenFile {
+export interface OpenFile extends ReadableFile {
   readonly size: number;
-  /**
-   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull.
-   * Throws `precondition_failed` when the file changed meanwhile.
-   */
-  chunks(start: number, end: number): AsyncIterable<Uint8Array>;
-  /** The same for a platform that reads by itself. */
-  blob?(start: number, end: number): Blob;
   /** Throws `precondition_failed` unless it is as it was when it was opened. */
   ensureSame(): Promise<void>;
   close(): Promise<void>;
