@@ -70,7 +70,7 @@ interface JsonRpcCall {
   readonly params?: { readonly _meta?: Record<string, unknown> };
 }
 
-/** Where a request carries what its client can do; stateless servers of either era read it there. */
+/** Where a request carries what its client can do; stateless servers read it there. */
 const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
 function declare(declared: unknown, call: StreamCall): object {

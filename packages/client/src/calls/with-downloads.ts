@@ -31,11 +31,11 @@ export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
 ): Sending {
-  return divertCalls(transport, side, createFetchExchange(globalThis.fetch));
+  return interceptSend(transport, side, createFetchExchange(globalThis.fetch));
 }
 
 /** The same with any exchange for the downloads. */
-export function divertCalls<Sending extends SendingTransport>(
+export function interceptSend<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
   exchange: Exchange,

@@ -22,25 +22,25 @@ import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./str
  * Every other request goes to `fetch` as it is, by default the platform's own.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
-  return divertStreams(fetch, createFetchExchange(fetch));
+  return interceptFetch(fetch, createFetchExchange(fetch));
 }
 
 /** The middleware over any exchange for the stream calls. */
-export function divertStreams(fetch: FetchLike, exchange: Exchange): FetchLike {
+export function interceptFetch(fetch: FetchLike, exchange: Exchange): FetchLike {
   return async (input, init) => {
     const request = readRequest(init);
-    return request ? divert(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
+    return request ? intercept(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
   };
 }
 
-interface DivertedRequest {
+interface StreamRequest {
   readonly call: StreamCall;
   readonly id: unknown;
   readonly body: string;
 }
 
 /** The stream call in a POST, with the body as it goes over the wire; `undefined` for anything else. */
-function readRequest(init: RequestInit | undefined): DivertedRequest | undefined {
+function readRequest(init: RequestInit | undefined): StreamRequest | undefined {
   const text = init?.body;
   if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
     return undefined;
@@ -50,8 +50,8 @@ function readRequest(init: RequestInit | undefined): DivertedRequest | undefined
   return { call, id, body: JSON.stringify(message) };
 }
 
-async function divert(
-  request: DivertedRequest,
+async function intercept(
+  request: StreamRequest,
   url: URL,
   init: RequestInit,
   exchange: Exchange,
@@ -64,7 +64,7 @@ async function divert(
       const answer = await exchange({
         method: "POST",
         url,
-        // SDK servers of the legacy era refuse unless both standard types are named
+        // SDK servers of legacy revisions refuse unless both standard types are named
         headers: {
           ...headers,
           accept: "application/json, text/event-stream, */*",
@@ -76,7 +76,7 @@ async function divert(
         connectMs: call.connectMs,
       });
       const { status, address } = answer;
-      const { response, ...rest } = await settle(answer, request);
+      const { response, ...rest } = await sortAnswer(answer, request);
       call.answer = { ...kept, status, address, ...rest };
       return response;
     });
@@ -109,12 +109,12 @@ function readCredentials(endpoint: URL, headers: Record<string, string>): Sessio
   return { endpoint, authorization, sessionId };
 }
 
-type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
+type SortedAnswer = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
   readonly response: Response;
 };
 
 /** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
-async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Settled> {
+async function sortAnswer(answer: HopAnswer, request: StreamRequest): Promise<SortedAnswer> {
   const { status, headers, body } = answer;
   if (isRedirect(status)) {
     body.cancel();
@@ -162,7 +162,7 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
 }
 
 /** Settles the SDK's request; what really came is beside it in the call. */
-function placeholder({ id, call }: DivertedRequest): Response {
+function placeholder({ id, call }: StreamRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }
 

@@ -8,7 +8,7 @@ import {
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer } from "../trust/address-scope.ts";
+import { scopeOfServer } from "../trust/classify-address.ts";
 import { unanswered } from "../net/timeouts.ts";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";

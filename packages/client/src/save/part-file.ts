@@ -15,9 +15,9 @@ export interface PartFile {
   readonly directory: string;
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
-  /** A line of writes that go on where the last one ended, in writes of at least `leastBytes`. Several may run at once. */
-  lane(leastBytes: number): WriteLane;
-  /** Writes what the lanes have collected. */
+  /** A buffer for chunks that follow each other, written `leastBytes` at a time. There may be several. */
+  writeBuffer(leastBytes: number): WriteBuffer;
+  /** Writes what the buffers hold. */
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
@@ -43,12 +43,12 @@ export interface PartFile {
 }
 
 /** Collects small chunks into large writes. */
-export interface WriteLane extends ChunkSink {
+export interface WriteBuffer extends ChunkSink {
   /** Begins to write what was collected. */
   flush(): Promise<void> | void;
 }
 
-interface OpenLane extends WriteLane {
+interface OpenBuffer extends WriteBuffer {
   /** Forgets what was collected. */
   drop(): void;
 }
@@ -88,7 +88,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let hash: TrailingHash = createTrailingHash(handle.fd);
   let fault: unknown;
   let closed = false;
-  const lanes: OpenLane[] = [];
+  const buffers: OpenBuffer[] = [];
   const queue: ChunkRun[] = [];
   let queuedBytes = 0;
   let writing: Promise<void> | undefined;
@@ -172,7 +172,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     }
   }
 
-  function lane(leastBytes: number): WriteLane {
+  function writeBuffer(leastBytes: number): WriteBuffer {
     let run: ChunkRun | undefined;
 
     function flush(): Promise<void> | void {
@@ -184,7 +184,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
     }
 
-    const opened: OpenLane = {
+    const opened: OpenBuffer = {
       write(chunk, at, release) {
         if (fault !== undefined) throw fault;
         run ??= { chunks: new ByteQueue(), start: at, releases: [] };
@@ -199,7 +199,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
         run = undefined;
       },
     };
-    lanes.push(opened);
+    buffers.push(opened);
     return opened;
   }
 
@@ -228,14 +228,14 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     path,
     directory: dirname(path),
     gapless: () => mark.value(),
-    lane,
+    writeBuffer,
     async flush() {
-      for (const each of lanes) await each.flush();
+      for (const each of buffers) await each.flush();
       await settle(0);
     },
     async restart() {
       // bytes of the version that is given up must never be written into the next one
-      for (const each of lanes) each.drop();
+      for (const each of buffers) each.drop();
       await settle(0);
       await hash.stop();
       await handle.truncate(0);
@@ -244,7 +244,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       hash = createTrailingHash(handle.fd);
     },
     async cut(spareBytes) {
-      for (const each of lanes) each.drop();
+      for (const each of buffers) each.drop();
       await writing;
       await syncing;
       const to = Math.max(0, (isLost ? durable : mark.value()) - spareBytes);

@@ -32,9 +32,9 @@ export async function saveBytes(
   const permissions = await permissionsOf(target, overwrite);
   const part = await createPartFile(target.directory);
   try {
-    const lane = part.lane(bytes.length);
-    if (bytes.length > 0) await lane.write(bytes, 0);
-    await lane.flush();
+    const buffer = part.writeBuffer(bytes.length);
+    if (bytes.length > 0) await buffer.write(bytes, 0);
+    await buffer.flush();
     const { size, sha256 } = await part.finish();
     await part.ensureInPlace();
     await part.allow(permissions);

@@ -69,7 +69,7 @@ export async function saveResource(
     const target = await resolveTarget(path, options.name ?? facts.name);
     const { directory } = target;
     await ensureFree(target, overwrite);
-    await opened.agree(path);
+    await opened.askConsent(path);
     await sweepOrphans(directory, Date.now());
     const permissions = await permissionsOf(target, overwrite);
     const recordPath = join(directory, recordName(facts.uri, directory, target.name));
@@ -160,7 +160,7 @@ async function fetchAll(
     await keeper?.forget();
     await part.restart();
     current.opened = await reopen();
-    await current.opened.agree(part.directory);
+    await current.opened.askConsent(part.directory);
     return fetchWhole(filling, current.opened);
   }
 }

@@ -54,7 +54,7 @@ export interface FileSender<Picked> {
    * by default the platform's own, and uploads use the credentials they carried.
    */
   fetch(fetch?: FetchLike): FetchLike;
-  /** The client of SDK version 2 with requests for files answered, in both eras. Make one for each connection. */
+  /** The client of SDK version 2 with requests for files answered, in every protocol revision. Make one for each connection. */
   extend(Base: typeof Client): typeof Client;
   /**
    * The same for a client of SDK version 1 that is not connected yet. Requests of other modes go to the

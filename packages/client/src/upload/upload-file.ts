@@ -132,12 +132,15 @@ async function authorize(
   const params = { name, size, mimeType };
   const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
   signal.throwIfAborted();
-  const ask = async (): Promise<Authorized> =>
-    client.request(request, authorizedSchema, { signal });
-  return abortable(ask(), signal).catch((error: unknown) => {
+  const ask = async (): Promise<unknown> => client.request(request, authorizedSchema, { signal });
+  const result = await abortable(ask(), signal).catch((error: unknown) => {
     signal.throwIfAborted();
     throw refusalOf(error);
   });
+  // not every client checks the result by its schema
+  const parsed = authorizedSchema.safeParse(result);
+  if (parsed.success) return parsed.data;
+  throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
 }
 
 /** A JSON-RPC error as one of ours; whatever else the SDK throws is its own. */

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
+import { scopeOfServer, type AddressScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
 import type { ClientSession } from "./session.ts";
 

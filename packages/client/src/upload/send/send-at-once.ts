@@ -73,7 +73,7 @@ async function send(
           signal,
           onSent(bytes) {
             sent += bytes;
-            spread(sent, transfers);
+            reportSent(sent, transfers);
           },
         },
         target,
@@ -91,7 +91,7 @@ async function send(
 }
 
 /** Tells each file its part of the bytes that went out; what frames them is counted with them. */
-function spread(sent: number, transfers: readonly OutgoingFile[]): void {
+function reportSent(sent: number, transfers: readonly OutgoingFile[]): void {
   let left = sent;
   for (const { file, onSent } of transfers) {
     onSent(Math.min(left, file.size));

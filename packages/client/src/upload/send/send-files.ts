@@ -63,7 +63,7 @@ async function sendTogether(
       return { source, file, digest, target, settings, signal, onSent: told };
     });
     await sendForm(transfers);
-    return await Promise.all(transfers.map(settle));
+    return await Promise.all(transfers.map(describeSent));
   } finally {
     await Promise.all(files.map((file) => file.close()));
   }
@@ -83,13 +83,13 @@ async function sendOne(
     const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
     const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
-    return await settle(transfer);
+    return await describeSent(transfer);
   } finally {
     await file.close();
   }
 }
 
-async function settle({ source, file, digest }: OutgoingFile): Promise<SentFile> {
+async function describeSent({ source, file, digest }: OutgoingFile): Promise<SentFile> {
   const { name, mimeType } = source;
   return { name, size: file.size, mimeType, sha256: await digest.finish() };
 }

@@ -49,17 +49,17 @@ export function createSender(exchange: Exchange): Sender {
       const late = new AbortController();
       const signal = AbortSignal.any([request.signal, late.signal]);
       let sending: ThroughputWatch | undefined;
-      let endPhase = (): void => {};
+      let endPhase: (() => void) | undefined;
 
+      const giveUp = (lateness: Lateness): void => late.abort(lateError(lateness, lateBody));
       function awaitAnswer(): void {
-        endPhase();
+        endPhase?.();
         const answerMs = answerMsOf(timeouts, body?.length ?? 0);
         endPhase = systemClock.schedule(() => late.abort(unanswered(url.origin)), answerMs);
       }
       const progress = {
         connected() {
-          const giveUp = (lateness: Lateness): void => late.abort(lateError(lateness, lateBody));
-          endPhase();
+          endPhase?.();
           const watch = watchThroughput(throughputRules(timeouts), giveUp, systemClock);
           endPhase = () => void watch.stop();
           sending = watch;
@@ -76,7 +76,7 @@ export function createSender(exchange: Exchange): Sender {
         awaitAnswer();
         return await readAnswer(answer, signal);
       } finally {
-        endPhase();
+        endPhase?.();
       }
     },
   };
