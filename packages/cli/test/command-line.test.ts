@@ -63,7 +63,7 @@ test("a place that is no origin is told how to be written, and nothing is sent",
   }
 });
 
-test("a folder is not opened to other machines unless somebody says so", async () => {
+test("a folder is opened to other machines with a token or --allow-anonymous only", async () => {
   const bare = await runHere(["serve", folder, "--host", "0.0.0.0", "--port", "0"]);
   expect(bare.status).toBe(exitCodes.usage.status);
   expect(bare.stdout).toBe("");

@@ -201,7 +201,7 @@ test("what is kept of an upload is for its owner, and for that server and versio
   expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
 });
 
-test("what a process left of an upload is gone on with by one; what a running one sends, by nobody else", async () => {
+test("one process goes on with what another left of an upload, and none with what a running one sends", async () => {
   vi.stubEnv("XDG_STATE_HOME", join(root, "left"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const file = join(root, "small.bin");

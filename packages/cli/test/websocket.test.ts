@@ -60,7 +60,7 @@ test("a wrong token is refused, and none goes over a network in the clear", asyn
   ]);
 });
 
-test("who interrupts does not wait for a server that never answers", async () => {
+test("an interrupt does not wait for a server that never answers", async () => {
   const stop = new AbortController();
   const reason = new Error("interrupted");
   const silent = createServer((socket) => {

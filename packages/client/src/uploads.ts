@@ -1,4 +1,4 @@
-import { createFetchExchange } from "./net/fetch-exchange.ts";
+import { fetchExchange } from "./net/fetch-exchange.ts";
 import {
   assembleFileSender,
   sourceOfBlob,
@@ -28,7 +28,7 @@ export function createFileSender(
   options: FileSenderOptions<File | NamedBlob>,
 ): FileSender<File | NamedBlob> {
   return assembleFileSender(options, {
-    sender: createBlindSender(createFetchExchange((input, init) => globalThis.fetch(input, init))),
+    sender: createBlindSender(fetchExchange),
     sourceOf: async (picked) => sourceOfBlob(picked),
   });
 }

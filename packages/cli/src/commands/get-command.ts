@@ -17,7 +17,7 @@ import {
   type ConnectOptions,
 } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
-import { Advice, fault, isResumableFault } from "../outcome/failure.ts";
+import { Advice, fault, goOnAdvice, isResumableFault } from "../outcome/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
 import { createProgressBar } from "../terminal/progress-bar.ts";
@@ -133,7 +133,8 @@ async function save(
       .catch((error: unknown) => {
         if (error instanceof Advice) throw error;
         const isKept = stream.etag !== undefined && stream.size !== undefined;
-        throw new Advice(error, adviceAfter(error, isKept ? receivedBytes : 0));
+        const advice = goOnAdvice(isKept ? receivedBytes : 0, "kept");
+        throw new Advice(error, isResumableFault(error) ? advice : undefined);
       });
     bar.clear();
     const durationMs = performance.now() - startedAt;
@@ -184,13 +185,6 @@ function shortest(path: string): string {
 
 async function isFolder(path: string): Promise<boolean> {
   return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
-}
-
-/** What to do about a download that broke off, when there is something to go on from. */
-function adviceAfter(error: unknown, keptBytes: number): string | undefined {
-  if (!isResumableFault(error)) return undefined;
-  if (keptBytes === 0) return "run the same command again";
-  return `${formatBytes(keptBytes)} are kept: run the same command again to go on from there`;
 }
 
 type Summed = Omit<SavedFile, "path" | "verified"> & {

@@ -21,7 +21,7 @@ export function createProgram(signal: AbortSignal): Command {
     signal.throwIfAborted();
     return code;
   }
-  const withToken = <Given extends { readonly token?: string | undefined }>(options: Given) => ({
+  const runOptions = <Given extends { readonly token?: string | undefined }>(options: Given) => ({
     ...options,
     token: readToken(options.token),
     signal,
@@ -39,7 +39,12 @@ export function createProgram(signal: AbortSignal): Command {
     .description("serve a folder as an MCP server over HTTP")
     .argument("<folder>", "folder whose files become resources")
     .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <number>", "port to listen on; 0 takes a free one", parsePort, 2532)
+    .option(
+      "--port <number>",
+      "port to listen on; 0 takes a free one",
+      wholeNumber(0, 65_535),
+      2532,
+    )
     .option("--uri <base>", "base of the resource URIs", "files://local/")
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
@@ -56,7 +61,7 @@ export function createProgram(signal: AbortSignal): Command {
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
-      await serveCommand(folder, withToken(options));
+      await serveCommand(folder, runOptions(options));
     });
 
   program
@@ -67,7 +72,7 @@ export function createProgram(signal: AbortSignal): Command {
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await load(import("./list-command.ts"));
-      await listCommand(server, withToken(options));
+      await listCommand(server, runOptions(options));
     });
 
   program
@@ -79,7 +84,12 @@ export function createProgram(signal: AbortSignal): Command {
     .option("-f, --force", "replace a file that is there")
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
-    .option("--connections <number>", "connections to fetch over at the same time", parseCount, 1)
+    .option(
+      "--connections <number>",
+      "connections to fetch over at the same time",
+      wholeNumber(1, 16),
+      1,
+    )
     .option(
       "--trust <origin>",
       "origin that the bytes may come from besides the server's own",
@@ -89,7 +99,7 @@ export function createProgram(signal: AbortSignal): Command {
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
-      await getCommand(server, uris, withToken(options));
+      await getCommand(server, uris, runOptions(options));
     });
 
   program
@@ -103,7 +113,7 @@ export function createProgram(signal: AbortSignal): Command {
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
       const { putCommand } = await load(import("./put-command.ts"));
-      await putCommand(server, files, withToken(options));
+      await putCommand(server, files, runOptions(options));
     });
 
   program
@@ -160,18 +170,12 @@ function tokenOption(description: string): Option {
   return new Option("--token <token>", description).env("SLUICE_TOKEN");
 }
 
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535)
-    throw new InvalidArgumentError("Use a number from 0 to 65535.");
-  return port;
-}
-
-function parseCount(text: string): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || count < 1 || count > 16)
-    throw new InvalidArgumentError("Use a number from 1 to 16.");
-  return count;
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`Use a number from ${least} to ${most}.`);
+  };
 }
 
 function parseSize(text: string): number {

@@ -15,7 +15,13 @@ import {
   type Connection,
   type ConnectOptions,
 } from "../server-calls/connect.ts";
-import { Advice, fault, isCertificateFault, isResumableFault } from "../outcome/failure.ts";
+import {
+  Advice,
+  fault,
+  goOnAdvice,
+  isCertificateFault,
+  isResumableFault,
+} from "../outcome/failure.ts";
 import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
@@ -196,10 +202,7 @@ async function upload(
       await record.forget();
       throw error;
     }
-    const again =
-      isKept && sentBytes > 0
-        ? `${formatBytes(sentBytes)} are sent: run the same command again to go on from there`
-        : "run the same command again";
+    const again = goOnAdvice(isKept ? sentBytes : 0, "sent");
     throw new Advice(error, isFull ? `${hints.no_space}; ${again}` : again);
   }
 }

@@ -1,6 +1,7 @@
 import { isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "../terminal/printable.ts";
+import { formatBytes } from "../terminal/quantity.ts";
 
 /** What a signal does to a run: the reason that everything which is under way rejects with. */
 export class Stopped extends Error {
@@ -13,6 +14,15 @@ export class Stopped extends Error {
   }
 }
 
+const runAgain = "run the same command again";
+
+/** What to do about a transfer that broke off, of which so many bytes need not travel again. */
+export function goOnAdvice(bytes: number, state: "kept" | "sent"): string {
+  return bytes === 0
+    ? runAgain
+    : `${formatBytes(bytes)} are ${state}: ${runAgain} to go on from there`;
+}
+
 /** What to do next, by what went wrong. */
 const hints: Partial<Record<SluiceErrorCode, string>> = {
   not_found: "see what is there with `sluice ls`",
@@ -22,13 +32,13 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
   unsupported: "ask the server's operator to add resource streaming",
   precondition_failed: "it changed while it was read: run the same command again",
   too_large: "raise --max-size to take it",
-  expired: "run the same command again",
+  expired: runAgain,
   already_exists: "pass --force to replace it, or -o for another file",
   no_space: "make room and run the same command again",
   throttled: "wait a little and run the same command again",
   unavailable: "check the address and that the server runs, then run the same command again",
-  timeout: "run the same command again",
-  interrupted: "run the same command again",
+  timeout: runAgain,
+  interrupted: runAgain,
   corrupt:
     "nothing was saved: run the same command again, and tell the server's operator if it stays so",
   untrusted: "pass --trust ORIGIN if you trust that address with the download",

@@ -1,4 +1,4 @@
-import { createFetchExchange } from "../net/fetch-exchange.ts";
+import { fetchExchange } from "../net/fetch-exchange.ts";
 import type { Exchange } from "../net/exchange.ts";
 import { outgoingCall } from "./stream-calls.ts";
 
@@ -31,7 +31,7 @@ export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
 ): Sending {
-  return interceptSend(transport, side, createFetchExchange(globalThis.fetch));
+  return interceptSend(transport, side, fetchExchange);
 }
 
 /** The same with any exchange for the downloads. */

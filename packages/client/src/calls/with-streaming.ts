@@ -11,7 +11,6 @@ import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
-import type { SessionCredentials } from "../net/hop-headers.ts";
 import { unanswered, withDeadline } from "../net/timeouts.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
 import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
@@ -58,7 +57,8 @@ async function intercept(
 ): Promise<Response> {
   const { call } = request;
   const headers = Object.fromEntries(new Headers(init.headers));
-  const kept = { exchange, credentials: readCredentials(url, headers) };
+  const { authorization, "mcp-session-id": sessionId } = headers;
+  const kept = { exchange, credentials: { endpoint: url, authorization, sessionId } };
   try {
     return await whileOpening(call, init.signal, async (signal) => {
       const answer = await exchange({
@@ -102,11 +102,6 @@ async function whileOpening(
   } finally {
     removeListener();
   }
-}
-
-function readCredentials(endpoint: URL, headers: Record<string, string>): SessionCredentials {
-  const { authorization, "mcp-session-id": sessionId } = headers;
-  return { endpoint, authorization, sessionId };
 }
 
 type SortedAnswer = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {

@@ -27,6 +27,11 @@ export function createFetchExchange(fetch: FetchLike): Exchange {
   };
 }
 
+/** The exchange over the platform's own `fetch`. */
+export const fetchExchange: Exchange = createFetchExchange((input, init) =>
+  globalThis.fetch(input, init),
+);
+
 async function send(
   fetch: FetchLike,
   { method, url, headers, body, signal }: HopRequest,
