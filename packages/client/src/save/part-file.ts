@@ -43,7 +43,7 @@ export interface PartFile {
 }
 
 /** Collects small chunks into large writes. */
-export interface WriteBuffer extends ChunkSink {
+interface WriteBuffer extends ChunkSink {
   /** Begins to write what was collected. */
   flush(): Promise<void> | void;
 }
