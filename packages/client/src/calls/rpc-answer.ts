@@ -1,4 +1,5 @@
 import { isResponse, keyOf, type LooseMessage, readJson, SluiceError } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import { createParser } from "eventsource-parser";
 import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
@@ -64,7 +65,7 @@ export function watchEvents(
   let isForeign = false;
   let mayGoOn = false;
   let expired: SluiceError | undefined;
-  const late = setTimeout(() => {
+  const stopTimer = systemClock.schedule(() => {
     expired = unanswered(`${call.what}: the server`);
     reader.cancel(expired).catch(() => {});
   }, call.answerMs);
@@ -76,13 +77,13 @@ export function watchEvents(
       if (!answers(message, call.id)) isForeign = true;
       else {
         isAnswered = true;
-        clearTimeout(late);
+        stopTimer();
       }
     },
   });
 
   function end(controller: ReadableStreamDefaultController<Uint8Array>, error: SluiceError): void {
-    clearTimeout(late);
+    stopTimer();
     reader.cancel().catch(() => {});
     fail(error);
     controller.enqueue(errorEvent(call, error));
@@ -97,13 +98,13 @@ export function watchEvents(
           ({ value } = await reader.read());
         } catch (error) {
           if (!isAnswered && !mayGoOn && SluiceError.is(error)) return end(controller, error);
-          clearTimeout(late);
+          stopTimer();
           throw error;
         }
         if (expired) return end(controller, expired);
         if (!value && !isAnswered && !mayGoOn) return end(controller, endedEarly(call));
         if (!value) {
-          clearTimeout(late);
+          stopTimer();
           return controller.close();
         }
         bytes += value.length;
@@ -113,7 +114,7 @@ export function watchEvents(
         return controller.enqueue(value);
       },
       cancel(reason) {
-        clearTimeout(late);
+        stopTimer();
         return reader.cancel(reason);
       },
     },

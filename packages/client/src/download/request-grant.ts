@@ -5,6 +5,7 @@ import {
   parseReprDigest,
   SluiceError,
 } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
@@ -51,7 +52,7 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
   const late = new AbortController();
-  const timer = setTimeout(() => {
+  const stopTimer = systemClock.schedule(() => {
     // over HTTP the middleware waits, with the same deadline for each answer
     if (call.answer && call.answer.status === undefined) late.abort(unanswered());
   }, headersMs);
@@ -66,7 +67,7 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
     late.signal.throwIfAborted();
     throw call.answer?.failure ?? refusedBy(call, error);
   } finally {
-    clearTimeout(timer);
+    stopTimer();
     end();
   }
 }

@@ -3,6 +3,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
 import { flowOf } from "./http-flow.ts";
@@ -150,10 +151,11 @@ function limitConnect(
   outgoing.once("socket", (socket: Socket) => {
     if (!socket.connecting) return connected();
     const why = `client: ${url.origin}: no connection in time`;
-    const late = setTimeout(() => socket.destroy(new SluiceError("unavailable", why)), connectMs);
-    socket.once("close", () => clearTimeout(late));
+    const expire = (): unknown => socket.destroy(new SluiceError("unavailable", why));
+    const stopTimer = systemClock.schedule(expire, connectMs);
+    socket.once("close", stopTimer);
     socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
-      clearTimeout(late);
+      stopTimer();
       connected();
     });
   });
