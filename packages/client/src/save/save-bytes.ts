@@ -26,10 +26,10 @@ export async function saveBytes(
   path: string,
   { name, overwrite = false }: SaveBytesOptions,
 ): Promise<Pick<SavedFile, "path" | "size" | "sha256">> {
-  const target = await resolveTarget(path, name);
-  await ensureFree(target, overwrite);
+  const target = await resolveTarget(path, name, overwrite);
+  await ensureFree(target);
   await ensureSpace(target.directory, bytes.length);
-  const permissions = await permissionsOf(target, overwrite);
+  const permissions = await permissionsOf(target);
   const part = await createPartFile(target.directory);
   try {
     const buffer = part.writeBuffer(bytes.length);
@@ -38,7 +38,7 @@ export async function saveBytes(
     const { size, sha256 } = await part.finish();
     await part.ensureInPlace();
     await part.allow(permissions);
-    return { path: await publishFile(part.path, target, overwrite), size, sha256 };
+    return { path: await publishFile(part.path, target), size, sha256 };
   } catch (error) {
     await part.discard();
     throw error;
