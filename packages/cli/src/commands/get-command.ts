@@ -13,7 +13,7 @@ import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core"
 import {
   connect,
   ensureTrust,
-  type Connection,
+  type ServerConnection,
   type ConnectOptions,
 } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
@@ -68,7 +68,7 @@ export async function getCommand(
 
 /** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
 async function askAtOnce(
-  connection: Connection,
+  connection: ServerConnection,
   uris: readonly string[],
   consent: Consent,
   options: GetOptions,
@@ -92,7 +92,7 @@ async function askAtOnce(
 
 /** Asks for a resource; `undefined` where the server does not stream it. */
 async function openStream(
-  connection: Connection,
+  connection: ServerConnection,
   uri: string,
   { maxSize = Number.MAX_SAFE_INTEGER, trust, signal }: GetOptions,
   consent: Consent | undefined,
@@ -107,7 +107,7 @@ async function openStream(
 }
 
 async function save(
-  connection: Connection,
+  connection: ServerConnection,
   uri: string,
   options: GetOptions,
   consent: Consent | undefined,
@@ -150,7 +150,7 @@ async function save(
 
 /** The way of servers without streaming: the whole content in one message. */
 async function saveContent(
-  connection: Connection,
+  connection: ServerConnection,
   uri: string,
   options: GetOptions,
 ): Promise<void> {

@@ -12,7 +12,7 @@ import { callServer } from "../server-calls/call-server.ts";
 import {
   connect,
   ensureTrust,
-  type Connection,
+  type ServerConnection,
   type ConnectOptions,
 } from "../server-calls/connect.ts";
 import {
@@ -130,7 +130,7 @@ interface AskedFiles {
 
 /** Calls a tool that asks for files itself. */
 async function answerTool(
-  connection: Connection,
+  connection: ServerConnection,
   tool: FileTool,
   asked: AskedFiles,
 ): Promise<Result> {
@@ -165,7 +165,7 @@ function endpointOf(server: string): string {
 
 async function upload(
   sender: FileSender<string>,
-  connection: Connection,
+  connection: ServerConnection,
   file: string,
   bar: ProgressBar,
 ): Promise<UploadedReference> {
@@ -210,7 +210,7 @@ async function upload(
 /** Gives files to a tool and prints what it says. */
 async function hand(
   files: readonly UploadedReference[],
-  connection: Connection,
+  connection: ServerConnection,
   tool: FileTool,
   options: PutOptions,
 ): Promise<void> {
@@ -223,7 +223,7 @@ async function hand(
 type Result = Awaited<ReturnType<Client["callTool"]>>;
 
 async function callTool(
-  connection: Connection,
+  connection: ServerConnection,
   { name }: FileTool,
   args: Record<string, unknown>,
 ): Promise<Result> {

@@ -21,7 +21,7 @@ export interface ConnectOptions {
 }
 
 /** A connection to an MCP server. */
-export interface Connection extends ServerCall {
+export interface ServerConnection extends ServerCall {
   readonly client: Client;
 }
 
@@ -30,7 +30,7 @@ export async function connect(
   server: string,
   { token, signal }: ConnectOptions,
   files?: Pick<FileSender<never>, "extend">,
-): Promise<Connection> {
+): Promise<ServerConnection> {
   const transport = transportTo(parseAddress(server, token), token);
   const client = new (files?.extend(Client) ?? Client)(
     { name: "sluice", version },

@@ -1,6 +1,6 @@
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { callServer } from "./call-server.ts";
-import type { Connection } from "./connect.ts";
+import type { ServerConnection } from "./connect.ts";
 import { fault } from "../outcome/failure.ts";
 import { printable } from "../terminal/printable.ts";
 
@@ -15,7 +15,7 @@ export interface FileTool {
 
 /** Finds the tool of that name or, without one, the only tool that takes files. */
 export async function chooseTool(
-  connection: Connection,
+  connection: ServerConnection,
   tool: string | undefined,
 ): Promise<FileTool> {
   const { server } = connection;
@@ -39,7 +39,7 @@ export async function chooseTool(
 }
 
 /** Without the capability the SDK answers for the server, and writes a line to standard output. */
-async function listTools({ client, signal }: Connection): Promise<readonly ListedTool[]> {
+async function listTools({ client, signal }: ServerConnection): Promise<readonly ListedTool[]> {
   if (!client.getServerCapabilities()?.tools) return [];
   const { tools } = await client.listTools({}, { signal });
   return tools;

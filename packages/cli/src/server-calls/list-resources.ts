@@ -2,10 +2,10 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import { fault, type Advice } from "../outcome/failure.ts";
 import type { ListedResource } from "../terminal/resource-table.ts";
 import { callServer } from "./call-server.ts";
-import type { Connection } from "./connect.ts";
+import type { ServerConnection } from "./connect.ts";
 
 /** Resources of a server in the order of its list, page by page. */
-export async function* listResources(connection: Connection): AsyncGenerator<ListedResource> {
+export async function* listResources(connection: ServerConnection): AsyncGenerator<ListedResource> {
   const { client, server, signal } = connection;
   let cursor: string | undefined;
   // of every power of two one cursor is remembered, so that circles of any length are found in bounded memory
@@ -32,7 +32,7 @@ export async function* listResources(connection: Connection): AsyncGenerator<Lis
 }
 
 /** What a server without resources is called, whatever it answered; `undefined` for one that has some. */
-export function resourcelessFault({ client, server }: Connection): Advice | undefined {
+export function resourcelessFault({ client, server }: ServerConnection): Advice | undefined {
   if (client.getServerCapabilities()?.resources) return undefined;
   return fault("unsupported", `${server} has no resources`, "name a server that has some");
 }

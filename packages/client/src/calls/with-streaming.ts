@@ -32,14 +32,14 @@ export function interceptFetch(fetch: FetchLike, exchange: Exchange): FetchLike 
   };
 }
 
-interface StreamRequest {
+interface InterceptedRequest {
   readonly call: StreamCall;
   readonly id: unknown;
   readonly body: string;
 }
 
 /** The stream call in a POST, with the body as it goes over the wire; `undefined` for anything else. */
-function readRequest(init: RequestInit | undefined): StreamRequest | undefined {
+function readRequest(init: RequestInit | undefined): InterceptedRequest | undefined {
   const text = init?.body;
   if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
     return undefined;
@@ -50,7 +50,7 @@ function readRequest(init: RequestInit | undefined): StreamRequest | undefined {
 }
 
 async function intercept(
-  request: StreamRequest,
+  request: InterceptedRequest,
   url: URL,
   init: RequestInit,
   exchange: Exchange,
@@ -109,7 +109,7 @@ type SortedAnswer = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
 };
 
 /** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
-async function sortAnswer(answer: HopAnswer, request: StreamRequest): Promise<SortedAnswer> {
+async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promise<SortedAnswer> {
   const { status, headers, body } = answer;
   if (isRedirect(status)) {
     body.cancel();
@@ -157,7 +157,7 @@ async function sortAnswer(answer: HopAnswer, request: StreamRequest): Promise<So
 }
 
 /** Settles the SDK's request; what really came is beside it in the call. */
-function placeholder({ id, call }: StreamRequest): Response {
+function placeholder({ id, call }: InterceptedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }
 
