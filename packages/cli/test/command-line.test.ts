@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes, formatExitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes, formatExitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { freePort, sluice } from "./sluice.ts";
 
@@ -63,7 +63,7 @@ test("a place that is no origin is told how to be written, and nothing is sent",
   }
 });
 
-test("a folder is not opened to other machines unless somebody says so", async () => {
+test("a folder is opened to other machines with a token or --allow-anonymous only", async () => {
   const bare = await runHere(["serve", folder, "--host", "0.0.0.0", "--port", "0"]);
   expect(bare.status).toBe(exitCodes.usage.status);
   expect(bare.stdout).toBe("");

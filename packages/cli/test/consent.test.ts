@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createConsent } from "../src/server-calls/consent.ts";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { program, runCommand, serve, type Run, type Served } from "./sluice.ts";
 
@@ -65,7 +65,7 @@ test("without a terminal a large download is refused at once, and --max-size ans
   expect(refused.status).toBe(exitCodes.refused.status);
   const { host } = new URL(served.url);
   expect(refused.stderr).toBe(
-    `sluice: nobody can be asked without a terminal whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or --max-size with what is all right\n`,
+    `sluice: there is no terminal to ask on whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or --max-size with what is all right\n`,
   );
   const limited = await runHere(["get", served.url, uri, "--max-size", "1G"], { cwd });
   expect(limited.stderr).toContain("raise --max-size");

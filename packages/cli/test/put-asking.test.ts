@@ -13,7 +13,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads } from "@sluice/uploads";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { program, runCommand, type Run } from "./sluice.ts";
 
@@ -145,13 +145,13 @@ test("a server whose tools take no files says so", async () => {
   expect(status).toBe(exitCodes.refused.status);
 });
 
-test("without a terminal nobody is asked, and that is said", async () => {
+test("without a terminal the user is not asked, and that is said", async () => {
   for (const args of [
     ["--tool", "look"],
     ["a.txt", "--tool", "sign"],
   ]) {
     const { status, stderr, stdout } = await runHere(["put", url, ...args], { cwd: root });
-    expect(stderr).toMatch(/nobody can be asked without a terminal: .* asks for files: Texts/);
+    expect(stderr).toMatch(/there is no terminal to ask on: .* asks for files: Texts/);
     expect([status, stdout]).toEqual([exitCodes.refused.status, ""]);
   }
 });

@@ -16,7 +16,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { openPutRecord } from "../src/server-calls/put-record.ts";
 import { runHere } from "./run-here.ts";
 import { freePort, serve, sluice, type Served } from "./sluice.ts";
@@ -161,7 +161,7 @@ test("while the server's disk is full the sender is told so, and once there is r
   const run = () => runHere(["put", small.url, "big.bin"], options());
   const first = await run();
   expect(first.stderr).toMatch(
-    /sluice: .*no room.*ask whoever runs the server to make room; .*MiB are sent: run the same command again/,
+    /sluice: .*no room.*ask the server's operator to make room; .*MiB are sent: run the same command again/,
   );
   expect([first.status, first.stdout]).toEqual([exitCodes.target.status, ""]);
   const records = join(root, "state", "sluice", "uploads");
@@ -201,7 +201,7 @@ test("what is kept of an upload is for its owner, and for that server and versio
   expect((await openPutRecord("http://a/mcp", file)).begun).toBeUndefined();
 });
 
-test("what a process left of an upload is gone on with by one; what a running one sends, by nobody else", async () => {
+test("one process goes on with what another left of an upload, and none with what a running one sends", async () => {
   vi.stubEnv("XDG_STATE_HOME", join(root, "left"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const file = join(root, "small.bin");

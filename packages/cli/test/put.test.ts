@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { serve, type Run, type Served } from "./sluice.ts";
 

@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { freePort, program, runCommand, serve, sluice, type Served } from "./sluice.ts";
 import { createStallingProxy } from "./stalling-proxy.ts";
@@ -80,7 +80,7 @@ test("ls ends quietly when its reader has seen enough", async () => {
   expect(stderr).toBe("");
 });
 
-test("notes that nobody reads do not end a download", async () => {
+test("notes that are not read do not end a download", async () => {
   const cwd = await target();
   // standard error is a pipe whose reader is gone before the first note
   const pipeline = `exec 3>&1; { sleep 0.2; "$@" >&3; echo "status $?" >&3; } 2>&1 | true`;
@@ -310,7 +310,7 @@ test("a second signal ends the server at once, also when it is another one", asy
   expect(await cut).toMatchObject({ code: "ECONNRESET" });
 });
 
-/** Whether somebody accepts connections there. */
+/** Whether connections are accepted there. */
 function isOpen({ hostname, port }: URL): Promise<boolean> {
   const socket = connect(Number(port), hostname);
   const opened = once(socket, "connect").then(

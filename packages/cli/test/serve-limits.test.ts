@@ -1,4 +1,4 @@
-// What a server gives its one user: the token is the same for all who call it.
+// What a server gives its one user: the token is the same for all callers.
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { request, type IncomingMessage, type RequestOptions } from "node:http";

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
-import { Stopped } from "../src/server-calls/failure.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
+import { Stopped } from "../src/outcome/failure.ts";
 import { execute } from "../src/commands/run.ts";
 import { program } from "./sluice.ts";
 

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { expect, test } from "vitest";
-import { exitCodes, formatExitCodes, outcomes } from "../src/server-calls/exit-code.ts";
-import { describeFailure, exitStatus, Stopped } from "../src/server-calls/failure.ts";
+import { exitCodes, formatExitCodes, outcomes } from "../src/outcome/exit-code.ts";
+import { describeFailure, exitStatus, Stopped } from "../src/outcome/failure.ts";
 import { isLoopbackHost } from "../src/serve/loopback.ts";
 import { printable, printableJson } from "../src/terminal/printable.ts";
 import { createProgram } from "../src/commands/program.ts";
 import { formatTableRow, tableHeading } from "../src/terminal/resource-table.ts";
-import { readToken } from "../src/server-calls/token.ts";
+import { readToken } from "../src/commands/token.ts";
 
 test("a server's text cannot move the cursor, begin a line or reorder what is read", () => {
   const hostile = "a\u001b]0;title\u0007\r\n\u009b2J\u202eexe.txt\u2028z";

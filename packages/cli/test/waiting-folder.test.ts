@@ -20,7 +20,7 @@ test("what a killed process left goes in time, and what others still use stays",
   // another process may have had our number and the name of our machine
   const left = `${first.path.slice(0, -6)}killed`;
   await mkdir(join(left, "uploads"), { recursive: true });
-  await writeFile(join(left, "uploads", "bytes"), "somebody's");
+  await writeFile(join(left, "uploads", "bytes"), "another's");
   await mkdir(join(folder, ".sluice-uploads-mine"));
   const used = [first.path, second.path, join(folder, ".sluice-uploads-mine")];
   const names = (paths: readonly string[]) => paths.map((path) => basename(path)).toSorted();

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { connect } from "../src/server-calls/connect.ts";
-import { exitCodes } from "../src/server-calls/exit-code.ts";
+import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { serve, type Served } from "./sluice.ts";
 
@@ -60,7 +60,7 @@ test("a wrong token is refused, and none goes over a network in the clear", asyn
   ]);
 });
 
-test("who interrupts does not wait for a server that never answers", async () => {
+test("an interrupt does not wait for a server that never answers", async () => {
   const stop = new AbortController();
   const reason = new Error("interrupted");
   const silent = createServer((socket) => {

@@ -1,8 +1,7 @@
-export { SluiceError, type SluiceErrorCode } from "@sluice/core";
+export { SluiceError, type FetchLike, type SluiceErrorCode } from "@sluice/core";
 export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
 export { ensureTrustedOrigins } from "./trust/accept-url.ts";
 export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
-export type { FetchLike } from "@sluice/core";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type {
   CachedResource,
@@ -11,6 +10,7 @@ export type {
 } from "./cache/resource-cache.ts";
 export type { StreamOptions, TransferCount } from "./download/stream-options.ts";
 export type { TransferTimeouts } from "./download/transfer-timeouts.ts";
+export type { PeerTimeouts } from "./net/timeouts.ts";
 export {
   streamingCapabilities,
   type StreamingCapabilities,

@@ -1,4 +1,4 @@
-import { createFetchExchange } from "./net/fetch-exchange.ts";
+import { fetchExchange } from "./net/fetch-exchange.ts";
 import {
   assembleFileSender,
   sourceOfBlob,
@@ -14,11 +14,11 @@ export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
 export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
 export { isAccepted } from "@sluice/core";
-export { typeOfName } from "./upload/source/file-type.ts";
-export type { NamedBlob } from "./upload/source/file-source.ts";
+export { typeOfName, type NamedBlob } from "./upload/source/file-source.ts";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
 export type { SendTimeouts } from "./upload/send/send-timeouts.ts";
+export type { PeerTimeouts } from "./net/timeouts.ts";
 
 /**
  * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an
@@ -28,7 +28,7 @@ export function createFileSender(
   options: FileSenderOptions<File | NamedBlob>,
 ): FileSender<File | NamedBlob> {
   return assembleFileSender(options, {
-    sender: createBlindSender(createFetchExchange((input, init) => globalThis.fetch(input, init))),
+    sender: createBlindSender(fetchExchange),
     sourceOf: async (picked) => sourceOfBlob(picked),
   });
 }

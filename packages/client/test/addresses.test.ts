@@ -2,7 +2,7 @@ import type { LookupAddress } from "node:dns";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { classifyAddress } from "../src/trust/classify-address.ts";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
-import type { AddressScope } from "../src/trust/address-scope.ts";
+import type { AddressScope } from "../src/trust/classify-address.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
 const inner = [

@@ -76,10 +76,10 @@ test("a disk that fills up on the way is no_space, and everything written is giv
 
 test("a write that the disk refuses reaches the next writer, once and by its cause", async () => {
   const part = partFileOf(await openFile("/dev/full", "r+"), "/dev/full", 0);
-  const lane = part.lane(2 ** 20);
+  const buffer = part.writeBuffer(2 ** 20);
   const block = Buffer.alloc(2 ** 20);
   const writing = async (): Promise<void> => {
-    for (let at = 0; at < 64 * block.length; at += block.length) await lane.write(block, at);
+    for (let at = 0; at < 64 * block.length; at += block.length) await buffer.write(block, at);
   };
   await expect(writing()).rejects.toMatchObject({ code: "no_space" });
   await expect(part.finish()).rejects.toMatchObject({ code: "no_space" });
@@ -166,10 +166,10 @@ test("a quota that is used up in the middle of a write keeps the bytes before it
     const handle = await openFile(real.path, constants.O_RDWR);
     const limited = limitTo(handle, 300_000, code);
     const part = partFileOf(limited, real.path, 0);
-    const lane = part.lane(65_536);
+    const buffer = part.writeBuffer(65_536);
     const chunk = Buffer.alloc(65_536, "x");
     const filling = (async () => {
-      for (let at = 0; ; at += chunk.length) await lane.write(chunk, at);
+      for (let at = 0; ; at += chunk.length) await buffer.write(chunk, at);
     })();
     await expect(filling).rejects.toMatchObject({ code: "no_space" });
     expect(part.gapless()).toBe(300_000);
@@ -209,11 +209,11 @@ test("bytes that a failed sync may have lost are not kept", async () => {
     },
   });
   const part = partFileOf(failing, real.path, 0);
-  const lane = part.lane(1_000);
-  await lane.write(Buffer.alloc(1_000), 0);
+  const buffer = part.writeBuffer(1_000);
+  await buffer.write(Buffer.alloc(1_000), 0);
   await part.flush();
   await part.sync();
-  await lane.write(Buffer.alloc(1_000), 1_000);
+  await buffer.write(Buffer.alloc(1_000), 1_000);
   await part.flush();
   await expect(part.sync()).rejects.toMatchObject({ code: "EDQUOT" });
   await part.cut(0);

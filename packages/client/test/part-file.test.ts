@@ -9,12 +9,12 @@ test("a restart drops what was collected and not yet written, and gives its memo
   const part = await createPartFile(directory);
   try {
     let givenBack = 0;
-    const old = part.lane(1_000);
+    const old = part.writeBuffer(1_000);
     void old.write(Buffer.from("old version"), 0, () => givenBack++);
     await part.restart();
     expect(givenBack).toBe(1);
 
-    void part.lane(1_000).write(Buffer.from("new"), 0);
+    void part.writeBuffer(1_000).write(Buffer.from("new"), 0);
     await part.flush();
     expect(await readFile(part.path, "utf8")).toBe("new");
     expect(part.gapless()).toBe(3);

@@ -18,20 +18,22 @@ test("with fast and slow connections, every byte is fetched exactly once", () =>
         const mark = createWatermark();
         const running = lanes.map((speed) => ({ speed, at: 0, share: shares.next() }));
         let busy = true;
-        for (const lane of running) lane.at = lane.share?.start ?? 0;
+        for (const fetcher of running) fetcher.at = fetcher.share?.start ?? 0;
         while (busy) {
           busy = false;
-          for (const lane of running) {
-            if (!lane.share) continue;
+          for (const fetcher of running) {
+            if (!fetcher.share) continue;
             busy = true;
-            const to = Math.min(lane.at + lane.speed, lane.share.end());
-            seen.subarray(lane.at, to).forEach((count, index, part) => (part[index] = count + 1));
-            if (to > lane.at) mark.add(lane.at, to);
-            lane.at = to;
-            lane.share.note(to);
-            if (to < lane.share.end()) continue;
-            lane.share = shares.next();
-            lane.at = lane.share?.start ?? 0;
+            const to = Math.min(fetcher.at + fetcher.speed, fetcher.share.end());
+            seen
+              .subarray(fetcher.at, to)
+              .forEach((count, index, part) => (part[index] = count + 1));
+            if (to > fetcher.at) mark.add(fetcher.at, to);
+            fetcher.at = to;
+            fetcher.share.note(to);
+            if (to < fetcher.share.end()) continue;
+            fetcher.share = shares.next();
+            fetcher.at = fetcher.share?.start ?? 0;
           }
         }
         expect(seen.every((count) => count === 1)).toBe(true);
@@ -55,28 +57,30 @@ test("when connections give way, the others fetch every byte exactly once", () =
       lanes,
       fc.integer({ min: 1, max: 8 }),
       least,
-      (size, crew, rounds, bytes) => {
-        const shares = shareRanges(size, crew.length, rounds, bytes);
+      (size, fetchers, rounds, bytes) => {
+        const shares = shareRanges(size, fetchers.length, rounds, bytes);
         const seen = new Uint8Array(size);
-        const running = crew.flatMap((lane) => {
+        const running = fetchers.flatMap((fetcher) => {
           const share = shares.next();
-          return share ? [{ ...lane, share, at: share.start }] : [];
+          return share ? [{ ...fetcher, share, at: share.start }] : [];
         });
         while (running.length > 0) {
-          for (const lane of running.slice()) {
-            const { share } = lane;
-            const leaves = lane.steps-- === 0 && running.length > 1;
+          for (const fetcher of running.slice()) {
+            const { share } = fetcher;
+            const leaves = fetcher.steps-- === 0 && running.length > 1;
             if (leaves) share.giveBack();
             else {
-              const to = Math.min(lane.at + lane.speed, share.end());
-              seen.subarray(lane.at, to).forEach((count, index, part) => (part[index] = count + 1));
-              lane.at = to;
+              const to = Math.min(fetcher.at + fetcher.speed, share.end());
+              seen
+                .subarray(fetcher.at, to)
+                .forEach((count, index, part) => (part[index] = count + 1));
+              fetcher.at = to;
               share.note(to);
               if (to < share.end()) continue;
             }
             const next = leaves ? undefined : shares.next();
-            if (next) Object.assign(lane, { share: next, at: next.start });
-            else running.splice(running.indexOf(lane), 1);
+            if (next) Object.assign(fetcher, { share: next, at: next.start });
+            else running.splice(running.indexOf(fetcher), 1);
           }
         }
         expect(seen.every((count) => count === 1)).toBe(true);

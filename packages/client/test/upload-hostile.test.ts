@@ -229,7 +229,7 @@ describe("answers", () => {
     ["malformed", "HTTP/1.1 abc\r\n\r\n", "protocol"],
     ["cut off", "HTTP/1.1 20", "interrupted"],
     [
-      "of a protocol nobody asked for",
+      "of a protocol that was not asked for",
       "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
       "interrupted",
     ],

@@ -111,10 +111,12 @@ export {
   type Transfer,
   type TransferEvent,
 } from "./transfer/transfer.ts";
-export type {
-  Interruption,
-  Recovery,
-  SpentRetries,
-  TransferFailure,
-  TransferProgress,
+export {
+  progressBytes,
+  retryDelayMs,
+  type Interruption,
+  type Recovery,
+  type SpentRetries,
+  type TransferFailure,
+  type TransferProgress,
 } from "./transfer/recovery.ts";

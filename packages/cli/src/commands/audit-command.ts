@@ -1,5 +1,5 @@
 import { formatHead, parseHead, verifyAuditFiles, type AuditVerdict } from "@sluice/server/node";
-import { fault } from "../server-calls/failure.ts";
+import { errnoOf, fault } from "../outcome/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 
@@ -54,11 +54,12 @@ async function verify(
   try {
     return await verifyAuditFiles(files, options);
   } catch (error) {
-    const { code, path = "" } = error as NodeJS.ErrnoException;
-    if (code === undefined || !/^E[A-Z]+$/.test(code)) throw error;
+    const errno = errnoOf(error);
+    if (errno === undefined) throw error;
+    const { path = "" } = error as NodeJS.ErrnoException;
     throw fault(
       "invalid_argument",
-      `${path} cannot be read (${code})`,
+      `${path} cannot be read (${errno})`,
       "name audit files that are there",
     );
   }

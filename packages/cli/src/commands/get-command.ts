@@ -1,6 +1,5 @@
 import { mkdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
-import type { Client } from "@modelcontextprotocol/client";
 import {
   type Consent,
   type SavableStream,
@@ -8,19 +7,22 @@ import {
   type SavedFile,
   scaleOf,
   type StreamFacts,
-  type StreamOptions,
   streamResource,
 } from "@sluice/client";
 import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
-import { connect, type ConnectOptions } from "../server-calls/connect.ts";
+import {
+  connect,
+  ensureTrust,
+  type ServerConnection,
+  type ConnectOptions,
+} from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
-import { Advice, fault, isResumableFault } from "../server-calls/failure.ts";
+import { Advice, fault, goOnAdvice, isResumableFault } from "../outcome/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
 import { createProgressBar } from "../terminal/progress-bar.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
-import { ensureTrust } from "../serve/trust.ts";
 
 /** Options of `sluice get`. */
 export interface GetOptions extends ConnectOptions {
@@ -53,27 +55,27 @@ export async function getCommand(
   ensureTrust(options.trust);
   if (!isOne && !(await isFolder(output)))
     throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
-  const client = await connect(server, options);
+  const connection = await connect(server, options);
   try {
     const consent = createConsent(options);
     const consentOf =
-      isOne || !consent ? () => consent : await askAtOnce(client, uris, consent, options);
-    for (const uri of uris) await save(client, server, uri, options, consentOf(uri));
+      isOne || !consent ? () => consent : await askAtOnce(connection, uris, consent, options);
+    for (const uri of uris) await save(connection, uri, options, consentOf(uri));
   } finally {
-    await client.close();
+    await connection.client.close();
   }
 }
 
 /** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
 async function askAtOnce(
-  client: Client,
+  connection: ServerConnection,
   uris: readonly string[],
   consent: Consent,
   options: GetOptions,
 ): Promise<(uri: string) => Consent> {
   const resources = new Map<string, StreamFacts>();
   for (const uri of uris) {
-    const stream = await openStream(client, uri, options, undefined);
+    const stream = await openStream(connection, uri, options, undefined);
     // what comes in one message is bounded
     if (!stream) continue;
     const { body, ...facts } = stream;
@@ -90,31 +92,22 @@ async function askAtOnce(
 
 /** Asks for a resource; `undefined` where the server does not stream it. */
 async function openStream(
-  client: Client,
+  connection: ServerConnection,
   uri: string,
-  options: GetOptions,
+  { maxSize = Number.MAX_SAFE_INTEGER, trust, signal }: GetOptions,
   consent: Consent | undefined,
 ): Promise<SavableStream | undefined> {
+  const options = { signal, maxStreamSize: maxSize, trustedOrigins: trust, consent };
   try {
-    const streaming = definedMembers({ ...streamOptions(options), consent });
-    return await streamResource(client, uri, streaming);
+    return await streamResource(connection.client, uri, definedMembers(options));
   } catch (error) {
-    if (isStreamless(client, error)) return undefined;
+    if (isStreamless(connection, error)) return undefined;
     throw error;
   }
 }
 
-function streamOptions({
-  maxSize = Number.MAX_SAFE_INTEGER,
-  trust,
-  signal,
-}: GetOptions): StreamOptions {
-  return definedMembers({ signal, maxStreamSize: maxSize, trustedOrigins: trust });
-}
-
 async function save(
-  client: Client,
-  server: string,
+  connection: ServerConnection,
   uri: string,
   options: GetOptions,
   consent: Consent | undefined,
@@ -123,8 +116,8 @@ async function save(
   const bar = createProgressBar(process.stderr);
   let receivedBytes = 0;
   try {
-    const stream = await openStream(client, uri, options, consent);
-    if (!stream) return await saveContent(client, server, uri, options);
+    const stream = await openStream(connection, uri, options, consent);
+    if (!stream) return await saveContent(connection, uri, options);
     const startedAt = performance.now();
     const path = await pathFor(output, stream.name);
     const saved = await stream
@@ -140,7 +133,8 @@ async function save(
       .catch((error: unknown) => {
         if (error instanceof Advice) throw error;
         const isKept = stream.etag !== undefined && stream.size !== undefined;
-        throw new Advice(error, adviceAfter(error, isKept ? receivedBytes : 0));
+        const advice = goOnAdvice(isKept ? receivedBytes : 0, "kept");
+        throw new Advice(error, isResumableFault(error) ? advice : undefined);
       });
     bar.clear();
     const durationMs = performance.now() - startedAt;
@@ -156,15 +150,16 @@ async function save(
 
 /** The way of servers without streaming: the whole content in one message. */
 async function saveContent(
-  client: Client,
-  server: string,
+  connection: ServerConnection,
   uri: string,
   options: GetOptions,
 ): Promise<void> {
-  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER, signal } = options;
-  note(`${server} does not stream ${printable(uri)}: read in one message (resources/read)`);
+  const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER } = options;
+  note(
+    `${connection.server} does not stream ${printable(uri)}: read in one message (resources/read)`,
+  );
   const startedAt = performance.now();
-  const { bytes, verified } = await readResource(client, server, uri, { maxSize, signal });
+  const { bytes, verified } = await readResource(connection, uri, maxSize);
   const name = sanitizeFileName(fileNameFromUri(uri));
   const path = await pathFor(output, name);
   const saved = await saveBytes(bytes, path, { name, overwrite: force });
@@ -190,13 +185,6 @@ function shortest(path: string): string {
 
 async function isFolder(path: string): Promise<boolean> {
   return path.endsWith("/") || ((await stat(path).catch(() => undefined))?.isDirectory() ?? false);
-}
-
-/** What to do about a download that broke off, when there is something to go on from. */
-function adviceAfter(error: unknown, keptBytes: number): string | undefined {
-  if (!isResumableFault(error)) return undefined;
-  if (keptBytes === 0) return "run the same command again";
-  return `${formatBytes(keptBytes)} are kept: run the same command again to go on from there`;
 }
 
 type Summed = Omit<SavedFile, "path" | "verified"> & {

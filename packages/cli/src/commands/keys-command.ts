@@ -9,7 +9,7 @@ import {
   type SealingKey,
 } from "@sluice/core";
 import { parseKeyFile } from "@sluice/server/node";
-import { fault } from "../server-calls/failure.ts";
+import { errnoOf, fault } from "../outcome/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatDuration } from "../terminal/quantity.ts";
@@ -20,10 +20,9 @@ export async function newKeysCommand(path: string): Promise<void> {
   try {
     await writeNew(path, [generateKey()]);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST")
+    if (errnoOf(error) === "EEXIST")
       throw fault("already_exists", `${path} exists`, "name another file, or rotate its keys");
-    throw unwritable(path, code, error);
+    throw unwritable(path, error);
   }
   note(`Give it to every process of the server: sluice serve --keys ${printable(path)} …`);
 }
@@ -82,7 +81,7 @@ async function replaceKeys(path: string, keys: readonly SealingKey[]): Promise<v
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw unwritable(path, (error as NodeJS.ErrnoException).code, error);
+    throw unwritable(path, error);
   }
 }
 
@@ -97,7 +96,8 @@ async function writeNew(path: string, keys: readonly SealingKey[]): Promise<void
   }
 }
 
-function unwritable(path: string, code: string | undefined, error: unknown): unknown {
-  if (code === undefined || !/^E[A-Z]+$/.test(code)) return error;
-  return fault("invalid_argument", `${path} cannot be written (${code})`, "name another file");
+function unwritable(path: string, error: unknown): unknown {
+  const errno = errnoOf(error);
+  if (errno === undefined) return error;
+  return fault("invalid_argument", `${path} cannot be written (${errno})`, "name another file");
 }

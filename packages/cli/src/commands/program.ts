@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { formatExitCodes } from "../server-calls/exit-code.ts";
+import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
@@ -7,7 +7,7 @@ import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "../terminal/quantity.ts";
 import type { ServeOptions } from "./serve-command.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
-import { readToken } from "../server-calls/token.ts";
+import { readToken } from "./token.ts";
 import { version } from "../terminal/version.ts";
 
 /**
@@ -15,6 +15,18 @@ import { version } from "../terminal/version.ts";
  * loaded when it is run: a server's code would make every download begin later.
  */
 export function createProgram(signal: AbortSignal): Command {
+  /** A command's code. A signal that came while it was loaded ends the run before anything begins. */
+  async function load<Code>(command: Promise<Code>): Promise<Code> {
+    const code = await command;
+    signal.throwIfAborted();
+    return code;
+  }
+  const runOptions = <Given extends { readonly token?: string | undefined }>(options: Given) => ({
+    ...options,
+    token: readToken(options.token),
+    signal,
+  });
+
   const program = new Command("sluice")
     .description(
       "Large MCP resources as plain bytes: serve a folder, list a server, download, upload.",
@@ -27,7 +39,12 @@ export function createProgram(signal: AbortSignal): Command {
     .description("serve a folder as an MCP server over HTTP")
     .argument("<folder>", "folder whose files become resources")
     .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <number>", "port to listen on; 0 takes a free one", parsePort, 2532)
+    .option(
+      "--port <number>",
+      "port to listen on; 0 takes a free one",
+      wholeNumber(0, 65_535),
+      2532,
+    )
     .option("--uri <base>", "base of the resource URIs", "files://local/")
     .addOption(tokenOption("token that every request must carry"))
     .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
@@ -43,8 +60,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
-      const { serveCommand } = await loaded(signal, import("./serve-command.ts"));
-      await serveCommand(folder, { ...options, token: readToken(options.token), signal });
+      const { serveCommand } = await load(import("./serve-command.ts"));
+      await serveCommand(folder, runOptions(options));
     });
 
   program
@@ -54,8 +71,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "one JSON object a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
-      const { listCommand } = await loaded(signal, import("./list-command.ts"));
-      await listCommand(server, { ...options, token: readToken(options.token), signal });
+      const { listCommand } = await load(import("./list-command.ts"));
+      await listCommand(server, runOptions(options));
     });
 
   program
@@ -67,7 +84,12 @@ export function createProgram(signal: AbortSignal): Command {
     .option("-f, --force", "replace a file that is there")
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
-    .option("--connections <number>", "connections to fetch over at the same time", parseCount, 1)
+    .option(
+      "--connections <number>",
+      "connections to fetch over at the same time",
+      wholeNumber(1, 16),
+      1,
+    )
     .option(
       "--trust <origin>",
       "origin that the bytes may come from besides the server's own",
@@ -76,8 +98,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
-      const { getCommand } = await loaded(signal, import("./get-command.ts"));
-      await getCommand(server, uris, { ...options, token: readToken(options.token), signal });
+      const { getCommand } = await load(import("./get-command.ts"));
+      await getCommand(server, uris, runOptions(options));
     });
 
   program
@@ -90,8 +112,8 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
-      const { putCommand } = await loaded(signal, import("./put-command.ts"));
-      await putCommand(server, files, { ...options, token: readToken(options.token), signal });
+      const { putCommand } = await load(import("./put-command.ts"));
+      await putCommand(server, files, runOptions(options));
     });
 
   program
@@ -104,52 +126,37 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<files...>", "audit files, oldest first")
     .option("--head <head>", "head that an earlier run printed")
     .action(async (files: string[], options: Omit<AuditVerifyOptions, "signal">) => {
-      const { auditVerifyCommand } = await loaded(signal, import("./audit-command.ts"));
+      const { auditVerifyCommand } = await load(import("./audit-command.ts"));
       await auditVerifyCommand(files, { ...options, signal });
     });
 
   const keys = program
     .command("keys")
     .description("make and rotate the keys that seal download URLs: `sluice serve --keys`");
+  const keysCode = () => load(import("./keys-command.ts"));
   keys
     .command("new")
     .description("make a file with a new key, readable to its owner only")
     .argument("<file>", "file to make")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).newKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).newKeysCommand(file));
   keys
     .command("list")
     .description("print the name and state of each key, never a key")
     .argument("<file>", "file of keys")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).listKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).listKeysCommand(file));
   keys
     .command("rotate")
     .description("go one step on: publish a new key, seal with it, retire the old one")
     .argument("<file>", "file of keys")
-    .action(async (file: string) =>
-      (await loaded(signal, import("./keys-command.ts"))).rotateKeysCommand(file),
-    );
+    .action(async (file: string) => (await keysCode()).rotateKeysCommand(file));
   keys
     .command("drop")
     .description("refuse everything that a key sealed, at once")
     .argument("<file>", "file of keys")
     .argument("<name>", "name of the key, as `sluice keys list` prints it")
-    .action(async (file: string, name: string) => {
-      const { dropKeyCommand } = await loaded(signal, import("./keys-command.ts"));
-      await dropKeyCommand(file, name);
-    });
+    .action(async (file: string, name: string) => (await keysCode()).dropKeyCommand(file, name));
 
   return program;
-}
-
-/** A command's code. A signal that came while it was loaded ends the run before anything begins. */
-async function loaded<Command>(signal: AbortSignal, command: Promise<Command>): Promise<Command> {
-  const code = await command;
-  signal.throwIfAborted();
-  return code;
 }
 
 const examples = `Examples:
@@ -163,18 +170,12 @@ function tokenOption(description: string): Option {
   return new Option("--token <token>", description).env("SLUICE_TOKEN");
 }
 
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535)
-    throw new InvalidArgumentError("Use a number from 0 to 65535.");
-  return port;
-}
-
-function parseCount(text: string): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || count < 1 || count > 16)
-    throw new InvalidArgumentError("Use a number from 1 to 16.");
-  return count;
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`Use a number from ${least} to ${most}.`);
+  };
 }
 
 function parseSize(text: string): number {

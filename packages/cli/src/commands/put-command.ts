@@ -2,10 +2,26 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { FilesAnswer, UploadedReference } from "@sluice/client/uploads";
-import { createFileSender } from "@sluice/client/uploads";
-import { connect, translating, type ConnectOptions } from "../server-calls/connect.ts";
-import { Advice, fault, isCertificateFault, isResumableFault } from "../server-calls/failure.ts";
+import {
+  createFileSender,
+  type FilesAnswer,
+  type FileSender,
+  type UploadedReference,
+} from "@sluice/client/uploads";
+import { callServer } from "../server-calls/call-server.ts";
+import {
+  connect,
+  ensureTrust,
+  type ServerConnection,
+  type ConnectOptions,
+} from "../server-calls/connect.ts";
+import {
+  Advice,
+  fault,
+  goOnAdvice,
+  isCertificateFault,
+  isResumableFault,
+} from "../outcome/failure.ts";
 import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
@@ -13,7 +29,6 @@ import { createProgressBar, type ProgressBar } from "../terminal/progress-bar.ts
 import { openPutRecord } from "../server-calls/put-record.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { chooseTool, type FileTool } from "../server-calls/file-tool.ts";
-import { ensureTrust } from "../serve/trust.ts";
 
 /** Options of `sluice put`. */
 export interface PutOptions extends ConnectOptions {
@@ -26,16 +41,14 @@ export interface PutOptions extends ConnectOptions {
 
 /** What to do next, where it is something else than after a download. */
 const hints: Partial<Record<SluiceErrorCode, string>> = {
-  not_found: "ask whoever runs the server whether it takes files",
+  not_found: "ask the server's operator whether it takes files",
   unsupported: "send a file of a type that the tool takes",
   too_large: "send a smaller one, or ask for a higher limit",
-  no_space: "ask whoever runs the server to make room",
+  no_space: "ask the server's operator to make room",
   corrupt: "run the same command again, and tell the server's operator if it stays so",
   precondition_failed: "run the same command again",
   untrusted: "pass --trust ORIGIN if you trust that address with the file",
 };
-
-type ToolSender = ReturnType<typeof createFileSender>;
 
 /** How long a tool may take, and a person at its questions. */
 const toolMs = 3_600_000;
@@ -50,70 +63,91 @@ export async function putCommand(
   files: readonly string[],
   options: PutOptions,
 ): Promise<void> {
-  const { signal, token, trust, tool } = options;
+  const { token, trust = [], tool } = options;
   ensureTrust(trust);
   await ensureFiles(files);
   const bar = createProgressBar(process.stderr);
-  let refusal: unknown;
-  let wantedBytes: number | undefined;
-  let sentSoFar = 0;
+  const asked: AskedFiles = { sentBytes: 0 };
   const sender = createFileSender({
     endpoint: endpointOf(server),
     maxFileSize: Number.MAX_SAFE_INTEGER,
-    ...(trust && { trustedOrigins: trust }),
-    ...(token !== undefined && { authorization: () => `Bearer ${token}` }),
+    trustedOrigins: trust,
+    authorization: () => (token === undefined ? undefined : `Bearer ${token}`),
     onProgress({ sentBytes, totalBytes }) {
-      sentSoFar = sentBytes;
+      asked.sentBytes = sentBytes;
       bar.update(sentBytes, totalBytes);
     },
     async onFilesRequested(request, context) {
       try {
-        const either = AbortSignal.any([signal, context.signal]);
-        const answer = await answerFileRequest(request, { files, signal: either });
-        wantedBytes = await bytesOf(answer);
+        const signal = AbortSignal.any([options.signal, context.signal]);
+        const answer = await answerFileRequest(request, { files, signal });
+        asked.wantedBytes = await bytesOf(answer);
         return answer;
       } catch (error) {
         // the server hears less about it than the user
-        refusal = error;
+        asked.refusal = error;
         throw new SluiceError("interrupted", "uploads: the user sent nothing", { cause: error });
       }
     },
   });
-  const client = await connect(server, options, sender);
+  const connection = await connect(server, options, sender);
   try {
-    const chosen = await chooseTool(client, server, { tool, signal });
+    const chosen = await chooseTool(connection, tool);
     if (chosen.argument === undefined) {
-      const result = await call(client, server, chosen, {}, options).catch((error: unknown) => {
-        throw refusal ?? error;
-      });
-      if (refusal !== undefined) throw refusal;
+      const result = await answerTool(connection, chosen, asked);
       bar.clear();
       await report(result, options);
-      if (wantedBytes === undefined || sentSoFar < wantedBytes)
-        throw fault(
-          "unsupported",
-          `${chosen.name} ended, and no file was sent`,
-          "send files to a tool that takes or asks for some, and say yes where it asks",
-        );
+      ensureSent(chosen, asked);
       return;
     }
     if (files.length === 0)
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
     const sent: UploadedReference[] = [];
     for (const file of files) {
-      const reference = await upload(sender, client, server, file, { signal, bar });
+      const reference = await upload(sender, connection, file, bar);
       sent.push(reference);
-      if (!chosen.isList) await hand([reference], client, server, chosen, options);
+      if (!chosen.isList) await hand([reference], connection, chosen, options);
     }
-    if (chosen.isList) await hand(sent, client, server, chosen, options);
+    if (chosen.isList) await hand(sent, connection, chosen, options);
   } catch (error) {
     const hint =
       SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
     throw hint === undefined ? error : new Advice(error, hint);
   } finally {
     bar.clear();
-    await client.close();
+    await connection.client.close();
   }
+}
+
+/** What became of the files that a tool asked for. */
+interface AskedFiles {
+  sentBytes: number;
+  /** Bytes of the files that the user chose; absent where there are none. */
+  wantedBytes?: number | undefined;
+  /** Why the user sent none. */
+  refusal?: unknown;
+}
+
+/** Calls a tool that asks for files itself. */
+async function answerTool(
+  connection: ServerConnection,
+  tool: FileTool,
+  asked: AskedFiles,
+): Promise<Result> {
+  const result = await callTool(connection, tool, {}).catch((error: unknown) => {
+    throw asked.refusal ?? error;
+  });
+  if (asked.refusal !== undefined) throw asked.refusal;
+  return result;
+}
+
+function ensureSent({ name }: FileTool, { sentBytes, wantedBytes = Infinity }: AskedFiles): void {
+  if (sentBytes >= wantedBytes) return;
+  throw fault(
+    "unsupported",
+    `${name} ended, and no file was sent`,
+    "send files to a tool that takes or asks for some, and say yes where it asks",
+  );
 }
 
 /** Bytes of the files of an answer; `undefined` for one without files. */
@@ -130,19 +164,19 @@ function endpointOf(server: string): string {
 }
 
 async function upload(
-  sender: ToolSender,
-  client: Client,
-  server: string,
+  sender: FileSender<string>,
+  connection: ServerConnection,
   file: string,
-  { signal, bar }: { readonly signal: AbortSignal; readonly bar: ProgressBar },
+  bar: ProgressBar,
 ): Promise<UploadedReference> {
+  const { client, server, signal } = connection;
   const record = await openPutRecord(server, file);
   const { begun } = record;
   let sentBytes = 0;
   let isKept = begun !== undefined;
   const startedAt = performance.now();
   try {
-    const sent = await translating(server, signal, () =>
+    const sent = await callServer(connection, () =>
       sender.upload(client, resolve(file), {
         signal,
         ...(begun && { begun }),
@@ -168,10 +202,7 @@ async function upload(
       await record.forget();
       throw error;
     }
-    const again =
-      isKept && sentBytes > 0
-        ? `${formatBytes(sentBytes)} are sent: run the same command again to go on from there`
-        : "run the same command again";
+    const again = goOnAdvice(isKept ? sentBytes : 0, "sent");
     throw new Advice(error, isFull ? `${hints.no_space}; ${again}` : again);
   }
 }
@@ -179,27 +210,25 @@ async function upload(
 /** Gives files to a tool and prints what it says. */
 async function hand(
   files: readonly UploadedReference[],
-  client: Client,
-  server: string,
+  connection: ServerConnection,
   tool: FileTool,
   options: PutOptions,
 ): Promise<void> {
   const uris = files.map(({ uri }) => uri);
   const argument = tool.isList ? uris : uris[0];
-  const result = await call(client, server, tool, { [tool.argument!]: argument }, options);
+  const result = await callTool(connection, tool, { [tool.argument!]: argument });
   await report(result, options, files);
 }
 
 type Result = Awaited<ReturnType<Client["callTool"]>>;
 
-async function call(
-  client: Client,
-  server: string,
+async function callTool(
+  connection: ServerConnection,
   { name }: FileTool,
   args: Record<string, unknown>,
-  { signal }: PutOptions,
 ): Promise<Result> {
-  const result = await translating(server, signal, () =>
+  const { client, signal } = connection;
+  const result = await callServer(connection, () =>
     client.callTool({ name, arguments: args }, { signal, timeout: toolMs }),
   );
   if (!result.isError) return result;
@@ -213,13 +242,7 @@ async function report(
 ): Promise<void> {
   if (json) {
     const { content, structuredContent } = result;
-    return print(
-      printableJson({
-        files,
-        content,
-        structuredContent,
-      }),
-    );
+    return print(printableJson({ files, content, structuredContent }));
   }
   for (const line of textOf(result).split("\n")) await print(printable(line));
 }

@@ -1,6 +1,6 @@
 import { CommanderError, type Command } from "commander";
-import { exitCodes } from "../server-calls/exit-code.ts";
-import { describeFailure, exitStatus, Stopped } from "../server-calls/failure.ts";
+import { exitCodes } from "../outcome/exit-code.ts";
+import { describeFailure, exitStatus, Stopped } from "../outcome/failure.ts";
 import { note } from "../terminal/print.ts";
 import { createProgram } from "./program.ts";
 

@@ -18,7 +18,7 @@ import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import type { WebSocketHandler } from "@sluice/transport-ws";
-import { fault } from "../server-calls/failure.ts";
+import { fault } from "../outcome/failure.ts";
 import { isLoopbackHost } from "../serve/loopback.ts";
 import { serveLimits } from "../serve/serve-limits.ts";
 import { createAuthenticate, tokenCheck } from "../serve/serve-token.ts";
@@ -133,8 +133,8 @@ function ensureGuarded({ host, publicUrl, token, allowAnonymous }: ServeOptions)
   if (token === undefined && !allowAnonymous)
     throw fault(
       "invalid_argument",
-      `${host} would open the folder to other machines without asking who they are`,
-      "set SLUICE_TOKEN, or pass --allow-anonymous if everybody may read it",
+      `${host} would open the folder to other machines without authentication`,
+      "set SLUICE_TOKEN, or pass --allow-anonymous if every client may read it",
     );
   if (publicUrl === undefined)
     throw fault(

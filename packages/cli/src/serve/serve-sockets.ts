@@ -29,7 +29,7 @@ export function createSockets(
   }
   return createWebSocketHandler(factory, {
     url: endpoint.replace(/^http/, "ws"),
-    // everybody has the same token
+    // every client has the same token
     maxConnectionsPerPrincipal: 2_000,
     maxBufferedBytesPerPrincipal: 2 ** 28,
     ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),

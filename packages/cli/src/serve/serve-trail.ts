@@ -1,6 +1,7 @@
+import { SluiceError } from "@sluice/core";
 import type { AuditRecord, SluiceOptions } from "@sluice/server";
 import { createAuditFile, type AuditFile } from "@sluice/server/node";
-import { fault } from "../server-calls/failure.ts";
+import { errnoOf, fault } from "../outcome/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
@@ -22,26 +23,26 @@ export async function openTrail({ audit, host, port }: TrailPlace): Promise<Audi
       onWarning: (message) => note(`sluice: ${printable(message)}`),
     });
   } catch (error) {
-    const { code = "", path = "" } = error as NodeJS.ErrnoException;
-    const file = audit ?? path;
-    if (code === "corrupt")
+    if (SluiceError.is(error) && error.code === "corrupt")
       throw fault(
         "invalid_argument",
         audit === undefined
-          ? (error as Error).message
+          ? error.message
           : `${audit} is no audit file, a link, or its end was changed`,
         "check it with `sluice audit verify`, or name another file",
       );
-    if (!/^E[A-Z]+$/.test(code)) throw error;
+    const errno = errnoOf(error);
+    if (errno === undefined) throw error;
+    const file = audit ?? (error as NodeJS.ErrnoException).path;
     throw fault(
       "invalid_argument",
-      `${file} takes no records (${code})`,
+      `${file} takes no records (${errno})`,
       audit === undefined ? "name a file with --audit, or pass --no-audit" : "name another file",
     );
   }
 }
 
-/** Everybody sees the log; what is kept in a file is kept before anything is sent. */
+/** The log always tells of transfers; a record of the file is kept before anything is sent. */
 export function auditOf(trail: AuditFile | undefined): NonNullable<SluiceOptions["audit"]> {
   if (!trail) return logTransfer;
   return {

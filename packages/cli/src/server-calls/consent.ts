@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { sep } from "node:path";
 import { createInterface } from "node:readline";
 import { formatScale, type Consent, type TransferScale } from "@sluice/client";
-import { fault } from "./failure.ts";
+import { fault } from "../outcome/failure.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
@@ -28,7 +28,7 @@ export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent
     if (!process.stdin.isTTY || !process.stderr.isTTY)
       throw fault(
         "too_large",
-        `nobody can be asked without a terminal whether to fetch ${what}`,
+        `there is no terminal to ask on whether to fetch ${what}`,
         "pass --yes, or --max-size with what is all right",
       );
     process.stderr.write(`Download ${what}? [y/N] `);

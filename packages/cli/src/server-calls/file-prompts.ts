@@ -9,7 +9,7 @@ import type {
   FormValue,
 } from "@sluice/client/uploads";
 import { isAccepted, typeOfName } from "@sluice/client/uploads";
-import { fault, Stopped } from "./failure.ts";
+import { fault, Stopped } from "../outcome/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
@@ -40,7 +40,7 @@ export async function answerFileRequest(
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw fault(
       "unsupported",
-      `nobody can be asked without a terminal: ${asked}`,
+      `there is no terminal to ask on: ${asked}`,
       isGiven ? "it wants more than one list of files" : "name the files on the command line",
     );
   const screen = { output: process.stderr, signal } as const;

@@ -1,7 +1,7 @@
-import type { Client } from "@modelcontextprotocol/client";
 import { FILE_KEYWORD } from "@sluice/core/wire";
-import { translating } from "./connect.ts";
-import { fault } from "./failure.ts";
+import { callServer } from "./call-server.ts";
+import type { ServerConnection } from "./connect.ts";
+import { fault } from "../outcome/failure.ts";
 import { printable } from "../terminal/printable.ts";
 
 /** A tool that files go to. */
@@ -15,11 +15,11 @@ export interface FileTool {
 
 /** Finds the tool of that name or, without one, the only tool that takes files. */
 export async function chooseTool(
-  client: Client,
-  server: string,
-  { tool, signal }: { readonly tool: string | undefined; readonly signal: AbortSignal },
+  connection: ServerConnection,
+  tool: string | undefined,
 ): Promise<FileTool> {
-  const { tools } = await translating(server, signal, () => listTools(client, signal));
+  const { server } = connection;
+  const tools = await callServer(connection, () => listTools(connection));
   if (tool !== undefined) {
     const found = tools.find(({ name }) => name === tool);
     if (found) return describe(found);
@@ -39,20 +39,18 @@ export async function chooseTool(
 }
 
 /** Without the capability the SDK answers for the server, and writes a line to standard output. */
-async function listTools(
-  client: Client,
-  signal: AbortSignal,
-): Promise<{ readonly tools: readonly Described[] }> {
-  if (!client.getServerCapabilities()?.tools) return { tools: [] };
-  return client.listTools({}, { signal });
+async function listTools({ client, signal }: ServerConnection): Promise<readonly ListedTool[]> {
+  if (!client.getServerCapabilities()?.tools) return [];
+  const { tools } = await client.listTools({}, { signal });
+  return tools;
 }
 
-interface Described {
+interface ListedTool {
   readonly name: string;
   readonly inputSchema: { readonly properties?: unknown };
 }
 
-function describe({ name, inputSchema }: Described): FileTool {
+function describe({ name, inputSchema }: ListedTool): FileTool {
   const properties = Object.entries((inputSchema.properties ?? {}) as Record<string, FileSchema>);
   for (const [argument, schema] of properties) {
     if (schema[FILE_KEYWORD] !== undefined) return { name, argument, isList: false };

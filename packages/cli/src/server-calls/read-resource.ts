@@ -1,9 +1,9 @@
-import type { Client } from "@modelcontextprotocol/client";
 import { isSameResource, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import { translating } from "./connect.ts";
-import { Advice, fault } from "./failure.ts";
-import { listResources, resourcelessFault } from "../commands/list-command.ts";
+import { callServer } from "./call-server.ts";
+import type { ServerConnection } from "./connect.ts";
+import { Advice, fault } from "../outcome/failure.ts";
+import { listResources, resourcelessFault } from "./list-resources.ts";
 import { printable } from "../terminal/printable.ts";
 
 /** The content of a resource that came in one message. */
@@ -13,13 +13,6 @@ export interface ReadContent {
   readonly verified: "length" | "none";
 }
 
-/** How to read. */
-export interface ReadOptions {
-  /** Bytes; more is `too_large`. */
-  readonly maxSize: number;
-  readonly signal: AbortSignal;
-}
-
 /** Entries of the list that are looked through for the size of a resource. */
 const mostListed = 10_000;
 
@@ -27,7 +20,7 @@ const mostListed = 10_000;
  * True for an error of `resources/stream` that says that the server does not stream this resource. Servers that know no such
  * method have several numbers for it.
  */
-export function isStreamless(client: Client, error: unknown): boolean {
+export function isStreamless({ client }: ServerConnection, error: unknown): boolean {
   if (!SluiceError.is(error)) return false;
   if (error.code === "unsupported") return true;
   const { extensions = {} } = client.getServerCapabilities() ?? {};
@@ -41,19 +34,18 @@ const otherAnswers: ReadonlySet<string> = new Set(["invalid_argument", "protocol
  * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content.
  */
 export async function readResource(
-  client: Client,
-  server: string,
+  connection: ServerConnection,
   uri: string,
-  { maxSize, signal }: ReadOptions,
+  maxSize: number,
 ): Promise<ReadContent> {
+  const { client, server, signal } = connection;
   const name = JSON.stringify(uri);
-  const { contents } = await translating(server, signal, () =>
-    client.readResource({ uri }, { signal }),
-  ).catch((error: unknown) => {
+  const reading = callServer(connection, () => client.readResource({ uri }, { signal }));
+  const { contents } = await reading.catch((error: unknown) => {
     if (!SluiceError.is(error) || error.code !== "protocol") throw error;
     if (absentCodes.has((error.cause as { code?: unknown } | undefined)?.code))
       throw new SluiceError("not_found", `${server} has no resource ${name}`, { cause: error });
-    const resourceless = resourcelessFault(client, server);
+    const resourceless = resourcelessFault(connection);
     if (resourceless) throw resourceless;
     throw new Advice(error, "only a server that streams gives what is larger than one message");
   });
@@ -68,7 +60,7 @@ export async function readResource(
   if (!bytes) throw new SluiceError("protocol", `${server} sends ${name} as malformed base64`);
   if (bytes.length > maxSize)
     throw new SluiceError("too_large", `${name} has ${bytes.length} bytes, more than ${maxSize}`);
-  const listed = await listedSize(client, server, uri, signal);
+  const listed = await listedSize(connection, uri);
   if (listed !== undefined && listed !== bytes.length)
     throw new SluiceError(
       "corrupt",
@@ -86,21 +78,16 @@ function decode(blob: string): Buffer | undefined {
   return bytes.toString("base64") === blob ? bytes : undefined;
 }
 
-async function listedSize(
-  client: Client,
-  server: string,
-  uri: string,
-  signal: AbortSignal,
-): Promise<number | undefined> {
+async function listedSize(connection: ServerConnection, uri: string): Promise<number | undefined> {
   let seen = 0;
   try {
-    for await (const resource of listResources(client, server, signal)) {
+    for await (const resource of listResources(connection)) {
       if (isSameResource(resource.uri, uri)) return resource.size;
       seen += 1;
       if (seen >= mostListed) return undefined;
     }
   } catch (error) {
-    signal.throwIfAborted();
+    connection.signal.throwIfAborted();
     if (!SluiceError.is(error)) throw error;
   }
   return undefined;

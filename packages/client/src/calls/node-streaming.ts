@@ -1,8 +1,8 @@
 import type { FetchLike } from "@sluice/core";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
-import { divertCalls, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
-import { divertStreams } from "./with-streaming.ts";
+import { interceptSend, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
+import { interceptFetch } from "./with-streaming.ts";
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
@@ -14,8 +14,8 @@ import { divertStreams } from "./with-streaming.ts";
  */
 export function withStreaming(fetch?: FetchLike): FetchLike {
   return fetch
-    ? divertStreams(fetch, createFetchExchange(fetch))
-    : divertStreams(globalThis.fetch, httpExchange);
+    ? interceptFetch(fetch, createFetchExchange(fetch))
+    : interceptFetch(globalThis.fetch, httpExchange);
 }
 
 /**
@@ -27,5 +27,5 @@ export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
 ): Sending {
-  return divertCalls(transport, side, httpExchange);
+  return interceptSend(transport, side, httpExchange);
 }

@@ -1,8 +1,10 @@
-import { isResponse, keyOf, type LooseMessage, SluiceError } from "@sluice/core";
+import { isResponse, keyOf, type LooseMessage, readJson, SluiceError } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import { createParser } from "eventsource-parser";
 import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 import { readText } from "../net/read-text.ts";
+import { unanswered } from "../net/timeouts.ts";
 
 /** Most bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */
 const maxMessageBytes = 256 * 1024;
@@ -38,7 +40,7 @@ export async function readBeginning(body: ByteFlow): Promise<string> {
  * call's: its server could not read which one. Throws `protocol` for anything else.
  */
 export function answerIn(text: string, call: AnsweredCall): string {
-  const answer = parse(text);
+  const answer = readJson(text).value;
   const messages: unknown[] = Array.isArray(answer) ? answer : [answer];
   if (messages.some((message) => answers(message, call.id))) return text;
   const [message] = messages;
@@ -63,25 +65,25 @@ export function watchEvents(
   let isForeign = false;
   let mayGoOn = false;
   let expired: SluiceError | undefined;
-  const late = setTimeout(() => {
-    expired = new SluiceError("timeout", `client: ${call.what}: the server did not answer in time`);
+  const stopTimer = systemClock.schedule(() => {
+    expired = unanswered(`${call.what}: the server`);
     reader.cancel(expired).catch(() => {});
   }, call.answerMs);
   const parser = createParser({
     onEvent({ id, data }) {
       if (id !== undefined && id !== "") mayGoOn = true;
-      const message = data === "" ? undefined : parse(data);
+      const message = readJson(data).value;
       if (!isResponse(message) && !isNamelessError(message)) return;
       if (!answers(message, call.id)) isForeign = true;
       else {
         isAnswered = true;
-        clearTimeout(late);
+        stopTimer();
       }
     },
   });
 
   function end(controller: ReadableStreamDefaultController<Uint8Array>, error: SluiceError): void {
-    clearTimeout(late);
+    stopTimer();
     reader.cancel().catch(() => {});
     fail(error);
     controller.enqueue(errorEvent(call, error));
@@ -96,13 +98,13 @@ export function watchEvents(
           ({ value } = await reader.read());
         } catch (error) {
           if (!isAnswered && !mayGoOn && SluiceError.is(error)) return end(controller, error);
-          clearTimeout(late);
+          stopTimer();
           throw error;
         }
         if (expired) return end(controller, expired);
-        if (!value && !isAnswered && !mayGoOn) return end(controller, unanswered(call));
+        if (!value && !isAnswered && !mayGoOn) return end(controller, endedEarly(call));
         if (!value) {
-          clearTimeout(late);
+          stopTimer();
           return controller.close();
         }
         bytes += value.length;
@@ -112,7 +114,7 @@ export function watchEvents(
         return controller.enqueue(value);
       },
       cancel(reason) {
-        clearTimeout(late);
+        stopTimer();
         return reader.cancel(reason);
       },
     },
@@ -139,14 +141,6 @@ function errorEvent({ id }: AnsweredCall, { code, message }: SluiceError): Uint8
 /** Number by which SDKs tell, on their own side, that a connection is gone. */
 const CONNECTION_CLOSED = -32000;
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function foreign({ what }: AnsweredCall): SluiceError {
   return new SluiceError("protocol", `client: ${what}: the server answered another request`);
 }
@@ -155,7 +149,7 @@ function malformed({ what }: AnsweredCall): SluiceError {
   return new SluiceError("protocol", `client: ${what}: the server's answer is no JSON-RPC`);
 }
 
-function unanswered({ what }: AnsweredCall): SluiceError {
+function endedEarly({ what }: AnsweredCall): SluiceError {
   return new SluiceError(
     "interrupted",
     `client: ${what}: the server ended its stream of events without an answer`,

@@ -3,7 +3,7 @@ import { errorTable, type ErrorRow, type Reason } from "@sluice/core/wire";
 
 /**
  * What an SDK client rejected with, as an error of ours: by `data.reason` first, then by the
- * number in either era's spelling. The server's words are only in `cause`.
+ * number in the spelling of either revision. The server's words are only in `cause`.
  */
 export function rpcError(what: string, error: unknown): SluiceError {
   if (SluiceError.is(error)) return error;

@@ -1,7 +1,8 @@
 import type { SluiceError } from "@sluice/core";
-import type { ClientStreaming } from "@sluice/core/wire";
+import { STREAM_METHOD, type ClientStreaming } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
+import { streamingCapabilities } from "./streaming-capabilities.ts";
 
 /** One `resources/stream` call on its way through an SDK client and its transport. */
 export interface StreamCall {
@@ -45,7 +46,35 @@ export function beginCall(call: StreamCall): { readonly id: string; readonly end
   return { id, end: () => void calls.delete(id) };
 }
 
-/** The call of an id, while it is going on. */
-export function findCall(id: unknown): StreamCall | undefined {
-  return typeof id === "string" ? calls.get(id) : undefined;
+/** A stream call that an SDK is about to send, and the request as it goes over the wire. */
+export interface OutgoingCall {
+  readonly call: StreamCall;
+  readonly id: unknown;
+  readonly message: object;
+}
+
+/** The stream call in a JSON-RPC message; `undefined` for every other message. */
+export function outgoingCall(message: unknown): OutgoingCall | undefined {
+  const { id, method, params } = (message ?? {}) as JsonRpcCall;
+  if (method !== STREAM_METHOD) return undefined;
+  const { [CALL_META]: callId, ...meta } = params?._meta ?? {};
+  const call = typeof callId === "string" ? calls.get(callId) : undefined;
+  if (!call) return undefined;
+  const _meta = { ...meta, [CLIENT_CAPABILITIES]: declare(meta[CLIENT_CAPABILITIES], call) };
+  return { call, id, message: { ...(message as object), params: { ...params, _meta } } };
+}
+
+interface JsonRpcCall {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: { readonly _meta?: Record<string, unknown> };
+}
+
+/** Where a request carries what its client can do; stateless servers read it there. */
+const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+function declare(declared: unknown, call: StreamCall): object {
+  const before = (declared ?? {}) as { extensions?: object };
+  const ours = streamingCapabilities(call.streaming);
+  return { ...before, ...ours, extensions: { ...before.extensions, ...ours.extensions } };
 }

@@ -1,6 +1,6 @@
-import { createFetchExchange } from "../net/fetch-exchange.ts";
+import { fetchExchange } from "../net/fetch-exchange.ts";
 import type { Exchange } from "../net/exchange.ts";
-import { outgoingCall } from "./outgoing-call.ts";
+import { outgoingCall } from "./stream-calls.ts";
 
 /** The HTTP side of a server that speaks JSON-RPC another way. */
 export interface DownloadSide {
@@ -31,11 +31,11 @@ export function withDownloads<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
 ): Sending {
-  return divertCalls(transport, side, createFetchExchange(globalThis.fetch));
+  return interceptSend(transport, side, fetchExchange);
 }
 
 /** The same with any exchange for the downloads. */
-export function divertCalls<Sending extends SendingTransport>(
+export function interceptSend<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
   exchange: Exchange,

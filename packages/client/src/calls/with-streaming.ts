@@ -3,16 +3,17 @@ import {
   type FetchLike,
   httpError,
   parseMediaType,
+  readJson,
   SluiceError,
 } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
-import { retryAfterOf } from "../net/http-error.ts";
-import type { SessionCredentials } from "../net/hop-headers.ts";
-import { outgoingCall } from "./outgoing-call.ts";
+import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
+import { unanswered, withDeadline } from "../net/timeouts.ts";
 import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
-import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
+import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
@@ -20,49 +21,50 @@ import { CALL_META, type CallAnswer, type StreamCall } from "./stream-calls.ts";
  * Every other request goes to `fetch` as it is, by default the platform's own.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
-  return divertStreams(fetch, createFetchExchange(fetch));
+  return interceptFetch(fetch, createFetchExchange(fetch));
 }
 
 /** The middleware over any exchange for the stream calls. */
-export function divertStreams(fetch: FetchLike, exchange: Exchange): FetchLike {
+export function interceptFetch(fetch: FetchLike, exchange: Exchange): FetchLike {
   return async (input, init) => {
     const request = readRequest(init);
-    return request ? divert(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
+    return request ? intercept(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
   };
 }
 
-interface DivertedRequest {
+interface InterceptedRequest {
   readonly call: StreamCall;
   readonly id: unknown;
   readonly body: string;
 }
 
 /** The stream call in a POST, with the body as it goes over the wire; `undefined` for anything else. */
-function readRequest(init: RequestInit | undefined): DivertedRequest | undefined {
+function readRequest(init: RequestInit | undefined): InterceptedRequest | undefined {
   const text = init?.body;
   if (init?.method !== "POST" || typeof text !== "string" || !text.includes(CALL_META))
     return undefined;
-  const outgoing = outgoingCall(parseJson(text));
+  const outgoing = outgoingCall(readJson(text).value);
   if (!outgoing) return undefined;
   const { call, id, message } = outgoing;
   return { call, id, body: JSON.stringify(message) };
 }
 
-async function divert(
-  request: DivertedRequest,
+async function intercept(
+  request: InterceptedRequest,
   url: URL,
   init: RequestInit,
   exchange: Exchange,
 ): Promise<Response> {
   const { call } = request;
   const headers = Object.fromEntries(new Headers(init.headers));
-  const kept = { exchange, credentials: readCredentials(url, headers) };
+  const { authorization, "mcp-session-id": sessionId } = headers;
+  const kept = { exchange, credentials: { endpoint: url, authorization, sessionId } };
   try {
-    return await withDeadline(call, init.signal, async (signal) => {
+    return await whileOpening(call, init.signal, async (signal) => {
       const answer = await exchange({
         method: "POST",
         url,
-        // SDK servers of the legacy era refuse unless both standard types are named
+        // SDK servers of legacy revisions refuse unless both standard types are named
         headers: {
           ...headers,
           accept: "application/json, text/event-stream, */*",
@@ -74,7 +76,7 @@ async function divert(
         connectMs: call.connectMs,
       });
       const { status, address } = answer;
-      const { response, ...rest } = await settle(answer, request);
+      const { response, ...rest } = await sortAnswer(answer, request);
       call.answer = { ...kept, status, address, ...rest };
       return response;
     });
@@ -84,47 +86,38 @@ async function divert(
   }
 }
 
-/** Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that wait only: the bytes outlive the request. */
-async function withDeadline(
-  call: StreamCall,
+/**
+ * Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that
+ * wait only: the bytes outlive the request.
+ */
+async function whileOpening(
+  { signal, headersMs }: StreamCall,
   outer: AbortSignal | null | undefined,
   run: (signal: AbortSignal) => Promise<Response>,
 ): Promise<Response> {
   const opening = new AbortController();
-  const abort = (): void => opening.abort(outer?.reason);
-  if (outer?.aborted) abort();
-  outer?.addEventListener("abort", abort, { once: true });
-  const late = setTimeout(
-    () => opening.abort(new SluiceError("timeout", "client: the server did not answer in time")),
-    call.headersMs,
-  );
+  const removeListener = onAbort(outer ?? undefined, (reason) => opening.abort(reason));
   try {
-    return await run(AbortSignal.any([call.signal, opening.signal]));
+    return await withDeadline([signal, opening.signal], headersMs, unanswered, run);
   } finally {
-    clearTimeout(late);
-    outer?.removeEventListener("abort", abort);
+    removeListener();
   }
 }
 
-function readCredentials(endpoint: URL, headers: Record<string, string>): SessionCredentials {
-  const { authorization, "mcp-session-id": sessionId } = headers;
-  return { endpoint, authorization, sessionId };
-}
-
-type Settled = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
+type SortedAnswer = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
   readonly response: Response;
 };
 
 /** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
-async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Settled> {
+async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promise<SortedAnswer> {
   const { status, headers, body } = answer;
-  if (redirectCodes.has(status)) {
+  if (isRedirect(status)) {
     body.cancel();
     return { redirect: headers, response: placeholder(request) };
   }
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const coded = contentCodings(headers.get("content-encoding")).length > 0;
-  const ok = status >= 200 && status < 300;
+  const ok = isSuccess(status);
   // the name of the resource beside the bytes is what makes them bytes, whatever their type
   if (ok && headers.has(RESOURCE_URI_HEADER))
     return { direct: answer, response: placeholder(request) };
@@ -163,10 +156,8 @@ async function settle(answer: HopAnswer, request: DivertedRequest): Promise<Sett
   return { failure, response: placeholder(request) };
 }
 
-const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
 /** Settles the SDK's request; what really came is beside it in the call. */
-function placeholder({ id, call }: DivertedRequest): Response {
+function placeholder({ id, call }: InterceptedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }
 
@@ -179,12 +170,4 @@ function respond(
   // of the body that came
   for (const name of ["content-length", "content-encoding"]) kept.delete(name);
   return new Response(body, { status, headers: kept });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

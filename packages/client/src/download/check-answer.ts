@@ -1,11 +1,13 @@
 import {
   contentCodings,
+  isSameResource,
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
   parseHttpDate,
   parseMediaType,
   parseReprDigest,
+  parseResourceUri,
   SluiceError,
   type ByteRange,
 } from "@sluice/core";
@@ -13,7 +15,6 @@ import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
 import type { DownloadGrant } from "./download-grant.ts";
-import { ensureNamed } from "./resource-name.ts";
 
 /** An answer whose headers are in order, and what they say. */
 export interface CheckedAnswer {
@@ -108,6 +109,16 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
     named: grant.named || redirected || (own && named),
   };
+}
+
+/**
+ * Throws `protocol` unless the headers name this resource. A download URL knows no more how it was
+ * spelled in the call, so its server names it in the canonical way.
+ */
+export function ensureNamed(uri: string, headers: Headers): void {
+  const named = parseResourceUri(headers.get(RESOURCE_URI_HEADER));
+  if (named === undefined || !isSameResource(named, uri))
+    throw new SluiceError("protocol", "client: the server answered for another resource");
 }
 
 const storedCodings: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { PaceTerms } from "../net/pace.ts";
+import type { Lateness } from "@sluice/core/async";
 
 /** True for a fault of the network, which another try may mend. */
 export function isPassing(error: unknown): boolean {
@@ -66,9 +66,17 @@ export function otherDigest(uri: string): SluiceError {
   );
 }
 
-/** The errors of a server whose bytes are slow. After the first, another connection may do better. */
-export const paceFaults: Pick<PaceTerms, "idle" | "slow" | "late"> = {
-  idle: () => new SluiceError("interrupted", "client: the bytes stopped coming"),
-  slow: () => new SluiceError("timeout", "client: the bytes come too slowly to be worth waiting"),
-  late: () => new SluiceError("timeout", "client: the transfer takes too long; raise totalMs"),
+/** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */
+export function unrouted(operation: string): SluiceError {
+  return new SluiceError(
+    "not_found",
+    `client: ${operation}: nothing answers at the download URL (HTTP 404); route every path below the MCP endpoint to the handler, not the endpoint alone`,
+  );
+}
+
+/** What is wrong with a server whose bytes are late. */
+export const lateBytes: Readonly<Record<Lateness, string>> = {
+  idle: "the bytes stopped coming",
+  slow: "the bytes come too slowly to be worth waiting",
+  total: "the transfer takes too long; raise totalMs",
 };

@@ -2,7 +2,7 @@ import type { DeliveryMode } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
-import type { AddressScope } from "../trust/address-scope.ts";
+import type { AddressScope } from "../trust/classify-address.ts";
 
 /** What `resources/stream` granted: bytes on the spot, a URL to fetch them from, or both. */
 export interface DownloadGrant {

@@ -3,10 +3,10 @@ import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import { acceptUrl, type AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
 import { hopHeaders, type HopDemand } from "../net/hop-headers.ts";
-import { retryAfterOf } from "../net/http-error.ts";
-import { checkAnswer, type CheckedAnswer, type RangeDemand } from "./check-answer.ts";
+import { isRedirect, retryAfterOf } from "../net/http-status.ts";
+import { unanswered, withDeadline } from "../net/timeouts.ts";
+import { checkAnswer, ensureNamed, type CheckedAnswer, type RangeDemand } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
-import { ensureNamed } from "./resource-name.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /** An HTTP answer without bytes. */
@@ -43,7 +43,7 @@ export async function fetchBytes(
     const asked = performance.now();
     const answer = await sendHop(target, wanted, grant, settings, signal);
     const { status, headers } = answer;
-    if (!redirectCodes.has(status)) {
+    if (!isRedirect(status)) {
       if (status !== 200 && status !== 206) return refuse(answer, target);
       try {
         const latencyMs = performance.now() - asked;
@@ -71,9 +71,7 @@ export async function fetchBytes(
   }
 }
 
-const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-async function sendHop(
+function sendHop(
   target: AcceptedUrl,
   demand: HopDemand,
   grant: DownloadGrant,
@@ -81,23 +79,16 @@ async function sendHop(
   signal: AbortSignal,
 ): Promise<HopAnswer> {
   const { headersMs, connectMs } = settings.timeouts;
-  const late = new AbortController();
-  const timer = setTimeout(
-    () => late.abort(new SluiceError("timeout", "client: the server did not answer in time")),
-    headersMs,
-  );
-  try {
-    return await grant.exchange({
+  return withDeadline([signal], headersMs, unanswered, (either) =>
+    grant.exchange({
       method: "GET",
       url: target.url,
       headers: hopHeaders(target.url, demand, grant.credentials),
-      signal: AbortSignal.any([signal, late.signal]),
+      signal: either,
       scope: target.standing === "public" ? "public" : grant.scope,
       connectMs,
-    });
-  } finally {
-    clearTimeout(timer);
-  }
+    }),
+  );
 }
 
 function refuse(answer: HopAnswer, target: AcceptedUrl): RefusedDownload {

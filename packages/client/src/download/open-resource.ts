@@ -23,7 +23,7 @@ export interface OpenedResource {
   readonly grants: GrantProvider;
   readonly settings: StreamSettings;
   /** Waits for consent, where the settings ask for it. `to` is where the bytes will go, as the caller named it. */
-  readonly agree: (to?: string) => Promise<void>;
+  readonly askConsent: (to?: string) => Promise<void>;
   /** Ends everything that belongs to the resource. */
   readonly cancel: (reason: unknown) => void;
 }
@@ -47,7 +47,7 @@ export async function openResource(
     const answer = await download.open();
     const facts = factsOf(uri, await grants.grant(), answer);
     const cancel = (reason: unknown): void => stop.abort(reason);
-    const agree = async (to?: string): Promise<void> => {
+    const askConsent = async (to?: string): Promise<void> => {
       const { consent } = settings;
       if (!consent) return;
       try {
@@ -59,7 +59,7 @@ export async function openResource(
       // a larger version would be another question
       if (facts.size !== undefined) settings.maxStreamSize = facts.size;
     };
-    return { facts, download, grants, settings, agree, cancel };
+    return { facts, download, grants, settings, askConsent, cancel };
   } catch (error) {
     download.cancel();
     throw error;
@@ -91,12 +91,12 @@ export function bodyOf({
   facts,
   download,
   settings,
-  agree,
+  askConsent,
   cancel,
 }: OpenedResource): ReadableStream<Uint8Array> {
   const flow: ByteFlow = {
-    async pump(take, lending) {
-      await agree();
+    async pump(write, lending) {
+      await askConsent();
       const { onProgress } = settings;
       const { size, digest, uri } = facts;
       const hash = digest === undefined ? undefined : createSha256();
@@ -106,7 +106,7 @@ export function bodyOf({
           ensureSame(facts, download.latest());
           hash?.update(chunk);
           onProgress?.(countOf(at + chunk.length, size));
-          return take(chunk, release);
+          return write(chunk, release);
         },
       });
       ensureDigest(uri, digest, hash?.digest());

@@ -5,16 +5,18 @@ import {
   parseReprDigest,
   SluiceError,
 } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer } from "../trust/address-scope.ts";
+import { scopeOfServer } from "../trust/classify-address.ts";
+import { unanswered } from "../net/timeouts.ts";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import { rpcError } from "../calls/rpc-error.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";
+import { ensureNamed } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
-import { ensureNamed } from "./resource-name.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /**
@@ -50,10 +52,9 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
   const late = new AbortController();
-  const timer = setTimeout(() => {
+  const stopTimer = systemClock.schedule(() => {
     // over HTTP the middleware waits, with the same deadline for each answer
-    if (call.answer && call.answer.status === undefined)
-      late.abort(new SluiceError("timeout", "client: the server did not answer in time"));
+    if (call.answer && call.answer.status === undefined) late.abort(unanswered());
   }, headersMs);
   try {
     const params = { uri, _meta: { [CALL_META]: id } };
@@ -66,7 +67,7 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
     late.signal.throwIfAborted();
     throw call.answer?.failure ?? refusedBy(call, error);
   } finally {
-    clearTimeout(timer);
+    stopTimer();
     end();
   }
 }

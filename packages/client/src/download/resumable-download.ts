@@ -9,24 +9,23 @@ import {
   type Transfer,
   type TransferEvent,
 } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { sleep, systemClock, watchThroughput, type Lateness } from "@sluice/core/async";
 import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
-import { unrouted } from "../net/http-error.ts";
-import { startPace } from "../net/pace.ts";
+import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {
   failureOf,
   isPassing,
+  lateBytes,
   otherDigest,
-  paceFaults,
   pausedTooLong,
   rangeless,
   stuck,
+  unrouted,
 } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
 import type { GrantProvider } from "./grant-provider.ts";
-
 import { ensurePromised, ensureSize, type StreamSettings } from "./stream-options.ts";
 import { totalMsOf } from "./transfer-timeouts.ts";
 
@@ -56,7 +55,7 @@ export interface ResumableDownload {
   cancel(): void;
 }
 
-/** A receiver over a grants; see `advanceTransfer` for what it does about which fault. */
+/** A download over the grants of a provider; see `advanceTransfer` for what it does about which fault. */
 export function createResumableDownload(
   uri: string,
   grants: GrantProvider,
@@ -86,31 +85,30 @@ export function createResumableDownload(
     advance({ type: "interrupted", reason, random: Math.random() });
   }
 
-  async function authorize(): Promise<void> {
+  /** The grant in force; `undefined` where the server refused it for now, and is asked again after a pause. */
+  async function requestGrant(): Promise<DownloadGrant | undefined> {
     try {
-      grant = await grants.grant();
+      return (grant = await grants.grant());
     } catch (error) {
-      return waitForGrant(error);
+      if (!grants.mayRetry(error)) throw error;
+      const { code, retryAfterMs } = error as SluiceError;
+      const status = code === "throttled" ? 429 : 503;
+      interrupt(definedMembers({ kind: "status", status, retryAfterMs } as const), error);
+      return undefined;
     }
-    advance({ type: "authorized", reusable: grant.target !== undefined });
   }
 
-  function waitForGrant(error: unknown): void {
-    if (!grants.mayRetry(error)) throw error;
-    const { code, retryAfterMs } = error as SluiceError;
-    const status = code === "throttled" ? 429 : 503;
-    interrupt(definedMembers({ kind: "status", status, retryAfterMs } as const), error);
+  async function authorize(): Promise<void> {
+    const granted = await requestGrant();
+    if (granted) advance({ type: "authorized", reusable: granted.target !== undefined });
   }
 
   async function request(end: number | undefined): Promise<void> {
+    const granted = await requestGrant();
+    if (!granted) return undefined;
     let next: CheckedAnswer | RefusedDownload;
     try {
-      grant = await grants.grant();
-    } catch (error) {
-      return waitForGrant(error);
-    }
-    try {
-      next = await ask(grant, end);
+      next = await ask(granted, end);
     } catch (error) {
       if (!isPassing(error)) throw error;
       return interrupt({ kind: "network" }, error);
@@ -177,18 +175,24 @@ export function createResumableDownload(
     return fetchBytes(uri, { ...from, target }, settings, demand, signal);
   }
 
-  async function pump(from: CheckedAnswer, sink: DownloadSink, until?: Bound): Promise<void> {
+  async function pump(
+    from: CheckedAnswer,
+    sink: DownloadSink,
+    until?: () => number,
+  ): Promise<void> {
     const { answer, end } = from;
     source = from;
     writtenTag = from.etag;
-    let expired: SluiceError | undefined;
+    let late: SluiceError | undefined;
     const totalMs = totalMsOf(timeouts, transfer.size) - spentMs;
-    const pace = startPace({ ...timeouts, ...paceFaults, totalMs }, (error) => {
-      expired ??= error;
-      answer.body.cancel(error);
-    });
+    const giveUp = (lateness: Lateness): void => {
+      late = lateError(lateness, lateBytes);
+      answer.body.cancel(late);
+    };
+    // of the foreground: a process that waits for bytes must not end
+    const watch = watchThroughput({ ...throughputRules(timeouts), totalMs }, giveUp, systemClock);
     function write(chunk: Uint8Array, release?: () => void): Promise<void> | void {
-      pace.note(chunk.length);
+      watch.moved(chunk.length);
       const at = transfer.receivedBytes;
       const room = (until?.() ?? Number.POSITIVE_INFINITY) - at;
       const mine = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;
@@ -200,8 +204,8 @@ export function createResumableDownload(
       // another connection has the rest; a body that ends here anyway is read to its end
       if (chunk.length > room || (mine.length === room && written !== end)) throw enough;
       if (!wait) return undefined;
-      pace.hold();
-      return wait.finally(() => pace.go());
+      watch.hold();
+      return wait.finally(() => watch.go());
     }
     try {
       await answer.body.pump(write, sink.lending);
@@ -209,11 +213,11 @@ export function createResumableDownload(
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (error === enough) return;
-      const reason = expired ?? error;
+      const reason = late ?? error;
       if (!SluiceError.is(reason) || reason.code !== "interrupted") throw reason;
       interrupt({ kind: "network" }, reason);
     } finally {
-      spentMs += pace.stop();
+      spentMs += watch.stop();
       current = undefined;
     }
   }
@@ -280,8 +284,6 @@ export function createResumableDownload(
     cancel,
   };
 }
-
-type Bound = () => number;
 
 // ends a pump whose remaining bytes another connection has
 const enough = new Error("enough");

@@ -44,15 +44,10 @@ export interface TransferCount {
 }
 
 /** Options with every default filled in. */
-export interface StreamSettings {
-  readonly signal: AbortSignal;
-  readonly maxStreamSize: number;
-  readonly prefer?: readonly DeliveryMode[];
-  readonly trustedOrigins: readonly string[];
-  readonly redirects: "trusted" | "any-public-https";
-  readonly requireDigest: boolean;
-  readonly consent?: Consent;
-  readonly onProgress?: (progress: TransferCount) => void;
+export interface StreamSettings
+  extends
+    Pick<StreamOptions, "prefer" | "consent" | "onProgress">,
+    Required<Omit<StreamOptions, "prefer" | "consent" | "onProgress" | "timeouts">> {
   readonly timeouts: TransferTimeouts;
 }
 

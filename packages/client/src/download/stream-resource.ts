@@ -1,4 +1,4 @@
-import { createFetchExchange } from "../net/fetch-exchange.ts";
+import { fetchExchange } from "../net/fetch-exchange.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import {
   createCache,
@@ -23,7 +23,7 @@ export async function streamResource(
 ): Promise<ResourceStream> {
   // where redirects are hidden and answers read by others, a download URL is what works
   const settings = settingsOf({ ...(isBrowser() && { prefer: ["downloadUrl"] }), ...options });
-  const opened = await openResource(client, uri, settings, createFetchExchange(globalThis.fetch));
+  const opened = await openResource(client, uri, settings, fetchExchange);
   return { ...opened.facts, body: bodyOf(opened) };
 }
 

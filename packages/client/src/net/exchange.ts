@@ -1,4 +1,4 @@
-import type { AddressScope } from "../trust/address-scope.ts";
+import type { AddressScope } from "../trust/classify-address.ts";
 import type { Lending, WriteChunk } from "./chunk-sink.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 

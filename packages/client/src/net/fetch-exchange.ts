@@ -27,16 +27,21 @@ export function createFetchExchange(fetch: FetchLike): Exchange {
   };
 }
 
+/** The exchange over the platform's own `fetch`. */
+export const fetchExchange: Exchange = createFetchExchange((input, init) =>
+  globalThis.fetch(input, init),
+);
+
 async function send(
   fetch: FetchLike,
   { method, url, headers, body, signal }: HopRequest,
 ): Promise<Response> {
-  const content = typeof body === "object" ? await blobOf(body) : body;
+  const content = typeof body === "object" ? await blobOf(body) : (body ?? null);
   signal.throwIfAborted();
   return fetch(url, {
     method,
     headers: { ...headers },
-    ...(content !== undefined && { body: content }),
+    body: content,
     redirect: "manual",
     credentials: "omit",
     referrerPolicy: "no-referrer",

@@ -4,7 +4,7 @@ export interface SessionCredentials {
   readonly endpoint: URL;
   /** `Authorization` of the call that asked for the bytes. */
   readonly authorization?: string | undefined;
-  /** `Mcp-Session-Id` of that call; only the legacy era has one. */
+  /** `Mcp-Session-Id` of that call; legacy revisions only. */
   readonly sessionId?: string | undefined;
 }
 

@@ -17,8 +17,11 @@ export interface FilePiece {
 }
 
 /** A file of a fixed size that is read at any place. */
-interface ReadableFile {
-  /** Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull. */
+export interface ReadableFile {
+  /**
+   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull.
+   * Throws `precondition_failed` when the file changed meanwhile.
+   */
   chunks(start: number, end: number): AsyncIterable<Uint8Array>;
   /** The same for a platform that reads by itself. */
   blob?(start: number, end: number): Blob;

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { Lending } from "../net/chunk-sink.ts";
-import type { WriteLane, PartFile } from "./part-file.ts";
+import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { ResumeKeeper } from "./resume-keeper.ts";
 import type { KeptVersion } from "./resume-record.ts";
@@ -23,22 +23,22 @@ export interface Filling {
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
   const { part, keeper, onProgress } = filling;
   const { download } = opened;
-  const lane = part.lane(oneLine.blockBytes);
+  const buffer = part.writeBuffer(oneConnection.blockBytes);
   const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
   await download.receive({
-    lending: oneLine,
+    lending: oneConnection,
     write(chunk, at, release) {
       onProgress?.(countOf(at + chunk.length, latest().size));
       keeper?.note();
-      return lane.write(chunk, at, release);
+      return buffer.write(chunk, at, release);
     },
     async restart() {
-      await lane.flush();
+      await buffer.flush();
       await keeper?.forget();
       await part.restart();
     },
   });
-  await lane.flush();
+  await buffer.flush();
   return latest();
 }
 
@@ -61,28 +61,28 @@ export async function fetchShares(
   const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);
   const shares = shareRanges(missing, connections, rounds, leastShareBytes);
   const progress = { received: kept };
-  const crew = { lanes: connections };
+  const active = { connections };
   const first = kept === 0 ? opened.download : undefined;
   if (!first) opened.download.cancel();
-  const lanes = Array.from({ length: connections }, (_, index) =>
-    fetchLane(filling, opened, version, shares, {
+  const running = Array.from({ length: connections }, (_, index) =>
+    fetchConnection(filling, opened, version, shares, {
       kept,
       progress,
-      crew,
+      active,
       first: index === 0 ? first : undefined,
     }),
   );
   try {
-    await Promise.all(lanes);
+    await Promise.all(running);
   } catch (error) {
     opened.cancel(error);
-    await Promise.allSettled(lanes);
+    await Promise.allSettled(running);
     throw error;
   }
 }
 
 // fewer, larger writes: the system call costs more than the bytes
-const oneLine: Lending = { blocks: 6, blockBytes: 2 ** 20 };
+const oneConnection: Lending = { blocks: 6, blockBytes: 2 ** 20 };
 // sixteen of these together need no more memory than a few of those
 const oneOfMany: Lending = { blocks: 3, blockBytes: 2 ** 18 };
 // a request for less costs more time than it saves
@@ -93,38 +93,40 @@ const leastShareBytes = 512 * 1_024;
  * that are done one after the other leave it little to do in the end. Every further share is a
  * connection to open, which is cheap only where the server is near.
  */
-function roundsOf(laneBytes: number, latencyMs = Number.POSITIVE_INFINITY): number {
-  return latencyMs > nearMs ? 1 : Math.max(1, Math.min(8, Math.floor(laneBytes / roundBytes)));
+function roundsOf(connectionBytes: number, latencyMs = Number.POSITIVE_INFINITY): number {
+  return latencyMs > nearMs
+    ? 1
+    : Math.max(1, Math.min(8, Math.floor(connectionBytes / roundBytes)));
 }
 
 const nearMs = 15;
 const roundBytes = 8 * 2 ** 20;
 
-interface LaneState {
+interface ConnectionState {
   readonly kept: number;
   readonly progress: { received: number };
-  /** WriteLanes that still fetch. */
-  readonly crew: { lanes: number };
+  /** How many connections still fetch. */
+  readonly active: { connections: number };
   /** Has an answer from byte 0 on already. */
   readonly first: ResumableDownload | undefined;
 }
 
-async function fetchLane(
+async function fetchConnection(
   { part, keeper, onProgress }: Filling,
   { facts, grants, settings, download }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
-  { kept, progress, crew, first }: LaneState,
+  { kept, progress, active, first }: ConnectionState,
 ): Promise<void> {
-  const lane: WriteLane = part.lane(oneOfMany.blockBytes);
+  const buffer = part.writeBuffer(oneOfMany.blockBytes);
   let unread = first;
   let gaveWay = false;
-  const mayGiveWay = (): boolean => (gaveWay = crew.lanes > 1);
+  const mayGiveWay = (): boolean => (gaveWay = active.connections > 1);
   for (let share = shares.next(); share; share = shares.next()) {
     const { start, end, note } = share;
     const from = kept + start;
     const { etag, size } = version;
-    const line =
+    const shareDownload =
       unread && from === 0
         ? download
         : createResumableDownload(facts.uri, grants, settings, { receivedBytes: from, etag, size });
@@ -136,21 +138,21 @@ async function fetchLane(
         note(at + chunk.length - kept);
         onProgress?.(countOf(progress.received, size));
         keeper?.note();
-        return lane.write(chunk, at, release);
+        return buffer.write(chunk, at, release);
       },
     };
     try {
-      await line.receive(sink, () => kept + end(), mayGiveWay);
-      await lane.flush();
+      await shareDownload.receive(sink, () => kept + end(), mayGiveWay);
+      await buffer.flush();
     } catch (error) {
       if (!SluiceError.is(error) || !error.retryable) throw error;
-      await lane.flush();
+      await buffer.flush();
       share.giveBack();
-      if (crew.lanes > 1) break;
+      if (active.connections > 1) break;
       // the others were done meanwhile: nothing is left to give way to
       if (!gaveWay) throw error;
       gaveWay = false;
     }
   }
-  crew.lanes -= 1;
+  active.connections -= 1;
 }

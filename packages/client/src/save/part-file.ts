@@ -15,9 +15,9 @@ export interface PartFile {
   readonly directory: string;
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
-  /** A line of writes that go on where the last one ended, in blocks of a size. Several may run at once. */
-  lane(blockBytes: number): WriteLane;
-  /** Writes what the lanes have collected. */
+  /** A buffer for chunks that follow each other, written `leastBytes` at a time. There may be several. */
+  writeBuffer(leastBytes: number): WriteBuffer;
+  /** Writes what the buffers hold. */
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
@@ -43,12 +43,12 @@ export interface PartFile {
 }
 
 /** Collects small chunks into large writes. */
-export interface WriteLane extends ChunkSink {
+interface WriteBuffer extends ChunkSink {
   /** Begins to write what was collected. */
   flush(): Promise<void> | void;
 }
 
-interface OpenLane extends WriteLane {
+interface OpenBuffer extends WriteBuffer {
   /** Forgets what was collected. */
   drop(): void;
 }
@@ -88,7 +88,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let hash: TrailingHash = createTrailingHash(handle.fd);
   let fault: unknown;
   let closed = false;
-  const lanes: OpenLane[] = [];
+  const buffers: OpenBuffer[] = [];
   const queue: ChunkRun[] = [];
   let queuedBytes = 0;
   let writing: Promise<void> | undefined;
@@ -99,21 +99,21 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let isLost = false;
   hash.advance(kept);
 
-  /** Takes blocks off the queue that follow each other in the file. */
+  /** Takes runs off the queue that follow each other in the file. */
   function nextBatch(): ChunkRun[] {
     const [first] = queue;
     if (!first) return [];
     let end = first.start;
-    const follows = (block: ChunkRun): boolean =>
-      block.start === end && ((end += block.chunks.bytes), true);
-    const stop = queue.findIndex((block) => !follows(block));
+    const follows = (run: ChunkRun): boolean =>
+      run.start === end && ((end += run.chunks.bytes), true);
+    const stop = queue.findIndex((run) => !follows(run));
     return queue.splice(0, stop < 0 ? queue.length : stop);
   }
 
-  async function writeBatch(blocks: readonly ChunkRun[]): Promise<void> {
-    const bytes = blocks.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
-    const { start } = blocks[0] as ChunkRun;
-    const pieces = blocks.flatMap(({ chunks }) => chunks.take());
+  async function writeBatch(runs: readonly ChunkRun[]): Promise<void> {
+    const bytes = runs.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
+    const { start } = runs[0] as ChunkRun;
+    const pieces = runs.flatMap(({ chunks }) => chunks.take());
     let written = start;
     try {
       if (fault !== undefined) return;
@@ -126,7 +126,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       unsyncedBytes += written - start;
       if (unsyncedBytes >= syncEveryBytes) syncing ??= syncBehind();
       queuedBytes -= bytes;
-      for (const { releases } of blocks) for (const release of releases) release();
+      for (const { releases } of runs) for (const release of releases) release();
     }
   }
 
@@ -157,8 +157,8 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
 
   // one write at a time, of all that came meanwhile: the slower the disk, the larger the writes
   async function drain(): Promise<void> {
-    for (let blocks = nextBatch(); blocks.length > 0; blocks = nextBatch()) {
-      batch = writeBatch(blocks);
+    for (let runs = nextBatch(); runs.length > 0; runs = nextBatch()) {
+      batch = writeBatch(runs);
       await batch;
     }
     writing = undefined;
@@ -172,34 +172,34 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     }
   }
 
-  function lane(blockBytes: number): WriteLane {
-    let block: ChunkRun | undefined;
+  function writeBuffer(leastBytes: number): WriteBuffer {
+    let run: ChunkRun | undefined;
 
     function flush(): Promise<void> | void {
-      if (!block) return undefined;
-      queue.push(block);
-      queuedBytes += block.chunks.bytes;
-      block = undefined;
+      if (!run) return undefined;
+      queue.push(run);
+      queuedBytes += run.chunks.bytes;
+      run = undefined;
       writing ??= drain();
       return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
     }
 
-    const opened: OpenLane = {
+    const opened: OpenBuffer = {
       write(chunk, at, release) {
         if (fault !== undefined) throw fault;
-        block ??= { chunks: new ByteQueue(), start: at, releases: [] };
-        const isCopied = block.chunks.push(chunk);
+        run ??= { chunks: new ByteQueue(), start: at, releases: [] };
+        const isCopied = run.chunks.push(chunk);
         if (isCopied) release?.();
-        else if (release) block.releases.push(release);
-        return block.chunks.bytes >= blockBytes ? flush() : undefined;
+        else if (release) run.releases.push(release);
+        return run.chunks.bytes >= leastBytes ? flush() : undefined;
       },
       flush,
       drop() {
-        for (const release of block?.releases ?? []) release();
-        block = undefined;
+        for (const release of run?.releases ?? []) release();
+        run = undefined;
       },
     };
-    lanes.push(opened);
+    buffers.push(opened);
     return opened;
   }
 
@@ -228,14 +228,14 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     path,
     directory: dirname(path),
     gapless: () => mark.value(),
-    lane,
+    writeBuffer,
     async flush() {
-      for (const each of lanes) await each.flush();
+      for (const each of buffers) await each.flush();
       await settle(0);
     },
     async restart() {
       // bytes of the version that is given up must never be written into the next one
-      for (const each of lanes) each.drop();
+      for (const each of buffers) each.drop();
       await settle(0);
       await hash.stop();
       await handle.truncate(0);
@@ -244,7 +244,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       hash = createTrailingHash(handle.fd);
     },
     async cut(spareBytes) {
-      for (const each of lanes) each.drop();
+      for (const each of buffers) each.drop();
       await writing;
       await syncing;
       const to = Math.max(0, (isLost ? durable : mark.value()) - spareBytes);

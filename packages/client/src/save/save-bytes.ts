@@ -26,19 +26,19 @@ export async function saveBytes(
   path: string,
   { name, overwrite = false }: SaveBytesOptions,
 ): Promise<Pick<SavedFile, "path" | "size" | "sha256">> {
-  const target = await resolveTarget(path, name);
-  await ensureFree(target, overwrite);
+  const target = await resolveTarget(path, name, overwrite);
+  await ensureFree(target);
   await ensureSpace(target.directory, bytes.length);
-  const permissions = await permissionsOf(target, overwrite);
+  const permissions = await permissionsOf(target);
   const part = await createPartFile(target.directory);
   try {
-    const lane = part.lane(bytes.length);
-    if (bytes.length > 0) await lane.write(bytes, 0);
-    await lane.flush();
+    const buffer = part.writeBuffer(bytes.length);
+    if (bytes.length > 0) await buffer.write(bytes, 0);
+    await buffer.flush();
     const { size, sha256 } = await part.finish();
     await part.ensureInPlace();
     await part.allow(permissions);
-    return { path: await publishFile(part.path, target, overwrite), size, sha256 };
+    return { path: await publishFile(part.path, target), size, sha256 };
   } catch (error) {
     await part.discard();
     throw error;

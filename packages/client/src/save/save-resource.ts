@@ -66,12 +66,12 @@ export async function saveResource(
   const { overwrite = false, resume = false } = options;
   const version = versionOf(facts.uri, opened.download.latest());
   try {
-    const target = await resolveTarget(path, options.name ?? facts.name);
+    const target = await resolveTarget(path, options.name ?? facts.name, overwrite);
     const { directory } = target;
-    await ensureFree(target, overwrite);
-    await opened.agree(path);
+    await ensureFree(target);
+    await opened.askConsent(path);
     await sweepOrphans(directory, Date.now());
-    const permissions = await permissionsOf(target, overwrite);
+    const permissions = await permissionsOf(target);
     const recordPath = join(directory, recordName(facts.uri, directory, target.name));
     const kept = resume && version ? await openKept(recordPath, version) : undefined;
     return await fill(
@@ -82,7 +82,7 @@ export async function saveResource(
       kept && recordPath,
       async (part) => {
         await part.allow(permissions);
-        return publishFile(part.path, target, overwrite);
+        return publishFile(part.path, target);
       },
     );
   } catch (error) {
@@ -160,7 +160,7 @@ async function fetchAll(
     await keeper?.forget();
     await part.restart();
     current.opened = await reopen();
-    await current.opened.agree(part.directory);
+    await current.opened.askConsent(part.directory);
     return fetchWhole(filling, current.opened);
   }
 }

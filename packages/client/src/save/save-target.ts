@@ -12,21 +12,27 @@ export interface SaveTarget {
   readonly name: string;
   /** The caller gave a folder: when the name is taken, another one will do. */
   readonly mayRename: boolean;
+  /** A file that is there may be replaced. */
+  readonly overwrite: boolean;
 }
 
 /**
  * Reads a path as a folder (it is one, or it ends with a separator, and is then created) or as the
  * file itself. In a folder the file gets `name`, made safe.
  */
-export async function resolveTarget(path: string, name: string): Promise<SaveTarget> {
+export async function resolveTarget(
+  path: string,
+  name: string,
+  overwrite: boolean,
+): Promise<SaveTarget> {
   const asFolder = path.endsWith("/") || path.endsWith(sep);
   const full = resolve(path);
   try {
     if (asFolder) await mkdir(full, { recursive: true });
     const info = await stat(full).catch(() => undefined);
     if (asFolder || info?.isDirectory())
-      return { directory: full, name: localFileName(name), mayRename: true };
-    return { directory: dirname(full), name: basename(full), mayRename: false };
+      return { directory: full, name: localFileName(name), mayRename: true, overwrite };
+    return { directory: dirname(full), name: basename(full), mayRename: false, overwrite };
   } catch (error) {
     throw diskError(`save to ${JSON.stringify(path)}`, error);
   }
@@ -48,8 +54,7 @@ export async function ensureSpace(directory: string, bytes: number): Promise<voi
  * what a new file gets here by the umask and by the folder's default ACL. The file system is asked
  * with an empty file: `process.umask()` changes the umask of every thread while it reads it.
  */
-export async function permissionsOf(target: SaveTarget, overwrite: boolean): Promise<number> {
-  const { directory, name } = target;
+export async function permissionsOf({ directory, name, overwrite }: SaveTarget): Promise<number> {
   const replaced = overwrite
     ? await lstat(join(directory, name)).catch(() => undefined)
     : undefined;
@@ -72,15 +77,20 @@ export async function permissionsOf(target: SaveTarget, overwrite: boolean): Pro
  * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
  * files: a device or a pipe in `/dev` must stay one, also where this user may replace it.
  */
-export async function ensureFree(target: SaveTarget, overwrite: boolean): Promise<void> {
-  const path = join(target.directory, target.name);
+export async function ensureFree({
+  directory,
+  name,
+  mayRename,
+  overwrite,
+}: SaveTarget): Promise<void> {
+  const path = join(directory, name);
   const info = await stat(path).catch(() => undefined);
   if (info && overwrite && !info.isFile())
     throw new SluiceError(
       "already_exists",
       `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
     );
-  if (info && !target.mayRename && !overwrite) throw taken(path);
+  if (info && !mayRename && !overwrite) throw taken(path);
 }
 
 /**
@@ -90,10 +100,8 @@ export async function ensureFree(target: SaveTarget, overwrite: boolean): Promis
  */
 export async function publishFile(
   part: string,
-  target: SaveTarget,
-  overwrite: boolean,
+  { directory, name, mayRename, overwrite }: SaveTarget,
 ): Promise<string> {
-  const { directory, name } = target;
   const wanted = join(directory, name);
   try {
     if (overwrite) {
@@ -101,7 +109,7 @@ export async function publishFile(
       await syncDirectory(directory);
       return wanted;
     }
-    for (const candidate of target.mayRename ? numbered(name) : [name]) {
+    for (const candidate of mayRename ? numbered(name) : [name]) {
       const path = join(directory, candidate);
       if (!(await claimName(part, path))) continue;
       await syncDirectory(directory);

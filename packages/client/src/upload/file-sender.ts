@@ -1,5 +1,5 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { formatContentType } from "@sluice/core";
+import { formatContentType, type FetchLike } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
@@ -15,9 +15,7 @@ import {
   type AnswerElicitation,
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
-import type { FetchLike } from "@sluice/core";
-import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
-import { typeOfName } from "./source/file-type.ts";
+import { blobSource, typeOfName, type FileSource, type NamedBlob } from "./source/file-source.ts";
 import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";
 import type { Sender } from "./send/sender.ts";
 import { createSession } from "./session.ts";
@@ -56,7 +54,7 @@ export interface FileSender<Picked> {
    * by default the platform's own, and uploads use the credentials they carried.
    */
   fetch(fetch?: FetchLike): FetchLike;
-  /** The client of SDK version 2 with requests for files answered, in both eras. Make one for each connection. */
+  /** The client of SDK version 2 with requests for files answered, in every protocol revision. Make one for each connection. */
   extend(Base: typeof Client): typeof Client;
   /**
    * The same for a client of SDK version 1 that is not connected yet. Requests of other modes go to the

@@ -137,6 +137,7 @@ async function authorize(
     signal.throwIfAborted();
     throw refusalOf(error);
   });
+  // not every client checks the result by its schema
   const parsed = authorizedSchema.safeParse(result);
   if (parsed.success) return parsed.data;
   throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);

@@ -1,9 +1,8 @@
 import { SluiceError } from "@sluice/core";
-import { hopHeaders } from "../net/hop-headers.ts";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer, type AddressScope } from "../trust/address-scope.ts";
+import { scopeOfServer, type AddressScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
-import type { UploadSession } from "./session.ts";
+import type { ClientSession } from "./session.ts";
 
 /** Where bytes go, after every check that needs no network. */
 export interface UploadTarget {
@@ -26,7 +25,7 @@ export type TargetClaim = Omit<UploadTarget, "url" | "scope"> & { readonly url: 
 
 /** Where bytes may be sent. */
 export interface Trust {
-  readonly session: UploadSession;
+  readonly session: ClientSession;
   /** Origins beside the endpoint's own; they never see credentials. */
   readonly trustedOrigins: readonly string[];
 }
@@ -54,32 +53,3 @@ export function acceptLocation(location: string, { url }: UploadTarget, trust: T
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
   return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
 }
-
-/**
- * Headers of one request: an allowlist, built anew each time. Credentials go to the MCP endpoint's
- * own origin and nowhere else.
- */
-export async function headersFor(
-  url: URL,
-  target: UploadTarget,
-  session: UploadSession,
-): Promise<Record<string, string>> {
-  const { auth, sessionBound } = target;
-  // credentials are asked for where they may go, and nowhere else
-  const isOwn = auth === "bound" && url.origin === session.endpoint.origin;
-  const credentials = isOwn
-    ? {
-        endpoint: session.endpoint,
-        authorization: await session.authorization(),
-        sessionId: session.sessionId(),
-      }
-    : undefined;
-  const headers = hopHeaders(url, { auth, sessionBound }, credentials);
-  for (const [name, value] of Object.entries(target.headers ?? {}))
-    if (!ownHeaders.test(name)) headers[name.toLowerCase()] = value;
-  return headers;
-}
-
-/** What a server may not choose: credentials, framing, routing, and what these files set themselves. */
-const ownHeaders =
-  /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-(?:length|type|encoding|disposition)|upload-.*|repr-digest|mcp-.*|origin|referer|forwarded|x-forwarded-.*)$/i;

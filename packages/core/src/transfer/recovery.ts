@@ -62,8 +62,25 @@ const maxReissues = 2;
 const maxAttempts = 5;
 const maxRestarts = 3;
 const maxRetryAfterMs = 60_000;
-// one byte per connection is no progress: a server could keep a client busy for ever
-const progressBytes = 65_536;
+/** Bytes after which tries begin anew. One byte per connection is no progress: a server could keep a client busy for ever. */
+export const progressBytes = 65_536;
+
+/**
+ * Milliseconds to wait before a try when `attempts` failed without progress in between; `undefined` for no further one:
+ * after five, or when the server asks for more than 60 s. Pauses grow from half a second. `random` from [0, 1) spreads them.
+ */
+export function retryDelayMs(
+  attempts: number,
+  retryAfterMs: number | undefined,
+  random: number,
+): number | undefined {
+  if (attempts >= maxAttempts || (retryAfterMs ?? 0) > maxRetryAfterMs) return undefined;
+  const pauseMs = 500 * 2 ** attempts;
+  // never earlier than the server says, and not all of its clients in the same moment
+  return retryAfterMs === undefined
+    ? Math.round(pauseMs * (0.5 + random / 2))
+    : retryAfterMs + Math.round(pauseMs * random);
+}
 
 /**
  * Decides what follows an interruption. Pure; `random` from [0, 1) spreads waiting times.
@@ -105,14 +122,8 @@ export function planRecovery(
       if (tries.restarts >= maxRestarts) return { failure };
       return plan("restart", 0, { restarts: tries.restarts + 1 });
     case "retry": {
-      if (tries.attempts >= maxAttempts || (retryAfterMs ?? 0) > maxRetryAfterMs)
-        return { failure };
-      const pauseMs = 500 * 2 ** tries.attempts;
-      // never earlier than the server says, and not all of its clients in the same moment
-      const delayMs =
-        retryAfterMs === undefined
-          ? Math.round(pauseMs * (0.5 + random / 2))
-          : retryAfterMs + Math.round(pauseMs * random);
+      const delayMs = retryDelayMs(tries.attempts, retryAfterMs, random);
+      if (delayMs === undefined) return { failure };
       const attempts = tries.attempts + 1;
       // without a strong tag no check can show that the rest fits what is kept
       if (transfer.receivedBytes > 0 && transfer.etag === undefined)

@@ -3,11 +3,11 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
+import { systemClock } from "@sluice/core/async";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
 import { flowOf } from "./http-flow.ts";
 import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
-import { headersOf } from "./raw-headers.ts";
 import { createInletAgents } from "./socket-inlet.ts";
 
 // idle connections are kept for the next hop, not for ever
@@ -38,11 +38,7 @@ export const httpExchange: Exchange = createHttpExchange();
 type Agents = ReturnType<typeof createInletAgents>;
 
 function createAgents(guard?: LookupFunction): Agents {
-  return createInletAgents({
-    keepAlive: true,
-    timeout: idleMs,
-    ...(guard && { lookup: guard }),
-  });
+  return createInletAgents({ keepAlive: true, timeout: idleMs, lookup: guard });
 }
 
 /** Interim answers tell of progress. This many of one request tell of an attack. */
@@ -155,10 +151,11 @@ function limitConnect(
   outgoing.once("socket", (socket: Socket) => {
     if (!socket.connecting) return connected();
     const why = `client: ${url.origin}: no connection in time`;
-    const late = setTimeout(() => socket.destroy(new SluiceError("unavailable", why)), connectMs);
-    socket.once("close", () => clearTimeout(late));
+    const expire = (): unknown => socket.destroy(new SluiceError("unavailable", why));
+    const stopTimer = systemClock.schedule(expire, connectMs);
+    socket.once("close", stopTimer);
     socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
-      clearTimeout(late);
+      stopTimer();
       connected();
     });
   });
@@ -173,6 +170,19 @@ function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSign
     address: response.socket.remoteAddress,
     body: flowOf(response, signal),
   };
+}
+
+/** The header fields of an answer of Node's HTTP client, also those that it joins or drops itself. */
+function headersOf(rawHeaders: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    try {
+      headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
+    } catch {
+      // a name or value that no header may have means nothing to us
+    }
+  }
+  return headers;
 }
 
 function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {

@@ -26,7 +26,7 @@ export function extendClient(
       // a mode that the SDK's types do not have yet, and that it passes on
       const capabilities: object = { elicitation: { binary } };
       this.registerCapabilities(capabilities);
-      // with schemas of its own, or the SDK holds the params to those of its era before anything else
+      // with schemas of its own, or the SDK holds the params to those of its revision before anything else
       this.setRequestHandler(ELICIT_METHOD, { params: z.looseObject({}) }, refuseMode);
     }
 

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import * as z from "zod/mini";
-import { uploadError } from "../../net/http-error.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 import type { SenderAnswer } from "./sender.ts";
 
 /** What our endpoint says about a file it has. Others may say anything, or nothing. */
@@ -9,20 +9,22 @@ const answerSchema = z.looseObject({
   sha256: z.optional(z.string().check(z.regex(/^[0-9a-f]{64}$/i))),
 });
 
-/**
- * Throws unless an answer means that the whole of a file arrived: the fault for its status,
- * `protocol` for a success that came before the last byte was sent, `corrupt` where it names another size or digest.
- */
-export function ensureReceived(
-  answer: SenderAnswer,
-  file: { readonly size: number; readonly sha256?: string },
-): void {
-  if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+/** Throws unless all was sent and taken: the fault for the status, `protocol` for a success before the last byte. */
+export function ensureTaken(answer: SenderAnswer): void {
+  if (!isSuccess(answer.status)) throw uploadError(answer);
   if (!answer.sentAll)
     throw new SluiceError(
       "protocol",
       "client: the server claims to have the whole file before it was sent",
     );
+}
+
+/** The same for one file. Throws `corrupt`, too, where the answer names another size or digest. */
+export function ensureReceived(
+  answer: SenderAnswer,
+  file: { readonly size: number; readonly sha256?: string },
+): void {
+  ensureTaken(answer);
   const said = answerSchema.safeParse(answer.json);
   if (!said.success) return;
   const { size, sha256 } = said.data;

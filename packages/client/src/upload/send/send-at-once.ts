@@ -1,7 +1,7 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
-import { uploadError } from "../../net/http-error.ts";
-import { ensureReceived } from "./received.ts";
+import { uploadError } from "../../net/http-status.ts";
+import { ensureReceived, ensureTaken } from "./received.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
 import { sendRequest } from "./send-request.ts";
@@ -40,11 +40,8 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
   }));
   const { body, contentType } = createForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
-  if (transfers.length > 1) {
-    if (answer.status < 200 || answer.status >= 300 || !answer.sentAll)
-      ensureReceived(answer, { size: 0 });
-    return;
-  }
+  // an answer to several describes none of them alone
+  if (transfers.length > 1) return ensureTaken(answer);
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }
 
@@ -76,7 +73,7 @@ async function send(
           signal,
           onSent(bytes) {
             sent += bytes;
-            spread(sent, transfers);
+            reportSent(sent, transfers);
           },
         },
         target,
@@ -94,7 +91,7 @@ async function send(
 }
 
 /** Tells each file its part of the bytes that went out; what frames them is counted with them. */
-function spread(sent: number, transfers: readonly OutgoingFile[]): void {
+function reportSent(sent: number, transfers: readonly OutgoingFile[]): void {
   let left = sent;
   for (const { file, onSent } of transfers) {
     onSent(Math.min(left, file.size));

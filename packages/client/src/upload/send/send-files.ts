@@ -1,10 +1,10 @@
 import { SluiceError } from "@sluice/core";
-import { fairMsOf } from "../../net/fair-time.ts";
+import { fairMsOf, withDeadline } from "../../net/timeouts.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
 import { startDigest } from "../source/running-digest.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type BegunUpload } from "./send-resumable.ts";
-import { type SendSettings, type SentFile, type OutgoingFile } from "./outgoing-file.ts";
+import type { OutgoingFile, SendSettings, SentFile } from "./outgoing-file.ts";
 import type { UploadTarget } from "../upload-target.ts";
 
 /** One or more files for one target. */
@@ -22,27 +22,23 @@ export interface Shipment {
  * Opens files, sends them and closes them. Gives what arrived, in the same order; rejects, with
  * nothing left open, when one of them did not. The whole may take 60 s and 1 s for every 64 KiB.
  */
-export async function sendFiles(
+export function sendFiles(
   shipment: Shipment,
   settings: SendSettings,
 ): Promise<readonly SentFile[]> {
   const { sources, target } = shipment;
   const bytes = sources.reduce((sum, { size }) => sum + size, 0);
-  const late = new AbortController();
-  const timer = setTimeout(
-    () => late.abort(new SluiceError("timeout", "client: the upload takes too long")),
-    fairMsOf(bytes),
-  );
-  const signal = AbortSignal.any([shipment.signal, late.signal]);
-  const timed = { ...shipment, signal };
-  try {
-    if (target.wire === "multipart") return await sendTogether(timed, settings);
+  return withDeadline([shipment.signal], fairMsOf(bytes), tooLong, async (signal) => {
+    const timed = { ...shipment, signal };
+    if (target.wire === "multipart") return sendTogether(timed, settings);
     const sent: SentFile[] = [];
     for (const source of sources) sent.push(await sendOne(source, sent, timed, settings));
     return sent;
-  } finally {
-    clearTimeout(timer);
-  }
+  });
+}
+
+function tooLong(): SluiceError {
+  return new SluiceError("timeout", "client: the upload takes too long");
 }
 
 async function sendTogether(
@@ -67,7 +63,7 @@ async function sendTogether(
       return { source, file, digest, target, settings, signal, onSent: told };
     });
     await sendForm(transfers);
-    return await Promise.all(transfers.map(settle));
+    return await Promise.all(transfers.map(describeSent));
   } finally {
     await Promise.all(files.map((file) => file.close()));
   }
@@ -87,13 +83,13 @@ async function sendOne(
     const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
     const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
-    return await settle(transfer);
+    return await describeSent(transfer);
   } finally {
     await file.close();
   }
 }
 
-async function settle({ source, file, digest }: OutgoingFile): Promise<SentFile> {
+async function describeSent({ source, file, digest }: OutgoingFile): Promise<SentFile> {
   const { name, mimeType } = source;
   return { name, size: file.size, mimeType, sha256: await digest.finish() };
 }

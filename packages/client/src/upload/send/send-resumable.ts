@@ -6,7 +6,7 @@ import {
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import { uploadError } from "../../net/http-error.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 import { ensureReceived } from "./received.ts";
 import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
 import type { SenderAnswer } from "./sender.ts";
@@ -76,18 +76,17 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
       },
       body: { length: 0, pieces: [] },
     });
-    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
+    if (!isSuccess(answer.status)) throw uploadError(answer);
     const named = answer.headers.get("location");
     if (named === null)
       throw new SluiceError("protocol", "client: the server does not say where the file goes");
     location = acceptLocation(named, target, trust);
-    mind(answer);
+    applyLimits(answer);
     offset = 0;
     await begun.onLocation?.(location.href);
   }
 
-  /** Heeds the limits of an answer. */
-  function mind({ headers }: SenderAnswer): void {
+  function applyLimits({ headers }: SenderAnswer): void {
     const limits = headers.get(UPLOAD_LIMIT_HEADER);
     const most = parseLimit(limits, "max-size");
     if (most !== undefined && size > most)
@@ -96,8 +95,8 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
     if (step !== undefined && step > 0) stepBytes = Math.min(stepBytes, step);
   }
 
-  /** Takes the server's word for how far it is, where that can be. */
-  function believe(answer: SenderAnswer): void {
+  /** Takes the offset that the server names. Throws `protocol` for one that cannot be. */
+  function acceptOffset(answer: SenderAnswer): void {
     const said = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
     if (said === undefined || said > furthest || said < least)
       throw new SluiceError(
@@ -112,11 +111,11 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
   }
 
   /** Asks how far the server is; true when it has everything. */
-  async function measure(at: URL): Promise<boolean> {
+  async function askOffset(at: URL): Promise<boolean> {
     const answer = await ask({ method: "HEAD", url: at, headers: {} });
-    if (answer.status < 200 || answer.status >= 300) throw uploadError(answer);
-    believe(answer);
-    mind(answer);
+    if (!isSuccess(answer.status)) throw uploadError(answer);
+    acceptOffset(answer);
+    applyLimits(answer);
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
     if (isComplete && offset !== size)
       throw new SluiceError("protocol", "client: the server took a part of the file for the whole");
@@ -150,7 +149,7 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
     });
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
     if (answer.status === 409 && answer.headers.has(UPLOAD_OFFSET_HEADER)) {
-      believe(answer);
+      acceptOffset(answer);
       // bytes of an earlier connection were still on their way: it is asked what became of them
       if (isComplete) offset = undefined;
       throw new SluiceError(
@@ -178,7 +177,7 @@ function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
         try {
           if (!location) await create();
           const at = location as unknown as URL;
-          if (offset === undefined && (await measure(at))) return;
+          if (offset === undefined && (await askOffset(at))) return;
           if (await append(at, offset as unknown as number)) return;
         } catch (error) {
           await tries.again(error);

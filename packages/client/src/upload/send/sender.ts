@@ -1,8 +1,14 @@
-import { parseMediaType, SluiceError } from "@sluice/core";
+import { parseMediaType, readJson, SluiceError } from "@sluice/core";
+import {
+  systemClock,
+  watchThroughput,
+  type Lateness,
+  type ThroughputWatch,
+} from "@sluice/core/async";
 import { stretchBytes } from "../../net/body-blob.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
 import { readText } from "../../net/read-text.ts";
-import { watchProgress } from "./progress-watch.ts";
+import { lateError, throughputRules, unanswered, withDeadline } from "../../net/timeouts.ts";
 import { answerMsOf, type SendTimeouts } from "./send-timeouts.ts";
 
 /** How requests of an upload go out. */
@@ -37,27 +43,51 @@ export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "se
 /** A sender over an exchange that reports progress: each phase of a request has its deadline. */
 export function createSender(exchange: Exchange): Sender {
   return {
-    send({ timeouts, onSent, ...request }) {
+    async send({ timeouts, onSent, ...request }) {
       const { url, body } = request;
-      return withWatch(request.signal, timeouts, async (watch, signal) => {
-        const awaitAnswer = (): void =>
-          watch.allow(answerMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
-        const progress = {
-          connected: () => watch.sending(),
-          handed(bytes: number) {
-            watch.note(bytes);
-            onSent?.(bytes);
-          },
-          sent: awaitAnswer,
-        };
-        const { connectMs } = timeouts;
+      const { connectMs } = timeouts;
+      const late = new AbortController();
+      const signal = AbortSignal.any([request.signal, late.signal]);
+      let sending: ThroughputWatch | undefined;
+      let endPhase: (() => void) | undefined;
+
+      const giveUp = (lateness: Lateness): void => late.abort(lateError(lateness, lateBody));
+      function awaitAnswer(): void {
+        endPhase?.();
+        const answerMs = answerMsOf(timeouts, body?.length ?? 0);
+        endPhase = systemClock.schedule(() => late.abort(unanswered(url.origin)), answerMs);
+      }
+      const progress = {
+        connected() {
+          endPhase?.();
+          const watch = watchThroughput(throughputRules(timeouts), giveUp, systemClock);
+          endPhase = () => void watch.stop();
+          sending = watch;
+        },
+        handed(bytes: number) {
+          sending?.moved(bytes);
+          onSent?.(bytes);
+        },
+        sent: awaitAnswer,
+      };
+
+      try {
         const answer = await exchange({ ...request, signal, connectMs, progress });
         awaitAnswer();
-        return readAnswer(answer, signal);
-      });
+        return await readAnswer(answer, signal);
+      } finally {
+        endPhase?.();
+      }
     },
   };
 }
+
+/** What is wrong with a server that takes the bytes late. */
+const lateBody: Readonly<Record<Lateness, string>> = {
+  idle: "the server stopped taking bytes",
+  slow: "the server takes bytes too slowly to be worth it",
+  total: "the request takes too long",
+};
 
 /**
  * A sender over an exchange that tells nothing of a body before it is sent, as `fetch`: a large file goes in
@@ -69,9 +99,10 @@ export function createBlindSender(exchange: Exchange): Sender {
     blind: true,
     send({ timeouts, onSent, ...request }) {
       const { url, body } = request;
-      return withWatch(request.signal, timeouts, async (watch, signal) => {
-        watch.allow(wholeMsOf(timeouts, body?.length ?? 0), () => unanswered(url));
-        const { connectMs } = timeouts;
+      const { connectMs } = timeouts;
+      const wholeMs = wholeMsOf(timeouts, body?.length ?? 0);
+      const expired = (): SluiceError => unanswered(url.origin);
+      return withDeadline([request.signal], wholeMs, expired, async (signal) => {
         const answer = await exchange({ ...request, signal, connectMs }).catch(showRedirect);
         const read = await readAnswer(answer, signal);
         if (body) onSent?.(body.length);
@@ -79,21 +110,6 @@ export function createBlindSender(exchange: Exchange): Sender {
       });
     },
   };
-}
-
-/** Runs one exchange; a deadline of its watch aborts it. */
-async function withWatch(
-  signal: AbortSignal,
-  timeouts: SendTimeouts,
-  run: (watch: ReturnType<typeof watchProgress>, signal: AbortSignal) => Promise<SenderAnswer>,
-): Promise<SenderAnswer> {
-  const late = new AbortController();
-  const watch = watchProgress(timeouts, (error) => late.abort(error));
-  try {
-    return await run(watch, AbortSignal.any([signal, late.signal]));
-  } finally {
-    watch.stop();
-  }
 }
 
 /** Longest JSON that is read. */
@@ -106,16 +122,8 @@ async function readAnswer(answer: HopAnswer, signal: AbortSignal): Promise<Sende
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const isJson = essence === "application/json" || essence === "application/problem+json";
   // an answer that breaks off is known by its status all the same
-  const json = isJson && cut === undefined ? parseJson(text) : undefined;
+  const json = isJson && cut === undefined ? readJson(text).value : undefined;
   return { status, headers, sentAll, json };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A redirect that is hidden is one all the same. */
@@ -129,8 +137,4 @@ function showRedirect(error: unknown): HopAnswer {
 function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
   const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
   return answerMsOf(timeouts, bytes) + sendingMs;
-}
-
-function unanswered({ origin }: URL): SluiceError {
-  return new SluiceError("timeout", `client: ${origin} did not answer in time`);
 }

@@ -1,10 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { progressBytes, retryDelayMs, SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
-
-const maxTries = 5;
-const maxPauseMs = 60_000;
-/** One byte per connection is no progress: a server could keep a client busy for ever. */
-const progressBytes = 65_536;
 
 /** Tries that are left before an upload is given up; they begin anew with every 64 KiB of progress. */
 export interface Tries {
@@ -14,12 +9,8 @@ export interface Tries {
   again(error: unknown): Promise<void>;
 }
 
-/** Counts tries; pauses grow from half a second and are spread by `random` from [0, 1). */
-export function countTries(
-  signal: AbortSignal,
-  pauseScale: number,
-  random: () => number = Math.random,
-): Tries {
+/** Counts tries, with the pauses of a download. */
+export function countTries(signal: AbortSignal, pauseScale: number): Tries {
   let tries = 0;
   let mark = 0;
   return {
@@ -30,11 +21,11 @@ export function countTries(
     },
     async again(error) {
       signal.throwIfAborted();
-      if (!SluiceError.is(error) || !error.retryable || ++tries > maxTries) throw error;
-      const { retryAfterMs } = error;
-      if (retryAfterMs !== undefined && retryAfterMs > maxPauseMs) throw error;
-      const backoffMs = 500 * 2 ** (tries - 1) * (0.5 + random() / 2);
-      await sleep((retryAfterMs ?? backoffMs) * pauseScale, signal);
+      if (!SluiceError.is(error) || !error.retryable) throw error;
+      const delayMs = retryDelayMs(tries, error.retryAfterMs, Math.random());
+      if (delayMs === undefined) throw error;
+      tries += 1;
+      await sleep(delayMs * pauseScale, signal);
     },
   };
 }

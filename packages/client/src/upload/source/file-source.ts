@@ -1,4 +1,6 @@
 import { SluiceError } from "@sluice/core";
+import mime from "mime";
+import type { ReadableFile } from "../../net/outgoing-body.ts";
 
 /** A file that was picked, not opened yet. */
 export interface FileSource {
@@ -12,15 +14,8 @@ export interface FileSource {
 }
 
 /** An open file of a fixed size. Close it. */
-export interface OpenFile {
+export interface OpenFile extends ReadableFile {
   readonly size: number;
-  /**
-   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull.
-   * Throws `precondition_failed` when the file changed meanwhile.
-   */
-  chunks(start: number, end: number): AsyncIterable<Uint8Array>;
-  /** The same for a platform that reads by itself. */
-  blob?(start: number, end: number): Blob;
   /** Throws `precondition_failed` unless it is as it was when it was opened. */
   ensureSame(): Promise<void>;
   close(): Promise<void>;
@@ -32,6 +27,12 @@ export interface NamedBlob {
   readonly name: string;
   /** Media type; that of the blob, or what the name suggests, when absent. */
   readonly mimeType?: string;
+}
+
+/** The media type that a file name suggests; `application/octet-stream` when it suggests none. */
+export function typeOfName(name: string): string {
+  // alone, a name without a dot is looked up as an extension
+  return mime.getType(`/${name}`) ?? "application/octet-stream";
 }
 
 /** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */

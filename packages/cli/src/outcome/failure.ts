@@ -1,6 +1,7 @@
 import { isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "../terminal/printable.ts";
+import { formatBytes } from "../terminal/quantity.ts";
 
 /** What a signal does to a run: the reason that everything which is under way rejects with. */
 export class Stopped extends Error {
@@ -8,27 +9,36 @@ export class Stopped extends Error {
   readonly outcome: Outcome;
 
   constructor(outcome: "interrupted" | "terminated") {
-    super(outcome === "interrupted" ? "interrupted" : "terminated");
+    super(outcome);
     this.outcome = outcome;
   }
+}
+
+const runAgain = "run the same command again";
+
+/** What to do about a transfer that broke off, of which so many bytes need not travel again. */
+export function goOnAdvice(bytes: number, state: "kept" | "sent"): string {
+  return bytes === 0
+    ? runAgain
+    : `${formatBytes(bytes)} are ${state}: ${runAgain} to go on from there`;
 }
 
 /** What to do next, by what went wrong. */
 const hints: Partial<Record<SluiceErrorCode, string>> = {
   not_found: "see what is there with `sluice ls`",
   unauthenticated: "pass a token in SLUICE_TOKEN or with --token",
-  permission_denied: "ask whoever runs the server for access",
+  permission_denied: "ask the server's operator for access",
   invalid_argument: "see `sluice help`",
-  unsupported: "ask whoever runs the server to add resource streaming",
+  unsupported: "ask the server's operator to add resource streaming",
   precondition_failed: "it changed while it was read: run the same command again",
   too_large: "raise --max-size to take it",
-  expired: "run the same command again",
+  expired: runAgain,
   already_exists: "pass --force to replace it, or -o for another file",
   no_space: "make room and run the same command again",
   throttled: "wait a little and run the same command again",
   unavailable: "check the address and that the server runs, then run the same command again",
-  timeout: "run the same command again",
-  interrupted: "run the same command again",
+  timeout: runAgain,
+  interrupted: runAgain,
   corrupt:
     "nothing was saved: run the same command again, and tell the server's operator if it stays so",
   untrusted: "pass --trust ORIGIN if you trust that address with the download",
@@ -76,6 +86,22 @@ export function describeFailure(thrown: unknown): Failure {
 export function isResumableFault(error: unknown): boolean {
   return error instanceof Stopped || (SluiceError.is(error) && error.retryable);
 }
+
+/** Code of a fault of the operating system, such as ENOENT. */
+export function errnoOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as NodeJS.ErrnoException;
+  return code !== undefined && /^E[A-Z]+$/.test(code) ? code : undefined;
+}
+
+/** An error and what caused it, at most eight deep. */
+export function causesOf(error: unknown): Error[] {
+  const causes: Error[] = [];
+  for (let at = error; at instanceof Error && causes.length < mostCauses; at = at.cause)
+    causes.push(at);
+  return causes;
+}
+
+const mostCauses = 8;
 
 /** Status for `process.exit`. */
 export function exitStatus(outcome: Outcome): number {
@@ -138,9 +164,7 @@ const localErrnos: ReadonlySet<string> = new Set([...Object.keys(localHints), "E
 
 /** What a file call on this machine failed with, when that failed and not the server. */
 function localErrno(error: SluiceError): string | undefined {
-  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
-    const { code, syscall } = cause as NodeJS.ErrnoException;
-    if (code !== undefined && localErrnos.has(code) && syscall !== "connect") return code;
-  }
-  return undefined;
+  const causes: NodeJS.ErrnoException[] = causesOf(error.cause);
+  return causes.find(({ code = "", syscall }) => localErrnos.has(code) && syscall !== "connect")
+    ?.code;
 }

@@ -1,0 +1,73 @@
+import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
+import { causesOf } from "../outcome/failure.ts";
+
+/** What a call to a server needs beside the call itself. */
+export interface ServerCall {
+  /** Address of the server, as the user gave it. */
+  readonly server: string;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+}
+
+/** Runs a call of the SDK's client; what it throws becomes a `SluiceError` that names the server. */
+export async function callServer<T>(
+  { server, signal }: ServerCall,
+  call: () => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  try {
+    return await call();
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw sluiceErrorOf(server, error);
+  }
+}
+
+/** An SDK hides a fault of its fetch below errors of its own. */
+function sluiceErrorOf(server: string, error: unknown): SluiceError {
+  const url = new URL(server);
+  const known =
+    causesOf(error).find((cause) => SluiceError.is(cause)) ?? tlsFault("client", url, error);
+  if (known) return known;
+  const [code, what] = describe(error, url);
+  return new SluiceError(code, `${server} ${what}`, { cause: error });
+}
+
+function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
+  const status = statusOf(error);
+  if (status === 401) return ["unauthenticated", "wants a valid token"];
+  if (status === 403) return ["permission_denied", "denies access"];
+  if (status === 429) return ["throttled", "is busy"];
+  if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
+  if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
+  const errno = networkErrno(error);
+  if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
+    return ["unavailable", `breaks off (${errno}): is it an https: address?`];
+  if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
+  if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
+    return ["timeout", "does not answer"];
+  const message = error instanceof Error ? error.message : String(error);
+  return ["protocol", `does not speak MCP (${message.slice(0, 200)})`];
+}
+
+/** What comes of plain HTTP to a port that speaks TLS. */
+const cutCodes = /^(?:HPE_[A-Z_]+|HTTPParserError|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
+
+/** HTTP status that the SDK put into one of its errors. */
+function statusOf(error: unknown): number | undefined {
+  const data = (error as { data?: { status?: unknown } }).data;
+  return typeof data?.status === "number" ? data.status : undefined;
+}
+
+/** Code of the network fault below an error, such as ECONNREFUSED; for an answer that is no HTTP perhaps only its name. */
+function networkErrno(error: unknown): string | undefined {
+  for (const cause of causesOf(error)) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (typeof code === "string" && /^(E[A-Z]+|UND_ERR_[A-Z_]+|HPE_[A-Z_]+)$/.test(code))
+      return code;
+    // on Node 24 such a fault has a name and no code
+    if (cause.name === "HTTPParserError") return cause.name;
+    if (cause instanceof AggregateError && cause.errors[0]) return networkErrno(cause.errors[0]);
+  }
+  return undefined;
+}

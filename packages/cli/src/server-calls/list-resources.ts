@@ -1,0 +1,38 @@
+import { definedMembers, SluiceError } from "@sluice/core";
+import { fault, type Advice } from "../outcome/failure.ts";
+import type { ListedResource } from "../terminal/resource-table.ts";
+import { callServer } from "./call-server.ts";
+import type { ServerConnection } from "./connect.ts";
+
+/** Resources of a server in the order of its list, page by page. */
+export async function* listResources(connection: ServerConnection): AsyncGenerator<ListedResource> {
+  const { client, server, signal } = connection;
+  let cursor: string | undefined;
+  // of every power of two one cursor is remembered, so that circles of any length are found in bounded memory
+  let landmark: string | undefined;
+  let pages = 0;
+  do {
+    // not client.listResources(): without a cursor it gathers every page before it answers
+    const request = { method: "resources/list" as const, params: cursor ? { cursor } : {} };
+    const page = await callServer(connection, () => client.request(request, { signal })).catch(
+      (error: unknown) => {
+        throw signal.aborted ? error : (resourcelessFault(connection) ?? error);
+      },
+    );
+    for (const { uri, name, mimeType, size, annotations } of page.resources) {
+      const lastModified = annotations?.lastModified;
+      yield definedMembers({ uri, name, mimeType, size, lastModified });
+    }
+    cursor = page.nextCursor;
+    if (cursor !== undefined && cursor === landmark)
+      throw new SluiceError("protocol", `${server} gives the same pages again and again`);
+    pages += 1;
+    if (Number.isInteger(Math.log2(pages))) landmark = cursor;
+  } while (cursor !== undefined);
+}
+
+/** What a server without resources is called, whatever it answered; `undefined` for one that has some. */
+export function resourcelessFault({ client, server }: ServerConnection): Advice | undefined {
+  if (client.getServerCapabilities()?.resources) return undefined;
+  return fault("unsupported", `${server} has no resources`, "name a server that has some");
+}

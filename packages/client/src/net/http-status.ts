@@ -1,0 +1,53 @@
+import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { HopAnswer } from "./exchange.ts";
+
+/** True for a success (RFC 9110 §15.3). */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** True for a redirect to a `Location`. */
+export function isRedirect(status: number): boolean {
+  return redirects.has(status);
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** `Retry-After` of an answer in milliseconds. */
+export function retryAfterOf({ headers }: Pick<HopAnswer, "headers">): number | undefined {
+  return parseRetryAfter(headers.get("retry-after"), Date.now());
+}
+
+/** An answer that took no file, as an error of ours. The server's words are not in it. */
+export function uploadError(answer: Pick<HopAnswer, "status" | "headers">): SluiceError {
+  const { status } = answer;
+  const [code, hint] = uploadRows.get(status) ?? uploadFallback(status);
+  const message = `client: upload: ${hint} (HTTP ${status})`;
+  return new SluiceError(code, message, definedMembers({ retryAfterMs: retryAfterOf(answer) }));
+}
+
+const uploadRows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
+  [400, ["protocol", "the server refused it as malformed"]],
+  [401, ["unauthenticated", "it needs valid credentials; sign in again"]],
+  [403, ["permission_denied", "this account may not upload there; ask for access"]],
+  [404, ["not_found", "there is no such upload, or its address is used up; ask for a new one"]],
+  [408, ["timeout", "the server gave up waiting; try again"]],
+  [
+    409,
+    ["precondition_failed", "the server has another file there already; ask for a new address"],
+  ],
+  [410, ["expired", "the time for it is over; ask for a new address"]],
+  [413, ["too_large", "larger than the server takes"]],
+  [415, ["unsupported", "a type of file that the server does not take"]],
+  [422, ["corrupt", "the file did not arrive as it was sent; send it again"]],
+  [429, ["throttled", "too many uploads; try again later"]],
+  [507, ["no_space", "the server has no room for it; send it again once there is some"]],
+]);
+
+function uploadFallback(status: number): readonly [SluiceErrorCode, string] {
+  if (status >= 300 && status < 400)
+    return ["untrusted", "the server sends it elsewhere, which is not followed"];
+  return status >= 500
+    ? ["unavailable", "the server failed; try again later"]
+    : ["protocol", "an answer that makes no sense here"];
+}
