@@ -1,4 +1,11 @@
-import { eventsIn, isEventStream, readRpc, SluiceError, type RpcCall } from "@sluice/core";
+import {
+  eventsIn,
+  isEventStream,
+  readRpc,
+  SluiceError,
+  type FetchLike,
+  type RpcCall,
+} from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { boundaryOf } from "../multipart/multipart-type.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
@@ -9,13 +16,10 @@ import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
 import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
 
-/** The shape of `fetch` as MCP SDKs call it. */
-type SdkFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
-
 /** Options of {@link createBinaryFetch}. */
 export interface BinaryFetchOptions {
   /** Sends the requests. Default: the platform's own fetch. */
-  readonly fetch?: SdkFetch;
+  readonly fetch?: FetchLike;
   /** Largest transfer in bytes that is taken. Default 1 GiB. */
   readonly maxBinarySize?: number;
   /** Transfers at once, each way. Default 16. */
@@ -31,7 +35,7 @@ export interface BinaryFetchOptions {
 /** Multipart messages below one HTTP transport of an SDK. */
 export interface BinaryFetch {
   /** For the `fetch` option of the transport. */
-  readonly fetch: SdkFetch;
+  readonly fetch: FetchLike;
   /** Where bytes can go beside a request, for `binaryContent`; `undefined` while the server takes none. */
   readonly outlet: Outlet | undefined;
   /** Ends what is outstanding. */
@@ -138,7 +142,7 @@ function volunteer(call: RpcCall, peer: BinaryPeer): RpcCall {
 
 /** Sends a message, with the bytes that it refers to as parts behind it. */
 async function send(
-  fetch: SdkFetch,
+  fetch: FetchLike,
   url: string | URL,
   init: RequestInit,
   sending: Sending,

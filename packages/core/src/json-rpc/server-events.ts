@@ -1,6 +1,6 @@
 import { SluiceError } from "../errors/error.ts";
 import { parseMediaType } from "../headers/media-type.ts";
-import { readRpc, type RpcMessage } from "./read-rpc.ts";
+import { readRpc, type RpcMessage } from "./message.ts";
 
 /** One event of a stream of server-sent events (HTML, section 9.2.6), or what is between two: comments, a `retry`. */
 export interface ServerEvent {

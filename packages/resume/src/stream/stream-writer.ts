@@ -200,7 +200,7 @@ export class StreamWriter {
   async #writeError(reason: Reason): Promise<void> {
     const { store, keepMs } = this.#terms;
     const { epoch, requestId } = this.#stream;
-    const row = errorTable.find((each) => each.reason === reason)!;
+    const row = errorTable[reason];
     const error = { code: row.legacy, message: row.message, data: { reason } };
     const now = Date.now();
     await store.append(this.streamId, {

@@ -115,7 +115,7 @@ async function inlined(peer: BinaryPeer, message: RpcMessage, maxBytes: number):
     return await inlineMessage(peer.sending(message), maxBytes);
   } catch (error) {
     const reason = SluiceError.is(error) && error.code === "too_large" ? error.code : "internal";
-    const row = errorTable.find((each) => each.reason === reason)!;
+    const row = errorTable[reason];
     const fault = { code: row.legacy, message: row.message, data: { reason } };
     return JSON.stringify({ jsonrpc: "2.0", id: message.id, error: fault });
   }

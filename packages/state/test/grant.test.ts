@@ -1,17 +1,16 @@
+import { clockSkewMs } from "@sluice/core";
 import {
   claimGrant,
-  clockSkewMs,
   leaseAllowance,
   leaseCharge,
   leaseMs,
   refundGrant,
-  revokeGrant,
   type GrantRecord,
   type GrantTerms,
-} from "@sluice/core";
+} from "@sluice/state";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { grantState } from "../src/tokens/grant.ts";
+import { grantState, revokeGrant } from "../src/contract/grant.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 50_000 : 2_000;
 const start = 1_800_000_000_000;

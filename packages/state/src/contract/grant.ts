@@ -1,11 +1,4 @@
-/**
- * How often a grant may be redeemed.
- * - `window`: any number of requests until it expires
- * - `once`: one body-bearing response
- * - `lease`: the first body-bearing request opens a lease; the same holder may read on, in any order, until the lease
- *   ends or its bytes are used up ({@link leaseAllowance})
- */
-export type GrantUse = "window" | "once" | "lease";
+import { clockSkewMs, type GrantUse } from "@sluice/core";
 
 /** A permission to move one object, as it was issued. Times are unix milliseconds. */
 export interface GrantTerms {
@@ -19,8 +12,6 @@ export interface GrantTerms {
   readonly expiresAt: number;
 }
 
-/** Clocks of one deployment may differ by this much: a grant is over that long after `expiresAt`. */
-export const clockSkewMs = 5_000;
 /** A lease ends this long after the request that opened it. */
 export const leaseMs = 600_000;
 
@@ -37,7 +28,7 @@ export function leaseAllowance(size: number): number {
   return 4 * size + 1_048_576;
 }
 
-/** Bytes that a response of so many counts for in a lease: at least 512, so that the number of requests is bound too. */
+/** Bytes that a response counts for in a lease: at least 512, so that the number of requests is bound, too. */
 export function leaseCharge(bytes: number): number {
   return Math.max(512, bytes);
 }
@@ -80,16 +71,16 @@ export function grantState(
 }
 
 /**
- * Redeems a grant for one body-bearing response: the next record to keep and the answer.
- * Pure; a store runs it in one atomic step. A `window` grant needs no record, and gives none. Asked
- * for as one, any grant is looked at and none of it used up, as HEAD does. `body` counts in leases. A response that
- * a lease has no bytes left for is `spent`, and takes none; a smaller one may still be granted.
+ * Redeems a grant for one body-bearing response: the next record to keep and the answer. Pure; a store runs it in one
+ * atomic step. A `window` grant needs no record, and gives none. Asked for as one, any grant is looked at and none of
+ * it used up, as HEAD does. `body` counts in leases (default: no bytes). A response that a lease has no bytes left for
+ * is `spent`, and takes none; a smaller one may still be granted.
  */
 export function claimGrant(
   record: GrantRecord | undefined,
   terms: GrantTerms,
   now: number,
-  body: ClaimedBody = emptyBody,
+  body: ClaimedBody = { bytes: 0, size: 0 },
 ): { readonly record: GrantRecord | undefined; readonly claim: GrantClaim } {
   const state = grantState(record, terms, now);
   const charge = leaseCharge(body.bytes);
@@ -101,10 +92,11 @@ export function claimGrant(
   if (state !== "issued") return { record, claim: { outcome: state } };
   if (terms.use === "window") return grant(undefined, false);
   if (terms.use === "once") return grant(overRecord("spent", terms), false);
-  return grant(openLease(terms, now, charge), false);
+  const lease = { state: "leased", bytesUsed: charge, leaseEndsAt: now + leaseMs } as const;
+  return grant({ ...lease, forgetAt: forgetAt(terms) }, false);
 }
 
-/** The record once bytes that were claimed are known not to have been sent: a lease has them again, every other record stays. */
+/** The record when bytes that were claimed were not sent: a lease has them again, every other record stays. */
 export function refundGrant(
   record: GrantRecord | undefined,
   bytes: number,
@@ -125,20 +117,9 @@ function grant(
   return { record, claim: { outcome: "granted", continued } };
 }
 
-function openLease(terms: GrantTerms, now: number, bytesUsed: number): GrantRecord {
-  return {
-    state: "leased",
-    bytesUsed,
-    leaseEndsAt: now + leaseMs,
-    forgetAt: forgetAt(terms),
-  };
-}
-
 function overRecord(state: "spent" | "revoked", terms: GrantTerms): GrantRecord {
   return { state, bytesUsed: 0, leaseEndsAt: 0, forgetAt: forgetAt(terms) };
 }
-
-const emptyBody: ClaimedBody = { bytes: 0, size: 0 };
 
 /** As long as any process could still take the grant for live: twice the skew, one for each clock. */
 function forgetAt(terms: GrantTerms): number {
