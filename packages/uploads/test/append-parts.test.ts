@@ -2,7 +2,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createPartAppender } from "../src/resumable/append-parts.ts";
 import { folderOf, uploadPrefix } from "../src/store/layout.ts";
-import { listAll, toUploadStorage } from "../src/slots/upload-storage.ts";
+import { listAll, toUploadStorage } from "../src/store/upload-storage.ts";
 import { noise } from "./upload-server.ts";
 
 const uploadId = "A".repeat(32);

@@ -1,20 +1,21 @@
 import { sanitizeFileName, type Principal } from "@sluice/core";
-import { matchClaims, nameOf, recordsOf } from "./match-claims.ts";
+import { matchClaims, nameOf } from "./match-claims.ts";
 import type { UploadRemover } from "./remove-upload.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { bytesKey, markerKey, recordKey } from "../store/layout.ts";
+import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import {
-  createJson,
-  readJson,
+  bytesKey,
+  markerKey,
+  readRecords,
+  recordKey,
   type ConfirmationRecord,
   type ConfirmedFile,
   type FileRecord,
-} from "../store/records.ts";
+} from "../store/layout.ts";
 import type { ScanFile } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 
@@ -141,7 +142,7 @@ export function createConfirmation({
       const upload = await find(principal, uploadId, signal);
       if (upload.phase === "confirmed") throw again();
       ensureInTime(upload);
-      const records = await recordsOf(storage, upload, signal);
+      const records = await readRecords(storage, upload, signal);
       const matches = matchClaims(records, claims);
       if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
         await remover.discard(uploadId, signal);
@@ -173,7 +174,7 @@ export function createConfirmation({
 
     async received(principal, uploadId, signal) {
       const upload = await find(principal, uploadId, signal);
-      const records = await recordsOf(storage, upload, signal);
+      const records = await readRecords(storage, upload, signal);
       if (records.length === 0) throw unknown();
       return records.map(({ name, size, mimeType, sha256 }) => ({
         name: name ?? sanitizeFileName(),

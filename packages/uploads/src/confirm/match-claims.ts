@@ -1,26 +1,6 @@
 import { parseMediaType, sanitizeFileName } from "@sluice/core";
 import type { ClaimedFile } from "../slots/slots.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { recordKey } from "../store/layout.ts";
-import { readJson, type FileRecord } from "../store/records.ts";
-
-/** The record of a whole file, and its place in the slot. */
-export type PlacedRecord = FileRecord & { readonly place: number };
-
-/** The whole files of an upload, each once. */
-export async function recordsOf(
-  storage: UploadStorage,
-  { folder, places }: { readonly folder: string; readonly places: readonly number[] },
-  signal: AbortSignal,
-): Promise<PlacedRecord[]> {
-  const records = new Map<string, PlacedRecord>();
-  for (const place of places) {
-    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
-    // two processes may have put the parts of one file together
-    if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
-  }
-  return [...records.values()];
-}
+import type { FileRecord } from "../store/layout.ts";
 
 /** Each claim with the file it names, and the files that none names; `undefined` when a claim names no file. */
 export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(

@@ -3,7 +3,7 @@ import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
-import { readPaced } from "../receive/read-body.ts";
+import { createBodyReader } from "../receive/read-body.ts";
 import { pageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { failurePage, pageOf } from "./page-html.ts";
@@ -161,7 +161,7 @@ function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: Htm
 
 /** Answers name files and hold short values. */
 const maxAnswerBytes = 64 * 1024;
-const answerMs = 30_000;
+const readBody = createBodyReader({ totalMs: 30_000 });
 
 const answerSchema = z.object({
   answerId: z.string().regex(/^[\w-]{16,64}$/),
@@ -178,17 +178,12 @@ async function readGiven(
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = "";
-  await readPaced(
-    request.body,
-    (chunk) => {
-      bytes += chunk.byteLength;
-      if (bytes > maxAnswerBytes) throw tooLong();
-      text += decoder.decode(chunk, { stream: true });
-      return undefined;
-    },
-    signal,
-    { pace: { totalMs: answerMs } },
-  );
+  await readBody({ body: request.body, signal }, (chunk) => {
+    bytes += chunk.byteLength;
+    if (bytes > maxAnswerBytes) throw tooLong();
+    text += decoder.decode(chunk, { stream: true });
+    return undefined;
+  });
   try {
     const parsed = answerSchema.safeParse(parseJson(text + decoder.decode()));
     return parsed.data as GivenAnswer | undefined;

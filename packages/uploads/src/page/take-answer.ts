@@ -1,14 +1,14 @@
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
-import { matchClaims, recordsOf } from "../confirm/match-claims.ts";
+import { matchClaims } from "../confirm/match-claims.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import { readAnswer, type ExpectedSlot } from "../ask/elicit-answer.ts";
 import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
 import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
 import type { PresentedSlot, SlotSealer } from "../slots/slot-token.ts";
 import type { ClaimedFile } from "../slots/slots.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { folderOf } from "../store/layout.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
+import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";
 import type { GivenAnswer, OpenQuestion, UploadPageStore } from "./upload-pages.ts";
 
@@ -120,7 +120,7 @@ async function compare(
   signal: AbortSignal,
 ) {
   const { places } = await readState(storage, slot.uploadId, signal);
-  const records = await recordsOf(storage, { places, folder: folderOf(slot) }, signal);
+  const records = await readRecords(storage, { places, folder: folderOf(slot) }, signal);
   const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
   if (left.length > 0 || matched.length < claims.length)
     throw new SluiceError(

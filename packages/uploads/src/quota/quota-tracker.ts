@@ -1,6 +1,6 @@
 import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
-import { keepProlonged, leaseOf } from "../slots/leases.ts";
+import { keepRenewed, leaseOf } from "../store/leases.ts";
 import { newId } from "../slots/random-id.ts";
 import type { UploadQuota } from "../slots/uploads-options.ts";
 import { uploadError } from "../slots/upload-error.ts";
@@ -40,9 +40,9 @@ export interface QuotaTrackerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** How long what is under way counts after its process died, and how often the living say that they are. */
+/** How long what is under way counts after its process died. */
 const underWayMs = 20_000;
-const prolongEveryMs = 5_000;
+const renewEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
 const keptMs = 3_600_000;
 
@@ -57,13 +57,13 @@ export function createQuotaTracker({
   for (const limit of [concurrent, maxFiles, maxBytes])
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
-  /** Ends the prolonging of each file that is held here. */
+  /** Ends the renewal of each file that is held here. */
   const held = new Map<string, () => Promise<void>>();
   /** Owners that storage showed files of when it was last looked at. */
   let shown: readonly string[] = [];
 
-  const prolong = (work: () => Promise<unknown>): (() => Promise<void>) =>
-    keepProlonged(work, { everyMs: prolongEveryMs, onError });
+  const startRenewing = (work: () => Promise<unknown>): (() => Promise<void>) =>
+    keepRenewed(work, { everyMs: renewEveryMs, onError });
   const letGo = async (fileId: string): Promise<void> => {
     const stop = held.get(fileId);
     held.delete(fileId);
@@ -81,7 +81,7 @@ export function createQuotaTracker({
       throw uploadError("throttled", `${places} ${what} at the same time are the most`, {
         retryAfterMs: 1_000,
       });
-    const stop = prolong(enter);
+    const stop = startRenewing(enter);
     return async () => {
       await stop();
       await store.leave(account, place).catch(onError);
@@ -102,7 +102,7 @@ export function createQuotaTracker({
           `at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
       await letGo(fileId);
-      held.set(fileId, prolong(hold));
+      held.set(fileId, startRenewing(hold));
     },
     async settle(owner, fileId, bytes) {
       await letGo(fileId);

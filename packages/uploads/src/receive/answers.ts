@@ -6,7 +6,7 @@ import {
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
 import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
-import type { FileRecord } from "../store/records.ts";
+import type { FileRecord } from "../store/layout.ts";
 import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";
@@ -31,16 +31,13 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
   );
 }
 
-/** A step of a file was taken. */
-export function steppedReply(
-  slot: OpenSlot,
-  file: FileProgress,
-  { location, isNew }: { readonly location: string; readonly isNew: boolean },
-): Reply {
+/** A step of a file was taken; `location` is the URL of a file that is new. */
+export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
     return { ...reply, headers: [...reply.headers, ...progressHeaders(slot, file)] };
   }
+  const isNew = location !== undefined;
   return {
     status: isNew ? 201 : 204,
     headers: [

@@ -5,7 +5,7 @@ import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
-import type { FileRecord } from "../store/records.ts";
+import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 
 /** Takes the whole body of a request as files of its slot, or keeps nothing of it. */

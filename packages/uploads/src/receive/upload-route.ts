@@ -7,11 +7,14 @@ import { refusalOf } from "./answers.ts";
 import type { SlotRequest } from "./slot-requests.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
-import { ownerOf, tagOfOwner, type PresentedSlot, type SlotSealer } from "../slots/slot-token.ts";
+import {
+  ownerOf,
+  slotsPath,
+  tagOfOwner,
+  type PresentedSlot,
+  type SlotSealer,
+} from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
-
-/** Path of the slots below the endpoint. */
-export const slotsPath = "/uploads/";
 
 /**
  * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
@@ -27,7 +30,7 @@ export function createUploadRoutes(
     readonly host: Host;
     readonly sealer: SlotSealer;
     readonly requests: OpenRequests;
-    readonly serve: (visit: SlotRequest) => Promise<Reply>;
+    readonly serve: (asked: SlotRequest) => Promise<Reply>;
   },
   base: string,
 ): Routes {

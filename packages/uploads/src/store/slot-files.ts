@@ -1,17 +1,17 @@
 import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
-import { bytesKey, folderOf, markerKey, recordKey } from "./layout.ts";
 import {
-  createJson,
-  findJson,
-  readJson,
+  bytesKey,
+  folderOf,
+  markerKey,
+  recordKey,
   type ConfirmationRecord,
   type FileRecord,
-} from "./records.ts";
+} from "./layout.ts";
 import type { ScanFile } from "./scan.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
+import { createJson, findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 import { readState, type UploadState } from "./upload-state.ts";
 
 /** A file whose bytes are an object. */

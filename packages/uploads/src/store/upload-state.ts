@@ -1,5 +1,5 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { listAll } from "../slots/upload-storage.ts";
+import { listAll } from "./upload-storage.ts";
 import { readObject, uploadPrefix, type UploadObject } from "./layout.ts";
 
 /** How long after its end, see {@link endOf}, an unconfirmed upload is kept. */
