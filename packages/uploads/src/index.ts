@@ -4,7 +4,6 @@ export {
   type CloseUploadsOptions,
   type Uploads,
 } from "./slots/create-uploads.ts";
-export { createUploadPages, type OpenPage, type UploadPageStore } from "./page/upload-pages.ts";
 export type { UploadPace } from "./receive/read-body.ts";
 export type {
   ClaimedFile,

@@ -4,8 +4,9 @@ import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
+import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
 

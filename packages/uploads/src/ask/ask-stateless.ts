@@ -9,10 +9,11 @@ import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import { fileFieldsOf, termsOf, type Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
+import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 
 // MCP 2026-07-28: the call ends with the question, and the client repeats it with the answer and the sealed state.
@@ -64,7 +65,7 @@ export async function takeUpAnswer<F extends Fields>(
   }: {
     readonly confirmation: AnswerConfirmation;
     readonly states: QuestionStates;
-    readonly pages: UploadPages | undefined;
+    readonly pages: UploadPages;
   },
 ): Promise<FilesOutcome<F>> {
   const { ctx, fields, principal } = call;
@@ -81,7 +82,7 @@ export async function takeUpAnswer<F extends Fields>(
   if (isFromPage) {
     const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
     try {
-      raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
+      raw = await awaitAnswer(pages, pageId, { waitMs, signal: ctx.mcpReq.signal });
     } catch (error) {
       // its state was used: no other call can take the answer
       await confirmation.cancel(principal, { slots: expected, pageId });
@@ -109,8 +110,7 @@ function ask(request: object, requestState: string): AskResult {
 
 /** The protocol's answer to a state that is not ours (2026-07-28, multi round-trip requests). */
 export function rethrowState(error: unknown): never {
-  if (!SluiceError.is(error) || (error.code !== "invalid_argument" && error.code !== "expired"))
-    throw error;
+  if (!SluiceError.is(error) || !["invalid_argument", "expired"].includes(error.code)) throw error;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, {
     reason: "invalid_request_state",
   });

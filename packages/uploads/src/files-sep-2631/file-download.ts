@@ -69,7 +69,7 @@ export async function authorizeDownload(
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
   const grant = await host.mint(identity, key, etag);
-  if (!grant) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
+  if (!grant) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const until = new Date(grant.expiresAt).toISOString();
   const auth = identity.principal ? "bound" : "self";
   return {

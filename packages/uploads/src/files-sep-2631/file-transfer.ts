@@ -1,4 +1,3 @@
-import type { Principal } from "@sluice/core";
 import {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,
@@ -7,6 +6,7 @@ import {
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
 import { callerOf, callInV2, serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
+import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
@@ -44,7 +44,7 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
   async function identify(call: ToolCall) {
     const { mcp, ctx } = callInV2(call);
     const identity = await host.identify(callerOf(ctx, mcp));
-    return { identity, owner: ownerOf(identity.principal) };
+    return { identity, owner: userOf(identity.principal) };
   }
 
   async function guarded<T>(run: () => Promise<T>): Promise<T> {
@@ -99,10 +99,3 @@ function signalOf(call: ToolCall): AbortSignal {
 }
 
 const anyResult = z.looseObject({});
-
-/** Names the owner of a file: a session is no part of it, since an upload is another request. */
-function ownerOf(principal: Principal | undefined): Principal | undefined {
-  if (!principal || principal.subject === "") return undefined;
-  const { sessionId: _session, ...owner } = principal;
-  return owner;
-}

@@ -4,8 +4,8 @@ import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
 import { createBodyReader } from "../receive/read-body.ts";
-import { pageAssets } from "./page-assets.ts";
-import { pageHeaders } from "./page-headers.ts";
+import { codeOf } from "../slots/upload-error.ts";
+import { pageAssets, pageHeaders } from "./page-assets.ts";
 import { failurePage, pageOf } from "./page-html.ts";
 import type { TakeAnswer } from "./take-answer.ts";
 import { pagesPath, type GivenAnswer, type UploadPageStore } from "./upload-pages.ts";
@@ -83,7 +83,7 @@ export function createPageRoutes(
   }
 
   function refusalReply(error: unknown, headers: readonly string[] = []): Reply {
-    const code = SluiceError.is(error) ? error.code : "internal";
+    const code = codeOf(error);
     if (code === "invalid_argument") return refusalOf(error, undefined);
     if (code === "precondition_failed") return problem(409, { reason: "changed", headers });
     const status = refusals[code];

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
 import type { ObjectWriter } from "@sluice/storage";
 import { createKindDetector } from "../kind/detect-kind.ts";
@@ -7,7 +7,7 @@ import { ensureSize } from "../receive/raw-upload.ts";
 import type { ReadBody } from "../receive/read-body.ts";
 import type { UploadRequest } from "../receive/request-facts.ts";
 import { createWriteQueue } from "../receive/write-queue.ts";
-import { RefusedFile, uploadError } from "../slots/upload-error.ts";
+import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import { folderOf, partKey } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
 import type { PartialFile } from "./partial-files.ts";
@@ -172,7 +172,7 @@ export function createPartAppender(
 }
 
 function isTaken(error: unknown): boolean {
-  return SluiceError.is(error) && error.code === "precondition_failed";
+  return codeOf(error) === "precondition_failed";
 }
 
 function overtaken(cause: unknown): SluiceError {

@@ -132,7 +132,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     sweep: ({ signal } = {}) =>
       sweeper.sweep(AbortSignal.any(signal ? [signal, closing] : [closing])),
     async close({ deadlineMs = 0, signal } = {}) {
-      await requests.close({ deadlineMs, signal });
+      await requests.close(deadlineMs, signal);
       // what tidies up needs the storage, which may be closed next
       await sweeper.close();
     },

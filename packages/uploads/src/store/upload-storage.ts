@@ -1,6 +1,6 @@
-import { SluiceError } from "@sluice/core";
 import { protect, wrap, type ObjectInfo, type StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
+import { codeOf } from "../slots/upload-error.ts";
 
 /** A backend that files can be written to and removed from. */
 export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "write" | "remove">>;
@@ -55,7 +55,7 @@ export async function createJson(
     }
     return true;
   } catch (error) {
-    if (SluiceError.is(error) && error.code === "precondition_failed") return false;
+    if (codeOf(error) === "precondition_failed") return false;
     throw error;
   }
 }
