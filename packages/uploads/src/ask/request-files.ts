@@ -6,14 +6,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callerOf, callInV2, revisionOf, type Host } from "@sluice/server/transport";
-import { askInSession, askOnPageInSession } from "./ask-in-session.ts";
-import {
-  askOnPageStateless,
-  askStateless,
-  failingResult,
-  rethrowState,
-  takeUpAnswer,
-} from "./ask-stateless.ts";
+import { createSessionAsker } from "./ask-in-session.ts";
+import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
@@ -50,8 +44,10 @@ export type RequestFiles = <const F extends Fields>(
 /** Makes the function that asks: clients with `elicitation.binary` directly, others on a page. */
 export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages): RequestFiles {
   const { onError } = host;
-  const states = createQuestionStates(host);
   const confirmation = createAnswerConfirmation({ slots, pages, onError });
+  const inSession = createSessionAsker({ confirmation, pages, onError });
+  const states = createQuestionStates(host);
+  const stateless = createStatelessAsker({ confirmation, states, pages });
 
   async function callerIn(
     mcp: McpServer,
@@ -69,19 +65,13 @@ export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages)
     const { message, fields, onProgress } = request;
     const way = wayTo(mcp, ctx);
     const call = { ctx, ...(await callerIn(mcp, ctx)), message, fields };
-    const reserve = () => reserveQuestion(slots, call.principal, way, request);
+    const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
+    if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
+    const reserved = reserveQuestion(slots, call.principal, way, request);
     const isPage = way.kind === "page";
-    if (!isStateless(mcp))
-      return isPage
-        ? askOnPageInSession(call, reserve(), { confirmation, pages, onError })
-        : askInSession(call, reserve(), { confirmation, onProgress });
-    const sealed = ctx.mcpReq.requestState();
-    if (sealed === undefined)
-      return isPage
-        ? askOnPageStateless(call, reserve(), { states, pages })
-        : askStateless(call, reserve(), states);
-    const state = await states.open(sealed, call).catch(rethrowState);
-    return takeUpAnswer(call, { state, way }, { confirmation, states, pages });
+    if (isStateless(mcp))
+      return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);
+    return isPage ? inSession.askOnPage(call, reserved) : inSession.ask(call, reserved, onProgress);
   }
 
   return async (given, request) => {

@@ -65,16 +65,16 @@ export function createConfirmation({
   readonly closing: AbortSignal;
   readonly onError: (error: unknown) => void;
 }): Confirmation {
-  /** An upload of this principal; others do not learn that there is one. */
+  /** Finds an upload of this principal; others do not learn that there is one. */
   async function find(
     principal: Principal | undefined,
     uploadId: string,
     signal: AbortSignal,
   ): Promise<FoundUpload> {
-    if (!isId(uploadId)) throw unknown();
+    if (!isId(uploadId)) throw noSuchUpload();
     const state = await readState(storage, uploadId, signal);
     const { owner, folder } = state;
-    if (folder === undefined || owner !== ownerOf(principal)) throw unknown();
+    if (folder === undefined || owner !== ownerOf(principal)) throw noSuchUpload();
     return { ...state, uploadId, owner, folder };
   }
 
@@ -140,7 +140,7 @@ export function createConfirmation({
   return {
     async confirm(principal, uploadId, { claims, unnamed = "refuse" }, signal) {
       const upload = await find(principal, uploadId, signal);
-      if (upload.phase === "confirmed") throw again();
+      if (upload.phase === "confirmed") throw confirmedBefore();
       ensureInTime(upload);
       const records = await readRecords(storage, upload, signal);
       const matches = matchClaims(records, claims);
@@ -165,17 +165,16 @@ export function createConfirmation({
       for (const record of matches.left) await removeRecord(upload, record, signal);
       const confirmation = { files } satisfies ConfirmationRecord;
       if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
-        throw again();
+        throw confirmedBefore();
       // what became whole since the files were compared; whatever does so from now on sees the marker
-      const lasting = AbortSignal.any([closing]);
-      await removeUnnamed(upload, confirmation, lasting).catch(onError);
+      await removeUnnamed(upload, confirmation, AbortSignal.any([closing])).catch(onError);
       return files.map((file) => toUploadedFile(upload, file));
     },
 
     async received(principal, uploadId, signal) {
       const upload = await find(principal, uploadId, signal);
       const records = await readRecords(storage, upload, signal);
-      if (records.length === 0) throw unknown();
+      if (records.length === 0) throw noSuchUpload();
       return records.map(({ name, size, mimeType, sha256 }) => ({
         name: name ?? sanitizeFileName(),
         size,
@@ -186,11 +185,11 @@ export function createConfirmation({
 
     async reopen(principal, uploadId, signal) {
       const upload = await find(principal, uploadId, signal);
-      if (upload.phase !== "confirmed") throw unknown();
+      if (upload.phase !== "confirmed") throw noSuchUpload();
       const marker = markerKey(upload.folder);
       const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
       const kept = files.filter(({ place }) => upload.places.includes(place));
-      if (kept.length === 0) throw unknown();
+      if (kept.length === 0) throw noSuchUpload();
       return kept.map((file) => toUploadedFile(upload, file));
     },
   };
@@ -201,10 +200,10 @@ function ensureInTime(state: UploadState): void {
     throw uploadError("expired", "the time of this upload is over");
 }
 
-function unknown() {
+function noSuchUpload() {
   return uploadError("not_found", "there is no such upload");
 }
 
-function again() {
+function confirmedBefore() {
   return uploadError("already_exists", "this upload was confirmed or closed before");
 }

@@ -90,7 +90,7 @@ export function createFormReceiver({
     const { createFastifyParser } = await import("./form-parser.ts");
     const parser = createFastifyParser(formTypeOf(boundary), () => {
       const part = validator.parts[coming.length];
-      if (!part) throw twoReadings();
+      if (!part) throw ambiguous();
       return receivePart(request, part, coming);
     });
     try {
@@ -111,7 +111,7 @@ export function createFormReceiver({
       throw error;
     }
     const finished = coming.flatMap(({ finishing }) => finishing ?? []);
-    if (finished.length !== validator.parts.length) throw twoReadings();
+    if (finished.length !== validator.parts.length) throw ambiguous();
     return Promise.all(finished);
   }
 
@@ -163,6 +163,6 @@ async function discard({ opening, finishing }: ComingFile): Promise<void> {
   await sink.abort();
 }
 
-function twoReadings(): SluiceError {
+function ambiguous(): SluiceError {
   return uploadError("invalid_argument", "the form can be read in two ways");
 }
