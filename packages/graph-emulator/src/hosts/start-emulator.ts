@@ -8,9 +8,9 @@ import {
   sendJson,
 } from "./hosts.ts";
 import { createDownloadHost, sendContent } from "./download-host.ts";
-import { createDrive, type DriveState, type EmulatedDrive } from "./drive.ts";
-import { createGraphApi } from "./graph-api.ts";
-import { createSubscriptions } from "./subscriptions.ts";
+import { createDrive, type DriveState, type EmulatedDrive } from "../drive/drive.ts";
+import { createGraphApi } from "../api/graph-api.ts";
+import { createSubscriptions } from "../api/subscriptions.ts";
 import { createUploadHost } from "./upload-host.ts";
 
 /** Settings of {@link startGraphEmulator}. */
