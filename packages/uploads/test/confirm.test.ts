@@ -201,8 +201,9 @@ describe("a scanner", () => {
 });
 
 test("claims are matched one to one", () => {
-  const file = { ...claim, declaredType: "application/x-thing; a=b" };
-  const counts = (...[files, claims]: Parameters<typeof matchClaims<typeof file>>) => {
+  const stored = { fileId: "A".repeat(32), place: 0, scan: "clean" } as const;
+  const file = { ...claim, ...stored, declaredType: "application/x-thing; a=b" };
+  const counts = (...[files, claims]: Parameters<typeof matchClaims>) => {
     const { matched, left } = matchClaims(files, claims) ?? {};
     return matched && { matched: matched.length, left: left?.length };
   };

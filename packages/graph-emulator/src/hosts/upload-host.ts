@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { errorBody, type EmulatedFault, readAll, sendJson } from "./hosts.ts";
-import { type DriveState, fold, type Item, toGenerated } from "../drive/drive.ts";
 import { toJson } from "../drive/drive-item-json.ts";
+import { type DriveState, fold, type Item, toGenerated } from "../drive/drive.ts";
+import { errorBody, type EmulatedFault, readAll, sendJson } from "./hosts.ts";
 
 const fragmentUnit = 327_680;
 const mostFragmentBytes = 60 * 1024 * 1024;

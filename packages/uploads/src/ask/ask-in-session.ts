@@ -2,13 +2,13 @@ import type { Progress, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { newId } from "../slots/random-id.ts";
+import { uploadError } from "../slots/upload-error.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
-import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
-import { uploadError } from "../slots/upload-error.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
 

@@ -7,14 +7,14 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { newId } from "../slots/random-id.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import { fileFieldsOf, termsOf, type Fields } from "./elicit-fields.ts";
 import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
-import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
 
 // MCP 2026-07-28: the call ends with the question, and the client repeats it with the answer and the sealed state.
 

@@ -1,6 +1,9 @@
 import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/async";
+import type { PageOutcome } from "../page/page-endings.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
+import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
   fileFieldsOf,
@@ -8,9 +11,6 @@ import {
   type AnsweredValues,
   type Fields,
 } from "./elicit-fields.ts";
-import type { PageOutcome } from "../page/page-endings.ts";
-import type { UploadPages } from "../page/upload-pages.ts";
-import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 
 /** How it went. */
 export type FilesOutcome<F extends Fields = Fields> =

@@ -7,9 +7,9 @@ import {
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
-import type { Fields } from "./elicit-fields.ts";
 import type { Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
+import type { Fields } from "./elicit-fields.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
 export interface QuestionState {

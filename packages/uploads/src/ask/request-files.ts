@@ -6,6 +6,10 @@ import {
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callerOf, callInV2, revisionOf, type Host } from "@sluice/server/transport";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { userOf } from "../slots/slot-token.ts";
+import type { Slots } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
 import { createSessionAsker } from "./ask-in-session.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
@@ -13,10 +17,6 @@ import type { Fields } from "./elicit-fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
 import { wayTo } from "./elicit-way.ts";
 import { reserveQuestion } from "./reserve-question.ts";
-import type { UploadPages } from "../page/upload-pages.ts";
-import { userOf } from "../slots/slot-token.ts";
-import type { Slots } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {

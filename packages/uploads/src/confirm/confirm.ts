@@ -1,12 +1,9 @@
 import { sanitizeFileName, type Principal } from "@sluice/core";
-import { matchClaims, nameOf } from "./match-claims.ts";
-import type { UploadRemover } from "./remove-upload.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import {
   bytesKey,
   markerKey,
@@ -18,6 +15,9 @@ import {
 } from "../store/layout.ts";
 import type { ScanFile } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
+import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
+import { matchClaims, nameOf } from "./match-claims.ts";
+import type { UploadRemover } from "./remove-upload.ts";
 
 type FoundUpload = UploadState & {
   readonly uploadId: string;

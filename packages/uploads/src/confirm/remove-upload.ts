@@ -12,8 +12,8 @@ import {
   uploadPrefix,
   type ConfirmationRecord,
 } from "../store/layout.ts";
-import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
+import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 
 /** Removes uploads, with an audit record for each. */
 export interface UploadRemover {

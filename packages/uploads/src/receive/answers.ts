@@ -6,10 +6,10 @@ import {
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
 import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
-import type { FileRecord } from "../store/layout.ts";
 import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";
+import type { FileRecord } from "../store/layout.ts";
 
 // What the endpoint answers: https://datatracker.ietf.org/doc/draft-ietf-httpbis-resumable-upload §4,
 // RFC 9457 for problems.

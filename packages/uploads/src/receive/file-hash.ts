@@ -158,8 +158,11 @@ function startThread(): OpenJob | undefined {
     worker.ref();
     post({ id, memory });
     const until = async (isReady: () => boolean): Promise<void> => {
-      while (!failure && !isReady()) await news.wait();
-      if (failure) throw failure;
+      for (;;) {
+        if (failure) throw failure;
+        if (isReady()) return;
+        await news.wait();
+      }
     };
     return {
       send(range) {

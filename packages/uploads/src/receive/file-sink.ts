@@ -1,9 +1,9 @@
 import { definedMembers } from "@sluice/core";
 import { createKindDetector } from "../kind/detect-kind.ts";
-import { createFileHash } from "./file-hash.ts";
-import type { FileRecord } from "../store/layout.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
+import type { FileRecord } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
+import { createFileHash } from "./file-hash.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */

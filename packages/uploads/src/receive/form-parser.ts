@@ -69,8 +69,11 @@ export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): M
   const failToParse = (cause: unknown): void =>
     fail(uploadError("invalid_argument", "the form is malformed", { cause }));
   const until = async (isReady: () => boolean): Promise<void> => {
-    while (!failure && !isReady()) await news.wait();
-    if (failure) throw failure.error;
+    for (;;) {
+      if (failure) throw failure.error;
+      if (isReady()) return;
+      await news.wait();
+    }
   };
 
   busboy.on("error", failToParse);

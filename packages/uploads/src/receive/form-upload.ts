@@ -1,5 +1,9 @@
 import { sanitizeFileName, type SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import { newId } from "../slots/random-id.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
+import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "./file-sink.ts";
 import type { PartReceiver } from "./form-parser.ts";
 import { boundaryOf, createFormValidator, formTypeOf, type PartFacts } from "./form-validator.ts";
@@ -7,10 +11,6 @@ import type { ProgressTracker } from "./progress-tracker.ts";
 import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
 import type { ReadBody } from "./read-body.ts";
 import type { UploadRequest } from "./request-facts.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
-import { codeOf, uploadError } from "../slots/upload-error.ts";
-import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
 const aroundBytes = 16 * 1024;

@@ -2,14 +2,14 @@ import { parseMediaType } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Reply } from "@sluice/server/transport";
 import type { PlainRequest } from "@sluice/transport-http";
-import { offsetReply, steppedReply, storedReply } from "./answers.ts";
-import type { ReceiveFiles } from "./raw-upload.ts";
-import { readFacts, type UploadRequest } from "./request-facts.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { PartialFiles } from "../resumable/partial-files.ts";
 import type { ResumableUploads } from "../resumable/resumable-upload.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import { offsetReply, steppedReply, storedReply } from "./answers.ts";
+import type { ReceiveFiles } from "./raw-upload.ts";
+import { readFacts, type UploadRequest } from "./request-facts.ts";
 
 /** A request that may use a slot. */
 export interface SlotRequest {

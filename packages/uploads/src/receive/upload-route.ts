@@ -3,8 +3,6 @@ import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import { refusalOf } from "./answers.ts";
-import type { SlotRequest } from "./slot-requests.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
 import {
@@ -15,6 +13,8 @@ import {
   type SlotSealer,
 } from "../slots/slot-token.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
+import { refusalOf } from "./answers.ts";
+import type { SlotRequest } from "./slot-requests.ts";
 
 /**
  * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →

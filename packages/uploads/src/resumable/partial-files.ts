@@ -16,8 +16,8 @@ import {
   type FileRecord,
 } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import { createJson, listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { stateOf } from "../store/upload-state.ts";
+import { createJson, listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import type { LockLease } from "./write-lock.ts";
 
 /** A file that comes in steps and is not whole. */

@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
-import type { UploadStore } from "@sluice/state";
 import { sleep, systemClock, within } from "@sluice/core/async";
-import { keepRenewed, leaseOf } from "../store/leases.ts";
+import type { UploadStore } from "@sluice/state";
 import { uploadError } from "../slots/upload-error.ts";
+import { keepRenewed, leaseOf } from "../store/leases.ts";
 
 /** The right of one request to write a file. */
 export interface LockLease {

@@ -1,4 +1,7 @@
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
+import type { OpenSlot } from "../slots/slot-token.ts";
+import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
   folderOf,
@@ -8,11 +11,8 @@ import {
   type FileRecord,
 } from "./layout.ts";
 import type { ScanFile } from "./scan.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { OpenSlot } from "../slots/slot-token.ts";
-import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import { createJson, findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 import { readState, type UploadState } from "./upload-state.ts";
+import { createJson, findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 
 /** A file whose bytes are an object. */
 export type ReceivedFile = Omit<FileRecord, "scan">;

@@ -12,8 +12,8 @@ import {
   type UploadObject,
 } from "./layout.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
-import { listAll, readJson, type UploadStorage } from "./upload-storage.ts";
 import { endOf, graceMs, stateOf, type UploadState } from "./upload-state.ts";
+import { listAll, readJson, type UploadStorage } from "./upload-storage.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
 export interface Sweeper {
