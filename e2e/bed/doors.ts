@@ -5,7 +5,8 @@ import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
-import { createUploadPages, createUploads, withUploads } from "@sluice/uploads";
+import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploadPages } from "../../packages/uploads/src/page/upload-pages.ts";
 import { listen } from "./listen.ts";
 
 /** Every path that a public URL of the matrix may have. */

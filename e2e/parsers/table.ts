@@ -34,7 +34,7 @@ import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-eve
 import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
 import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
 import type { FsRoot } from "../../packages/storage-fs/src/root/root.ts";
-import { parseAddress } from "../../packages/graph-emulator/src/lib/item-address.ts";
+import { parseAddress } from "../../packages/graph-emulator/src/api/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/core/src/headers/accept-list.ts";
 import {

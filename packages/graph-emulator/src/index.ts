@@ -1,7 +1,7 @@
-export type { EmulatedContent, EmulatedDrive, EmulatedMeta } from "./lib/drive.ts";
-export type { EmulatedFault, SeenRequest } from "./lib/hosts.ts";
+export type { EmulatedContent, EmulatedDrive, EmulatedMeta } from "./drive/drive.ts";
+export type { EmulatedFault, SeenRequest } from "./hosts/hosts.ts";
 export {
   type GraphEmulator,
   type GraphEmulatorOptions,
   startGraphEmulator,
-} from "./lib/start-emulator.ts";
+} from "./hosts/start-emulator.ts";

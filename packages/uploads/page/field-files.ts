@@ -1,6 +1,6 @@
 import { createFileRow, type FileRow } from "./file-row.ts";
 import { askOverview, isBegun, isStored, type BegunFile, type StoredFile } from "./overview.ts";
-import { foundUpload, startUpload, type Turns, type Upload } from "./upload.ts";
+import { foundUpload, startUpload, type SendLimit, type Upload } from "./upload.ts";
 import { findingOf, type Terms } from "./words.ts";
 
 type Named = Parameters<typeof createFileRow>[0];
@@ -38,7 +38,7 @@ export interface FieldFilesOptions {
   /** Of the slot. */
   readonly url: string;
   readonly uploadId: string;
-  readonly turns: Turns;
+  readonly sendLimit: SendLimit;
   /** The server refused something: what it has may be other than what is shown. */
   readonly onTrouble: () => void;
   /** A user removed a file; `next` is one beside it. */
@@ -47,7 +47,7 @@ export interface FieldFilesOptions {
 
 /** Makes the list of a slot, empty until the first `sync`. */
 export function createFieldFiles(options: FieldFilesOptions): FieldFiles {
-  const { element, terms, url, uploadId, turns, onTrouble, onRemoved } = options;
+  const { element, terms, url, uploadId, sendLimit, onTrouble, onRemoved } = options;
   const items: Item[] = [];
   /** Files that are being taken back: until then the server counts them. */
   const removed = new Set<Upload>();
@@ -98,7 +98,7 @@ export function createFieldFiles(options: FieldFilesOptions): FieldFiles {
 
   function optionsOf(item: Item, file?: File): Parameters<typeof startUpload>[2] {
     return {
-      turns,
+      sendLimit,
       after: removals,
       async find(signal) {
         if (file) return findBegun(file, signal);

@@ -34,7 +34,7 @@ interface AnsweredFile extends Receipt {
 /** Brings the section of a field to life. */
 export function createFileField(
   section: HTMLElement,
-  { turns, onTrouble }: Pick<FieldFilesOptions, "turns" | "onTrouble">,
+  { sendLimit, onTrouble }: Pick<FieldFilesOptions, "sendLimit" | "onTrouble">,
 ): FileField {
   const { id = "", name = "", title = "", url = "", uploadId = "" } = section.dataset;
   const {
@@ -73,7 +73,7 @@ export function createFileField(
     terms,
     url,
     uploadId,
-    turns,
+    sendLimit,
     onTrouble,
     onRemoved(next) {
       complain(undefined);

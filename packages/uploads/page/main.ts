@@ -2,7 +2,7 @@ import { announce, byId } from "./elements.ts";
 import { showEnding, timeOver, watchEnding } from "./ending.ts";
 import { createFileField } from "./file-field.ts";
 import { answerPage, askPage, type PageStatus } from "./page-status.ts";
-import { createTurns } from "./upload.ts";
+import { createSendLimit } from "./upload.ts";
 import { createValueField } from "./value-field.ts";
 
 /** How often it is asked what another page has under way. */
@@ -14,11 +14,11 @@ function start(form: HTMLFormElement): void {
   const done = byId("done");
   const decline = byId("decline");
   const banner = byId("banner");
-  const turns = createTurns(2);
+  const sendLimit = createSendLimit(2);
   const sections = [...form.querySelectorAll<HTMLElement>("section[data-kind]")];
   const files = sections
     .filter(({ dataset }) => dataset["kind"] === "files")
-    .map((section) => createFileField(section, { turns, onTrouble: () => void look() }));
+    .map((section) => createFileField(section, { sendLimit, onTrouble: () => void look() }));
   const values = sections
     .filter(({ dataset }) => dataset["kind"] === "value")
     .map(createValueField);

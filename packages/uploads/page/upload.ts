@@ -36,12 +36,12 @@ export interface Upload {
 }
 
 /** Lets so many uploads send at once; the server allows four requests to one person. */
-export interface Turns {
-  /** Resolves when it is the caller's turn, with what ends the turn. */
+export interface SendLimit {
+  /** Waits until the upload may send; gives the function that lets the next one. */
   take(signal: AbortSignal): Promise<() => void>;
 }
 
-export function createTurns(atOnce: number): Turns {
+export function createSendLimit(atOnce: number): SendLimit {
   let free = atOnce;
   const queue: (() => void)[] = [];
   const giveBack = (): void => {
@@ -69,7 +69,7 @@ const firstDelayMs = 500;
 const longestDelayMs = 15_000;
 
 interface UploadOptions {
-  readonly turns: Turns;
+  readonly sendLimit: SendLimit;
   /** The sending begins when it has settled. */
   readonly after: Promise<unknown>;
   readonly find: (signal: AbortSignal) => Promise<BegunFile | undefined>;
@@ -106,7 +106,7 @@ export function foundUpload(
 function createUpload(
   file: Source,
   slotUrl: string,
-  { turns, after, find, onChange }: UploadOptions,
+  { sendLimit, after, find, onChange }: UploadOptions,
   begun?: BegunFile,
 ): Upload {
   const transfer = newTransfer(slotUrl, begun);
@@ -167,7 +167,7 @@ function createUpload(
     await after;
     for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {
       const before = transfer.offset;
-      const endTurn = await turns.take(signal);
+      const release = await sendLimit.take(signal);
       try {
         const receipt = await sendFile(file, slotUrl, transfer, {
           signal,
@@ -182,10 +182,10 @@ function createUpload(
         if (signal.aborted || !(error instanceof Interrupted)) throw error;
         change({ phase: "retrying", sent: transfer.offset, why: error.message });
         if (transfer.offset > before) delayMs = firstDelayMs;
-        endTurn();
+        release();
         await online(Math.max(delayMs, error.waitMs ?? 0), signal);
       } finally {
-        endTurn();
+        release();
       }
     }
   }

@@ -1,6 +1,9 @@
-export { createUploads, type CloseUploadsOptions, type Uploads } from "./slots/create-uploads.ts";
-export { createUploadPages, type OpenPage, type UploadPageStore } from "./page/upload-pages.ts";
-export { withUploads } from "./slots/with-uploads.ts";
+export {
+  createUploads,
+  withUploads,
+  type CloseUploadsOptions,
+  type Uploads,
+} from "./slots/create-uploads.ts";
 export type { UploadPace } from "./receive/read-body.ts";
 export type {
   ClaimedFile,

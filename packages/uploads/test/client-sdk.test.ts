@@ -234,7 +234,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     },
   );
 
-  test("addresses elsewhere are refused before anybody is asked", async () => {
+  test("addresses elsewhere are refused before the user is asked", async () => {
     const served = await setUp(() => question("https://elsewhere.example"));
     const onFilesRequested = vi.fn<Options["onFilesRequested"]>();
     const client = await connect(served, { onFilesRequested });
@@ -273,7 +273,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     expect(served.uploads.seen).toEqual([]);
   });
 
-  test("progress is reported to who asked for it, and grows [SEP-1306/5.progress/may-notify]", async () => {
+  test("progress is reported to the caller that asked for it, and grows [SEP-1306/5.progress/may-notify]", async () => {
     const served = await setUp((origin) =>
       question(origin, { progressToken: "token", multiple: true }),
     );
@@ -290,7 +290,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
       totalBytes: total,
       name: "sunset.png",
     });
-    // in the modern era there is nobody to tell: the endpoint sees it
+    // in the modern era there is no call to tell: the endpoint sees it
     const isTold = !name.endsWith("modern era");
     const last = () => served.progress.mock.lastCall?.[0];
     await expect.poll(() => last()?.progress).toBe(isTold ? total : undefined);
@@ -306,7 +306,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     expect(last()).toEqual(isTold ? expected : undefined);
   });
 
-  test("requests that are none are refused before anybody is asked", async () => {
+  test("requests that are none are refused before the user is asked", async () => {
     for (const broken of [
       { uploadEndpoints: {} },
       { requestedSchema: { type: "object", properties: {} } },

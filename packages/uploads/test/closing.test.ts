@@ -3,7 +3,7 @@ import type { StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { bearer, startUploadServer } from "./upload-server.ts";
 
-test("whoever closes it finds nothing under way any more, and nothing of what was", async () => {
+test("after close nothing is under way any more, and nothing is left of what was", async () => {
   const seen: string[] = [];
   const wrap = (backend: StorageBackend): StorageBackend => ({
     ...backend,

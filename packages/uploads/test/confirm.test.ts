@@ -49,7 +49,7 @@ describe("an answer that disagrees with what came is refused, and nothing is kep
   });
 });
 
-test("somebody else's upload does not exist, and stays as it is", async () => {
+test("the upload of another principal does not exist, and stays as it is", async () => {
   const server = await startUploadServer();
   const uploadId = await sent(server);
   for (const principal of [bob, undefined, { ...alice, issuer: "https://other.example" }])
@@ -153,7 +153,7 @@ describe("a scanner", () => {
     return { server, uploadId, answer: await fetch(url, { method: "PUT", headers, body: bytes }) };
   };
 
-  test("sees all bytes before anybody may read them", async () => {
+  test("sees all bytes before they can be read", async () => {
     let seen = Buffer.alloc(0);
     const { server, uploadId } = await upload({
       async onScan(body, facts) {
@@ -201,8 +201,9 @@ describe("a scanner", () => {
 });
 
 test("claims are matched one to one", () => {
-  const file = { ...claim, declaredType: "application/x-thing; a=b" };
-  const counts = (...[files, claims]: Parameters<typeof matchClaims<typeof file>>) => {
+  const stored = { fileId: "A".repeat(32), place: 0, scan: "clean" } as const;
+  const file = { ...claim, ...stored, declaredType: "application/x-thing; a=b" };
+  const counts = (...[files, claims]: Parameters<typeof matchClaims>) => {
     const { matched, left } = matchClaims(files, claims) ?? {};
     return matched && { matched: matched.length, left: left?.length };
   };

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { typeOfName } from "../src/kind/type-of-name.ts";
 import { createKindDetector } from "../src/kind/detect-kind.ts";
 
-// Files of this machine as an ordinary corpus: nobody made them to be refused.
+// Files of this machine as an ordinary corpus: none was made to be refused.
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 if (!isDeep) console.log("corpus: the files of the whole system are for SLUICE_DEEP=1");

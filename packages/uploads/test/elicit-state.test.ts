@@ -26,7 +26,7 @@ describe("the state that a client keeps for a question", () => {
     expect(await states.open(states.seal(onPage, context), context)).toEqual(onPage);
   });
 
-  test("tells nobody what is in it", () => {
+  test("shows nothing of what is in it", () => {
     const sealed = states.seal(state, context);
     expect(sealed).not.toContain("aaaa");
     expect(Buffer.from(sealed.slice(3), "base64url").includes("aaaa")).toBe(false);

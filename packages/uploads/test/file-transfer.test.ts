@@ -119,7 +119,7 @@ test.each(eras)(
   },
 );
 
-test.each(eras)("%s: a file belongs to whom it was authorized for", async (era) => {
+test.each(eras)("%s: a file belongs to the principal that it was authorized for", async (era) => {
   let argument = "";
   const { slots, fetch } = setUp((files, toolCall) => files.open(argument, {}, toolCall));
   const ada = await connectAnswerer({ era, fetch, token: "ada" });

@@ -86,7 +86,7 @@ test("a slot of another user with the id of a file does not end the request that
   expect(await finish()).toBe(201);
 });
 
-test("the twin: a turn that is taken before the file is looked for ends the request", async () => {
+test("the twin: a lock that is taken before the file is looked for ends the request", async () => {
   const store = createMemoryUploadStore();
   const server = await startUploadServer({ uploads: { store } });
   const { fileId, finish } = await sendHalf(server);

@@ -125,7 +125,7 @@ test("a form of many files leaves no listeners behind", async () => {
   const { url, uploadId } = server.slot({ maxFiles: 40 });
   expect((await post(url, formData(files))).status).toBe(201);
   expect(await server.uploads.received(alice, uploadId)).toHaveLength(40);
-  // warnings are told in a turn of their own
+  // warnings are emitted in a task of their own
   await new Promise((resolve) => setImmediate(resolve));
   expect(warnings).toEqual([]);
 });

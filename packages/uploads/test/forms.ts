@@ -20,7 +20,7 @@ export function formOf(boundary: string, parts: readonly SentPart[]): string {
   return `${written.join("")}--${boundary}--\r\n`;
 }
 
-/** What fence and parser make of a form that comes in the given pieces: contents of its files, or the error. */
+/** What validator and parser make of a form that comes in the given pieces: contents of its files, or the error. */
 export async function takeApart(
   createParser: CreateParser,
   contentType: string,
@@ -31,10 +31,10 @@ export async function takeApart(
   let ended = 0;
   try {
     const boundary = boundaryOf(contentType);
-    const fence = createFormValidator(boundary, maxParts);
+    const validator = createFormValidator(boundary, maxParts);
     const parser = createParser(formTypeOf(boundary), () => {
       const at = contents.push("") - 1;
-      if (at >= fence.parts.length)
+      if (at >= validator.parts.length)
         throw new SluiceError("invalid_argument", "form: the parser found a part that is none");
       return {
         data: (chunk) => void (contents[at] += Buffer.from(chunk).toString("latin1")),
@@ -43,16 +43,16 @@ export async function takeApart(
     });
     try {
       for (const piece of body) {
-        fence.check(piece);
+        validator.check(piece);
         await parser.write(piece);
       }
-      fence.end();
+      validator.end();
       await parser.end();
     } catch (error) {
       parser.destroy();
       throw error;
     }
-    if (contents.length !== fence.parts.length || ended !== contents.length)
+    if (contents.length !== validator.parts.length || ended !== contents.length)
       throw new SluiceError("invalid_argument", "form: the parser passed over a part");
     return contents;
   } catch (error) {

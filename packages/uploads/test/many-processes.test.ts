@@ -113,7 +113,7 @@ test("a file that is given up in one process is no longer written in another", a
   expect(await two.servers[0].files()).toEqual([]);
 });
 
-test("who slept through its time while it put a file together makes nothing of it, and another one does", async () => {
+test("a process that slept through its time while it assembled a file makes nothing of it, and another one does", async () => {
   let isSlow = true;
   const store = createMemoryUploadStore();
   const server = await startUploadServer({

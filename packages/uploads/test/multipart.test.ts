@@ -16,7 +16,7 @@ const parsers: readonly (readonly [string, CreateParser])[] = [
   ["busboy 1.6.0", createBusboyParser],
 ];
 
-describe.for(parsers)("%s behind the fence", ([, createParser]) => {
+describe.for(parsers)("%s behind the validator", ([, createParser]) => {
   const good = [
     { content: "hello" },
     { content: "" },
@@ -130,7 +130,7 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
       if (result instanceof SluiceError) {
         if (!["invalid_argument", "too_large"].includes(result.code)) throw result;
       } else {
-        // what was taken is what anybody would read between these boundaries
+        // what was taken is what any parser would read between these boundaries
         if (JSON.stringify(result) !== JSON.stringify(contentsOf(text)))
           misread.push(JSON.stringify(text));
         taken++;
@@ -144,7 +144,7 @@ describe.for(parsers)("%s behind the fence", ([, createParser]) => {
 });
 
 test("without the fence a parser passes over parts and ends that are missing", async () => {
-  // the twin: what the fence is for
+  // the twin: what the validator is for
   let files = 0;
   const parser = createFastifyParser(type, () => {
     files++;

@@ -147,7 +147,7 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
     });
   const store = createMemoryUploadStore();
   const tracker = make(store, { concurrent: 1, files: 3, bytes: 100 });
-  // a process of the same store that died: nobody prolongs what it held
+  // a process of the same store that died: what it held is not renewed
   const lease = { now: Date.now(), until: Date.now() + 60_000 };
   await store.enter("a", "dead", { ...lease, places: 1 });
   await store.hold("a", "dead", { ...lease, bytes: 90, maxFiles: 3, maxBytes: 100 });

@@ -147,13 +147,13 @@ describe("refused, and nothing is kept", () => {
     const body = new Blob([noise(3_000_000)]).stream();
     const init = { method: "PUT", headers: bearer("alice"), body, duplex: "half" } as RequestInit;
     const counted = await fetch(url, init).catch(() => undefined);
-    // whoever goes on sending may find the connection closed before the answer
+    // a client that goes on sending may find the connection closed before the answer
     if (counted) await expectRefused(server, counted, 413);
     await expect.poll(() => server.files()).toEqual([]);
     expect(server.slot({ maxBytes: 10 ** 12 }).terms.maxBytes).toBe(100 * 2 ** 20);
   });
 
-  test("of somebody else, nobody, or a token that is none", async () => {
+  test("of another principal, of none, or a token that is none", async () => {
     const server = await startUploadServer();
     const { url } = server.slot();
     const as = (headers: Record<string, string>, to = url): Promise<Response> =>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { PageQuestion, UploadPages } from "../src/ask/elicit-page.ts";
 import { createRequestFiles } from "../src/ask/request-files.ts";
+import type { PageQuestion, UploadPages } from "../src/page/upload-pages.ts";
 import {
   connectAnswerer,
   createFakeSlots,
@@ -97,7 +97,7 @@ test.each(eras)("%s: a client without files of its own gets the page", async (er
   expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true }]);
 });
 
-test.each(eras)("%s: whoever will not open the page has sent nothing", async (era) => {
+test.each(eras)("%s: a user that will not open the page has sent nothing", async (era) => {
   for (const action of ["decline", "cancel"]) {
     const { slots, fetch, outcomes } = setUp(() => expect.unreachable("no page"), Infinity);
     const { text } = await look({ era, fetch, answer: () => ({ action }) });
@@ -180,7 +180,7 @@ test("legacy: a client that agrees only when it hears that the user is done is t
 });
 
 test("modern: a client that sends files itself is not sent to the page", async () => {
-  const { slots, fetch } = setUp(() => expect.unreachable("nobody is on the page"));
+  const { slots, fetch } = setUp(() => expect.unreachable("no user is on the page"));
   const { isError } = await look({
     era: "modern",
     fetch,

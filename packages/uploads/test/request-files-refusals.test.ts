@@ -3,13 +3,14 @@ import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { createRequestFiles } from "../src/ask/request-files.ts";
+import { createUploadPages } from "../src/page/upload-pages.ts";
 import { connectAnswerer, createFakeSlots, createPlainSluice, createToolServer } from "./asking.ts";
 
 const fields = { picture: { type: "file" } } as const;
 
 function setUp(sluice = createPlainSluice()) {
   const slots = createFakeSlots();
-  const requestFiles = createRequestFiles(sluice.host, slots);
+  const requestFiles = createRequestFiles(sluice.host, slots, createUploadPages(sluice.host));
   const register = (mcp: McpServer) =>
     mcp.registerTool("look", { inputSchema: z.object({}) }, async (_args, ctx) => {
       const request = { mcp, message: "A picture, please", fields };
@@ -43,7 +44,7 @@ test("over stdio there is no upload endpoint, and the error says what to do inst
   }
 });
 
-test("legacy: without a session nobody can be asked, and the error says so", async () => {
+test("legacy: without a session no user can be asked, and the error says so", async () => {
   const { sluice, register } = setUp();
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
@@ -58,7 +59,7 @@ test("legacy: without a session nobody can be asked, and the error says so", asy
   expect(await look(client)).toMatch(/within a session only/);
 });
 
-test("whom nobody vouches for is not asked", async () => {
+test("a caller that is not authenticated is not asked", async () => {
   const { sluice, requestFiles } = setUp(createPlainSluice({ anonymous: false }));
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     await requestFiles(ctx, { mcp, message: "x", fields });
@@ -67,7 +68,7 @@ test("whom nobody vouches for is not asked", async () => {
   const client = await connectAnswerer({
     era: "legacy",
     fetch,
-    answer: () => expect.unreachable("nobody is asked"),
+    answer: () => expect.unreachable("no user is asked"),
   });
   const { isError } = await client.callTool({ name: "look", arguments: {} });
   expect(isError).toBe(true);

@@ -3,7 +3,7 @@ import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
 import { createRequestFiles, type FileRequest } from "../src/ask/request-files.ts";
 import type { Fields } from "../src/ask/elicit-fields.ts";
-import type { UploadPages } from "../src/ask/elicit-page.ts";
+import { createUploadPages } from "../src/page/upload-pages.ts";
 import {
   connectAnswerer,
   createFakeSlots,
@@ -21,10 +21,10 @@ const fields = {
 } as const satisfies Fields;
 
 /** A tool that asks for a picture and says what it got. */
-function setUp(options: { pages?: UploadPages; request?: Partial<FileRequest> } = {}) {
+function setUp(options: { request?: Partial<FileRequest> } = {}) {
   const sluice = createPlainSluice();
   const slots = createFakeSlots();
-  const requestFiles = createRequestFiles(sluice.host, slots, options.pages);
+  const requestFiles = createRequestFiles(sluice.host, slots, createUploadPages(sluice.host));
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const request = { mcp, message: "A picture, please", fields, ...options.request };
     const outcome = await requestFiles(ctx, request);
@@ -310,7 +310,11 @@ test.each(eras)("%s: a scanner that does not know yet is asked again", async (er
     if (patience-- > 0) throw new SluiceError("unavailable", "fake: scanning", { retryAfterMs: 5 });
     return slots.confirm(...args);
   };
-  const requestFiles = createRequestFiles(sluice.host, { ...slots, confirm });
+  const requestFiles = createRequestFiles(
+    sluice.host,
+    { ...slots, confirm },
+    createUploadPages(sluice.host),
+  );
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
     if (outcome.action === "ask") return outcome.result;

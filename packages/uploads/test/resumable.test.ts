@@ -120,6 +120,34 @@ test("parts that outlived their whole file are gone when a client asks how far i
   expect(await server.files()).toHaveLength(2);
 });
 
+test("a client that hangs up while leftover parts are removed is no error", async () => {
+  let isStopped = true;
+  let isRemoving = false;
+  const server = await startUploadServer({
+    wrap: (backend) => ({
+      ...backend,
+      remove(_key, { signal } = {}) {
+        if (isStopped) throw new SluiceError("unavailable", "the process stopped here");
+        isRemoving = true;
+        return new Promise((_resolve, reject) => {
+          signal?.addEventListener("abort", () => reject(signal.reason as Error));
+        });
+      },
+    }),
+  });
+  const location = await begin(server.slot().url);
+  expect((await append(location, 0, noise(1_000), true)).status).toBe(503);
+  server.errors.length = 0;
+  isStopped = false;
+  const asking = httpRequest(location, { method: "HEAD", headers: bearer("alice") });
+  asking.on("error", () => {}).end();
+  await expect.poll(() => isRemoving).toBe(true);
+  asking.destroy();
+  // this one waits until the other has let go of the file
+  expect((await append(location, 1_000, noise(1), true)).status).toBe(409);
+  expect(server.errors).toEqual([]);
+});
+
 test("an upload in one request that allows for more is one as well", async () => {
   const server = await startUploadServer();
   const { url, uploadId } = server.slot();
@@ -225,7 +253,7 @@ describe("refused", () => {
     await expect.poll(() => server.files()).toEqual([]);
   });
 
-  test("whoever is not its owner, and ids that are none", async () => {
+  test("a request that is not the owner's, and ids that are none", async () => {
     const server = await startUploadServer();
     const { url } = server.slot();
     const location = await begin(url);

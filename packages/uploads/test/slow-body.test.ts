@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../storage/test/manual-clock.ts";
-import { readPaced } from "../src/receive/read-body.ts";
+import { createBodyReader } from "../src/receive/read-body.ts";
 import { startUploadServer } from "./upload-server.ts";
 
 /** A body that a test sends piece by piece. */
@@ -31,7 +31,7 @@ describe("a body", () => {
     const body = createManualBody();
     let outcome = "open";
     const { signal } = new AbortController();
-    void readPaced(body, take, signal, { pace, clock }).then(
+    void createBodyReader(pace, clock)({ body, signal }, take).then(
       () => (outcome = "read"),
       (error: { code: string }) => (outcome = error.code),
     );
@@ -118,7 +118,7 @@ describe("over a connection", () => {
     await expect.poll(() => server.files()).toEqual([]);
   });
 
-  test("whoever waits for 100 Continue gets it after the checks only", async () => {
+  test("a client that waits for 100 Continue gets it after the checks only", async () => {
     const server = await startUploadServer();
     const expecting = "Expect: 100-continue\r\n";
     const refused = await openRaw(server.slot({ maxBytes: 10 }).url, 1_000, expecting);
@@ -132,7 +132,7 @@ describe("over a connection", () => {
     taken.destroy();
   });
 
-  test("a refusal is heard by whoever has sent up to a megabyte, and then the connection ends", async () => {
+  test("a client that has sent up to a megabyte hears the refusal, and then the connection ends", async () => {
     const server = await startUploadServer();
     const socket = await openRaw(server.slot({ maxBytes: 10 }).url, 900_000);
     socket.write(Buffer.alloc(900_000));

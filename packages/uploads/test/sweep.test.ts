@@ -23,7 +23,7 @@ async function sweepAt(server: UploadServer, afterMs: number): Promise<void> {
   await server.uploads.sweep().finally(() => vi.restoreAllMocks());
 }
 
-test("what nobody confirmed goes five minutes after the end of its slot, and not before", async () => {
+test("what was not confirmed goes five minutes after the end of its slot, and not before", async () => {
   const server = await startUploadServer();
   await sent(server, 2 * minute);
   const before = await server.files();

@@ -6,7 +6,7 @@ import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
 import { createPartialFiles, type PartialFile } from "../src/resumable/partial-files.ts";
 import { createProgressTracker } from "../src/receive/progress-tracker.ts";
 import { createSlotSealer } from "../src/slots/slot-token.ts";
-import { toUploadStorage } from "../src/slots/upload-storage.ts";
+import { toUploadStorage } from "../src/store/upload-storage.ts";
 import { createFileScanner } from "../src/store/scan.ts";
 import { createSlotFiles } from "../src/store/slot-files.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";

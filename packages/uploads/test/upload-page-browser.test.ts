@@ -64,7 +64,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     assert.deepEqual(site.errors, []);
   });
 
-  /** Opens the page of a question as somebody would who got its link. */
+  /** Opens the page of a question as a user would that got its link. */
   async function open(
     fields: Fields,
     { message, ...options }: VisitOptions & { message?: string } = {},
@@ -221,7 +221,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
     let held = 0;
     site.meddle = (request) => {
       if (request.method !== "PATCH" || held > 0) return false;
-      // takes the request and never answers: whoever wants to go on has to pause first
+      // takes the request and never answers: a user that wants to go on has to pause first
       held += 1;
       request.resume();
       return true;

@@ -64,7 +64,7 @@ test("script and style are what the files of the page compile to", async () => {
   expect(compact === style, "run node packages/uploads/page/build.mjs").toBe(true);
 });
 
-test("the page may run and load what this server serves, is kept by nobody and framed by nobody", async () => {
+test("the page may run and load what this server serves; no cache keeps it and no site frames it", async () => {
   const { url } = await site.ask({ photo });
   const response = await fetch(url);
   expect(response.status).toBe(200);
@@ -351,7 +351,7 @@ describe("an answer", () => {
     expect(site.errors).toEqual([]);
   });
 
-  test("that nobody waits for any more is not read", async () => {
+  test("that no call waits for any more is not read", async () => {
     const { pageId } = await site.ask({ photo });
     const signal = AbortSignal.abort("the reason");
     await expect(site.pages.answerOf(pageId, { signal })).rejects.toBe("the reason");

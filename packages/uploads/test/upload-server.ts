@@ -47,11 +47,11 @@ export interface UploadServerOptions {
   readonly uploads?: Partial<UploadsOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   readonly wrap?: (backend: StorageBackend) => StorageBackend;
-  /** Folder that several servers have; whoever made it removes it. */
+  /** Folder that several servers have; the test that made it removes it. */
   readonly root?: string;
 }
 
-/** Whoever sends `Bearer <name>` is that user. */
+/** A request with `Bearer <name>` is that user's. */
 export function bearer(name: string): { readonly authorization: string } {
   return { authorization: `Bearer ${name}` };
 }
@@ -123,7 +123,7 @@ export function noise(size: number): Buffer<ArrayBuffer> {
   return bytes;
 }
 
-/** The beginning of a PNG, as far as anybody looks, and at least `size` bytes in all. */
+/** The beginning of a PNG, as far as it is looked at, and at least `size` bytes in all. */
 export function png(size: number): Buffer<ArrayBuffer> {
   const head = "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154";
   const bytes = noise(Math.max(size, head.length / 2));

@@ -106,7 +106,7 @@ test("while the store is down a writer stops in time to keep what came, and a sh
   await lease.release();
 });
 
-test("a store that forgets everything stops nobody, and who comes then waits until the older one is through", async () => {
+test("a store that forgets everything stops no request, and one that comes then waits until the older one is through", async () => {
   let store = createMemoryUploadStore();
   const shared: UploadStore = {
     ...store,
@@ -130,7 +130,7 @@ test("a store that forgets everything stops nobody, and who comes then waits unt
   await (await next.lease).release();
 });
 
-test("who waits for a request of this process that does not end gives up, or goes with its own reason", async () => {
+test("a wait for a request of this process that does not end expires, or ends with its own reason", async () => {
   const lock = processOf(createMemoryUploadStore());
   const old = await lock.acquire("a", never);
   const gone = new AbortController();
@@ -171,7 +171,7 @@ test("of many requests in several processes the newest has the file, and the oth
   expect(new Set(refused)).toEqual(new Set(["interrupted"]));
 });
 
-test("who gives up waiting leaves the file to others, with its own reason", async () => {
+test("a request that gives up waiting leaves the file to others, with its own reason", async () => {
   const store = createMemoryUploadStore();
   const old = await processOf(store).acquire("a", never);
   const gone = new AbortController();

@@ -2,102 +2,108 @@ import type { Progress, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
-import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import type { Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
-import type { ReservedQuestion } from "./reserve-question.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
+import type { Fields } from "./elicit-fields.ts";
+import { awaitAnswer, isConsent } from "./elicit-page.ts";
+import type { ReservedQuestion } from "./reserve-question.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
 
-/** Sends the question to the client and waits for its answer. */
-export async function askInSession<F extends Fields>(
-  call: AskingCall<F>,
-  reserved: ReservedQuestion,
-  {
-    confirmation,
-    onProgress,
-  }: {
-    readonly confirmation: AnswerConfirmation;
-    readonly onProgress: ((progress: Progress) => void) | undefined;
-  },
-): Promise<FilesOutcome<F>> {
-  const { question, slots, expiresAt } = reserved;
-  let raw: unknown;
-  try {
-    raw = await send(call.ctx, question, { expiresAt, onProgress });
-  } catch (error) {
-    await confirmation.cancel(call.principal, { slots, pageId: undefined });
-    call.ctx.mcpReq.signal.throwIfAborted();
-    throw error;
-  }
-  return confirmation.confirm(call, {
-    raw,
-    isFromPage: false,
-    expected: slots,
-    pageId: undefined,
-  });
+/** Asks clients within their sessions. */
+export interface SessionAsker {
+  /** Sends the question to the client and waits for its answer. */
+  ask<F extends Fields>(
+    call: AskingCall<F>,
+    reserved: ReservedQuestion,
+    onProgress: ((progress: Progress) => void) | undefined,
+  ): Promise<FilesOutcome<F>>;
+  /** Sends the URL of an upload page to the client, and waits for an answer of the page or a refusal of the client. */
+  askOnPage<F extends Fields>(
+    call: AskingCall<F>,
+    reserved: ReservedQuestion,
+  ): Promise<FilesOutcome<F>>;
 }
 
-/** Sends the URL of an upload page to the client, and waits for an answer of the page or a refusal of the client. */
-export async function askOnPageInSession<F extends Fields>(
-  call: AskingCall<F>,
-  reserved: ReservedQuestion,
-  {
-    confirmation,
-    pages,
-    onError,
-  }: {
-    readonly confirmation: AnswerConfirmation;
-    readonly pages: UploadPages;
-    readonly onError: (error: unknown) => void;
-  },
-): Promise<FilesOutcome<F>> {
-  const { slots } = reserved;
-  const pageId = newId();
-  let answer: PageAnswer;
-  try {
-    answer = await answerOnPage(call, pages, { ...reserved, pageId });
-    if (answer.isFromPage)
-      await call.ctx.mcpReq
-        .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
-        .catch(onError);
-  } catch (error) {
-    await confirmation.cancel(call.principal, { slots, pageId });
-    call.ctx.mcpReq.signal.throwIfAborted();
-    throw error;
-  }
-  return confirmation.confirm(call, { ...answer, expected: slots, pageId });
-}
-
-interface PageAnswer {
+interface RawAnswer {
   readonly raw: unknown;
   readonly isFromPage: boolean;
 }
 
-async function answerOnPage(
-  { ctx, owner }: AskingCall,
-  pages: UploadPages,
-  { pageId, question, expiresAt }: ReservedQuestion & { readonly pageId: string },
-): Promise<PageAnswer> {
-  const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
-  const params = { mode: "url", message: question.message, url, elicitationId: pageId };
-  const stop = new AbortController();
-  const signal = AbortSignal.any([ctx.mcpReq.signal, stop.signal]);
-  const fromPage = awaitAnswer(pages, pageId, { waitMs: expiresAt - Date.now(), signal }).then(
-    (raw) => ({ raw, isFromPage: true }),
-  );
-  // "accept" only says that the user agreed to open the page
-  const fromClient = send(ctx, params, { expiresAt }).then((given) =>
-    isConsent(given) ? fromPage : { raw: given, isFromPage: false },
-  );
-  // the MCP Inspector agrees when it hears that the page is done: neither is waited for alone
-  const outcomes = [fromPage, fromClient];
-  for (const outcome of outcomes) outcome.catch(() => {});
-  const outcome = await Promise.race(outcomes).finally(() => stop.abort());
-  if (outcome.isFromPage && outcome.raw === undefined) throw tooLate();
-  return outcome;
+/** Makes the asker of one server. */
+export function createSessionAsker({
+  confirmation,
+  pages,
+  onError,
+}: {
+  readonly confirmation: AnswerConfirmation;
+  readonly pages: UploadPages;
+  readonly onError: (error: unknown) => void;
+}): SessionAsker {
+  /** Waits for an answer and confirms it; without one the slots are closed. */
+  async function confirmAnswer<F extends Fields>(
+    call: AskingCall<F>,
+    { slots }: ReservedQuestion,
+    { answer, pageId }: { readonly answer: Promise<RawAnswer>; readonly pageId?: string },
+  ): Promise<FilesOutcome<F>> {
+    let given: RawAnswer;
+    try {
+      given = await answer;
+    } catch (error) {
+      await confirmation.cancel(call.principal, { slots, pageId });
+      call.ctx.mcpReq.signal.throwIfAborted();
+      throw error;
+    }
+    return confirmation.confirm(call, { ...given, expected: slots, pageId });
+  }
+
+  async function answerOnPage(
+    { ctx, owner }: AskingCall,
+    { question, expiresAt }: ReservedQuestion,
+    pageId: string,
+  ): Promise<RawAnswer> {
+    const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+    const params = { mode: "url", message: question.message, url, elicitationId: pageId };
+    const stop = new AbortController();
+    const signal = AbortSignal.any([ctx.mcpReq.signal, stop.signal]);
+    const fromPage = awaitAnswer(pages, pageId, { waitMs: expiresAt - Date.now(), signal }).then(
+      (raw) => ({ raw, isFromPage: true }),
+    );
+    // "accept" only says that the user agreed to open the page
+    const fromClient = send(ctx, params, { expiresAt }).then((given) =>
+      isConsent(given) ? fromPage : { raw: given, isFromPage: false },
+    );
+    // the MCP Inspector agrees when it hears that the page is done: neither is waited for alone
+    const outcomes = [fromPage, fromClient];
+    for (const outcome of outcomes) outcome.catch(() => {});
+    const outcome = await Promise.race(outcomes).finally(() => stop.abort());
+    if (!outcome.isFromPage) return outcome;
+    if (outcome.raw === undefined) throw tooLate();
+    await ctx.mcpReq
+      .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
+      .catch(onError);
+    return outcome;
+  }
+
+  return {
+    ask(call, reserved, onProgress) {
+      const { question, expiresAt } = reserved;
+      const answer = send(call.ctx, question, { expiresAt, onProgress }).then((raw) => ({
+        raw,
+        isFromPage: false,
+      }));
+      return confirmAnswer(call, reserved, { answer });
+    },
+    askOnPage(call, reserved) {
+      const pageId = newId();
+      return confirmAnswer(call, reserved, {
+        answer: answerOnPage(call, reserved, pageId),
+        pageId,
+      });
+    },
+  };
 }
 
 /** Sends a request to the client, which may take as long as the question is good. */

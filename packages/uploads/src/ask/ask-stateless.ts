@@ -7,13 +7,14 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { newId } from "../slots/random-id.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import { fileFieldsOf, termsOf, type Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent, type UploadPages } from "./elicit-page.ts";
+import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
-import { newId } from "../slots/random-id.ts";
 
 // MCP 2026-07-28: the call ends with the question, and the client repeats it with the answer and the sealed state.
 
@@ -27,73 +28,78 @@ interface AskResult {
   readonly result: InputRequiredResult;
 }
 
-/** Ends the call with the question. */
-export function askStateless(
-  call: AskingCall,
-  reserved: ReservedQuestion,
-  states: QuestionStates,
-): AskResult {
-  const { question, expiresAt } = reserved;
-  letBinaryPass(call.ctx);
-  const state = states.seal({ expiresAt, slots: keptSlots(reserved) }, call);
-  return ask({ method: ELICIT_METHOD, params: question }, state);
+/** Asks clients without sessions. */
+export interface StatelessAsker {
+  /** Ends the call with the question. */
+  ask(call: AskingCall, reserved: ReservedQuestion): AskResult;
+  /** Ends the call with the URL of an upload page. */
+  askOnPage(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult>;
+  /** Takes up the repeated call, with the sealed state of its question. */
+  takeUp<F extends Fields>(
+    call: AskingCall<F>,
+    way: AskingWay,
+    sealed: unknown,
+  ): Promise<FilesOutcome<F>>;
 }
 
-/** Ends the call with the URL of an upload page. */
-export async function askOnPageStateless(
-  call: AskingCall,
-  reserved: ReservedQuestion,
-  { states, pages }: { readonly states: QuestionStates; readonly pages: UploadPages },
-): Promise<AskResult> {
-  const { message, owner } = call;
-  const { question, expiresAt } = reserved;
-  const pageId = newId();
-  const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
-  const state = states.seal({ expiresAt, slots: keptSlots(reserved), pageId }, call);
-  return ask(inputRequired.elicitUrl({ message, url }), state);
-}
+/** Makes the asker of one server. */
+export function createStatelessAsker({
+  confirmation,
+  states,
+  pages,
+}: {
+  readonly confirmation: AnswerConfirmation;
+  readonly states: QuestionStates;
+  readonly pages: UploadPages;
+}): StatelessAsker {
+  return {
+    ask(call, reserved) {
+      const { question, expiresAt } = reserved;
+      letBinaryPass(call.ctx);
+      const state = states.seal({ expiresAt, slots: keptSlots(reserved) }, call);
+      return askResult({ method: ELICIT_METHOD, params: question }, state);
+    },
 
-/** Takes up the repeated call. */
-export async function takeUpAnswer<F extends Fields>(
-  call: AskingCall<F>,
-  { state, way }: { readonly state: QuestionState; readonly way: AskingWay },
-  {
-    confirmation,
-    states,
-    pages,
-  }: {
-    readonly confirmation: AnswerConfirmation;
-    readonly states: QuestionStates;
-    readonly pages: UploadPages | undefined;
-  },
-): Promise<FilesOutcome<F>> {
-  const { ctx, fields, principal } = call;
-  const { pageId, expiresAt } = state;
-  const limits = way.kind === "binary" ? way.limits : {};
-  const expected = new Map(
-    fileFieldsOf(fields).map(([name, field]) => [
-      name,
-      { ...state.slots[name]!, terms: termsOf(field, limits) },
-    ]),
-  );
-  let raw = ctx.mcpReq.inputResponses?.[inputKey];
-  const isFromPage = pageId !== undefined && isConsent(raw);
-  if (isFromPage) {
-    const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
-    try {
-      raw = await awaitAnswer(pages!, pageId, { waitMs, signal: ctx.mcpReq.signal });
-    } catch (error) {
-      // its state was used: no other call can take the answer
-      await confirmation.cancel(principal, { slots: expected, pageId });
-      throw error;
-    }
-    if (raw === undefined) {
-      // the client calls again by itself when there is nothing to ask
-      const requestState = states.seal(state, call);
-      return { action: "ask", result: inputRequired({ requestState }) };
-    }
-  }
-  return confirmation.confirm(call, { expected, raw, isFromPage, pageId });
+    async askOnPage(call, reserved) {
+      const { message, owner } = call;
+      const { question, expiresAt } = reserved;
+      const pageId = newId();
+      const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+      const state = states.seal({ expiresAt, slots: keptSlots(reserved), pageId }, call);
+      return askResult(inputRequired.elicitUrl({ message, url }), state);
+    },
+
+    async takeUp(call, way, sealed) {
+      const { ctx, fields, principal } = call;
+      const state = await states.open(sealed, call).catch(rethrowState);
+      const { pageId, expiresAt } = state;
+      const limits = way.kind === "binary" ? way.limits : {};
+      const expected = new Map(
+        fileFieldsOf(fields).map(([name, field]) => [
+          name,
+          { ...state.slots[name]!, terms: termsOf(field, limits) },
+        ]),
+      );
+      let raw = ctx.mcpReq.inputResponses?.[inputKey];
+      const isFromPage = pageId !== undefined && isConsent(raw);
+      if (isFromPage) {
+        const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
+        try {
+          raw = await awaitAnswer(pages, pageId, { waitMs, signal: ctx.mcpReq.signal });
+        } catch (error) {
+          // its state was used: no other call can take the answer
+          await confirmation.cancel(principal, { slots: expected, pageId });
+          throw error;
+        }
+        if (raw === undefined) {
+          // the client calls again by itself when there is nothing to ask
+          const requestState = states.seal(state, call);
+          return { action: "ask", result: inputRequired({ requestState }) };
+        }
+      }
+      return confirmation.confirm(call, { expected, raw, isFromPage, pageId });
+    },
+  };
 }
 
 function keptSlots({ slots }: ReservedQuestion): QuestionState["slots"] {
@@ -102,15 +108,14 @@ function keptSlots({ slots }: ReservedQuestion): QuestionState["slots"] {
   );
 }
 
-function ask(request: object, requestState: string): AskResult {
+function askResult(request: object, requestState: string): AskResult {
   const inputRequests = { [inputKey]: request as InputRequest };
   return { action: "ask", result: inputRequired({ inputRequests, requestState }) };
 }
 
 /** The protocol's answer to a state that is not ours (2026-07-28, multi round-trip requests). */
-export function rethrowState(error: unknown): never {
-  if (!SluiceError.is(error) || (error.code !== "invalid_argument" && error.code !== "expired"))
-    throw error;
+function rethrowState(error: unknown): never {
+  if (!SluiceError.is(error) || !["invalid_argument", "expired"].includes(error.code)) throw error;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, {
     reason: "invalid_request_state",
   });

@@ -1,6 +1,9 @@
 import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/async";
+import type { PageOutcome } from "../page/page-endings.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
+import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
   fileFieldsOf,
@@ -8,9 +11,6 @@ import {
   type AnsweredValues,
   type Fields,
 } from "./elicit-fields.ts";
-import type { UploadPages } from "./elicit-page.ts";
-import type { PageOutcome } from "../page/page-outcome.ts";
-import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 
 /** How it went. */
 export type FilesOutcome<F extends Fields = Fields> =
@@ -72,7 +72,7 @@ export function createAnswerConfirmation({
   onError,
 }: {
   readonly slots: Pick<Slots, "confirm" | "revoke">;
-  readonly pages: Pick<UploadPages, "conclude"> | undefined;
+  readonly pages: Pick<UploadPages, "conclude">;
   readonly onError: (error: unknown) => void;
 }): AnswerConfirmation {
   async function revoke(
@@ -86,7 +86,7 @@ export function createAnswerConfirmation({
 
   /** Tells the page how it ended; a page that is not told says that its time is over. */
   async function conclude(pageId: string | undefined, outcome: PageOutcome): Promise<void> {
-    if (pageId !== undefined) await pages?.conclude(pageId, outcome).catch(onError);
+    if (pageId !== undefined) await pages.conclude(pageId, outcome).catch(onError);
   }
 
   async function confirmFiles<F extends Fields>(

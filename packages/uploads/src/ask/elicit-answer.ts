@@ -2,9 +2,9 @@ import { fromJsonSchema, type JsonSchemaType } from "@modelcontextprotocol/serve
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
 import { z } from "zod";
-import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";
 import type { SlotTerms } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";
 
 /** What a user did with a question, read but not confirmed yet. */
 export type ElicitedAnswer =

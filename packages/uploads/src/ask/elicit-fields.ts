@@ -1,5 +1,5 @@
-import { definedMembers } from "@sluice/core";
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
+import { definedMembers } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type BinaryElicitation,

@@ -2,14 +2,14 @@ import {
   createSha256,
   createTextSealer,
   principalTag,
-  SluiceError,
+  type SluiceError,
   type Principal,
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
-import type { Fields } from "./elicit-fields.ts";
 import type { Slot } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
+import type { Fields } from "./elicit-fields.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
 export interface QuestionState {
@@ -44,8 +44,8 @@ export function createQuestionStates(host: Host): QuestionStates {
   function contextOf({ principal, message, fields }: QuestionContext): string[] {
     const asked = createSha256();
     asked.update(new TextEncoder().encode(JSON.stringify([message, fields])));
-    const who = principal ? principalTag(principal) : "anybody";
-    return [host.endpoint.url, who, asked.digest()];
+    const holder = principal ? principalTag(principal) : "anybody";
+    return [host.endpoint.url, holder, asked.digest()];
   }
 
   return {
@@ -68,8 +68,7 @@ export function createQuestionStates(host: Host): QuestionStates {
           owner: context.owner ?? "",
         })
         .catch((error: unknown) => {
-          if (SluiceError.is(error) && error.code === "already_exists") throw foreign();
-          throw error;
+          throw codeOf(error) === "already_exists" ? foreign() : error;
         });
       return { ...state, ...(pageId !== undefined && { pageId }) };
     },

@@ -21,7 +21,7 @@ export type AskingWay =
  * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Throws what the author should read, and
  * without a session the error that the protocol has for it.
  */
-export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): AskingWay {
+export function wayTo(mcp: McpServer, ctx: ServerContext): AskingWay {
   if (!ctx.http?.req)
     throw uploadError(
       "unsupported",
@@ -37,11 +37,11 @@ export function wayTo(mcp: McpServer, ctx: ServerContext, hasPage: boolean): Ask
   const elicitation = elicitationSchema.safeParse(declared);
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
   if (binary !== undefined) return { kind: "binary", limits: binary as BinaryElicitation };
-  if (url !== undefined && hasPage) return { kind: "page" };
-  if (!isStateless) throw noWay(hasPage);
+  if (url !== undefined) return { kind: "page" };
+  if (!isStateless) throw noWay();
   throw new MissingRequiredClientCapabilityError(
     { requiredCapabilities: { elicitation: { binary: {} } } },
-    noWay(hasPage).message,
+    noWay().message,
   );
 }
 
@@ -72,10 +72,9 @@ const elicitationSchema = z.looseObject({
   }),
 });
 
-function noWay(hasPage: boolean): SluiceError {
-  const page = hasPage ? ", or `elicitation.url` for sending them in a browser" : "";
+function noWay(): SluiceError {
   return uploadError(
     "unsupported",
-    `this client cannot send files: it must declare \`elicitation.binary\` (SEP-1306)${page}`,
+    "this client cannot send files: it must declare `elicitation.binary` (SEP-1306), or `elicitation.url` for sending them in a browser",
   );
 }

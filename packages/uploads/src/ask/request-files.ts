@@ -6,22 +6,17 @@ import {
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callerOf, callInV2, revisionOf, type Host } from "@sluice/server/transport";
-import { askInSession, askOnPageInSession } from "./ask-in-session.ts";
-import {
-  askOnPageStateless,
-  askStateless,
-  failingResult,
-  rethrowState,
-  takeUpAnswer,
-} from "./ask-stateless.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { userOf } from "../slots/slot-token.ts";
+import type { Slots } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
+import { createSessionAsker } from "./ask-in-session.ts";
+import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
-import type { UploadPages } from "./elicit-page.ts";
 import { createQuestionStates } from "./elicit-state.ts";
 import { wayTo } from "./elicit-way.ts";
 import { reserveQuestion } from "./reserve-question.ts";
-import type { Slots } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
@@ -46,22 +41,21 @@ export type RequestFiles = <const F extends Fields>(
   request: FileRequest<F>,
 ) => Promise<FilesOutcome<F>>;
 
-/** Makes the function that asks. Without `pages` only clients with `elicitation.binary` can be asked. */
-export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages): RequestFiles {
+/** Makes the function that asks: clients with `elicitation.binary` directly, others on a page. */
+export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages): RequestFiles {
   const { onError } = host;
-  const states = createQuestionStates(host);
   const confirmation = createAnswerConfirmation({ slots, pages, onError });
+  const inSession = createSessionAsker({ confirmation, pages, onError });
+  const states = createQuestionStates(host);
+  const stateless = createStatelessAsker({ confirmation, states, pages });
 
-  /** Names the owner of the files: a session is no part of it, since an upload is another request. */
   async function callerIn(
     mcp: McpServer,
     ctx: ServerContext,
   ): Promise<Pick<AskingCall, "principal" | "owner">> {
     const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
-    if (!mayMint) throw uploadError("unauthenticated", "nobody vouches for the caller");
-    if (!principal || principal.subject === "") return { principal: undefined, owner };
-    const { sessionId: _session, ...user } = principal;
-    return { principal: user, owner };
+    if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
+    return { principal: userOf(principal), owner };
   }
 
   async function ask<F extends Fields>(
@@ -69,21 +63,15 @@ export function createRequestFiles(host: Host, slots: Slots, pages?: UploadPages
     request: FileRequest<F>,
   ): Promise<FilesOutcome<F>> {
     const { message, fields, onProgress } = request;
-    const way = wayTo(mcp, ctx, pages !== undefined);
+    const way = wayTo(mcp, ctx);
     const call = { ctx, ...(await callerIn(mcp, ctx)), message, fields };
-    const reserve = () => reserveQuestion(slots, call.principal, way, request);
+    const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
+    if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
+    const reserved = reserveQuestion(slots, call.principal, way, request);
     const isPage = way.kind === "page";
-    if (!isStateless(mcp))
-      return isPage
-        ? askOnPageInSession(call, reserve(), { confirmation, pages: pages!, onError })
-        : askInSession(call, reserve(), { confirmation, onProgress });
-    const sealed = ctx.mcpReq.requestState();
-    if (sealed === undefined)
-      return isPage
-        ? askOnPageStateless(call, reserve(), { states, pages: pages! })
-        : askStateless(call, reserve(), states);
-    const state = await states.open(sealed, call).catch(rethrowState);
-    return takeUpAnswer(call, { state, way }, { confirmation, states, pages });
+    if (isStateless(mcp))
+      return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);
+    return isPage ? inSession.askOnPage(call, reserved) : inSession.ask(call, reserved, onProgress);
   }
 
   return async (given, request) => {

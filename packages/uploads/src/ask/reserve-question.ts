@@ -1,4 +1,5 @@
 import { tokenLifetimes, type Principal } from "@sluice/core";
+import type { Slot, Slots } from "../slots/slots.ts";
 import {
   fileFieldsOf,
   questionOf,
@@ -7,7 +8,6 @@ import {
   type Fields,
 } from "./elicit-fields.ts";
 import type { AskingWay } from "./elicit-way.ts";
-import type { Slot, Slots } from "../slots/slots.ts";
 
 /** A question whose slots are reserved. */
 export interface ReservedQuestion {

@@ -1,22 +1,23 @@
 import { sanitizeFileName, type Principal } from "@sluice/core";
-import { matchClaims, nameOf, recordsOf } from "./match-claims.ts";
-import type { UploadRemover } from "./remove-upload.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { bytesKey, markerKey, recordKey } from "../store/layout.ts";
 import {
-  createJson,
-  readJson,
+  bytesKey,
+  markerKey,
+  readRecords,
+  recordKey,
   type ConfirmationRecord,
   type ConfirmedFile,
   type FileRecord,
-} from "../store/records.ts";
+} from "../store/layout.ts";
 import type { ScanFile } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
+import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
+import { matchClaims, nameOf } from "./match-claims.ts";
+import type { UploadRemover } from "./remove-upload.ts";
 
 type FoundUpload = UploadState & {
   readonly uploadId: string;
@@ -64,16 +65,16 @@ export function createConfirmation({
   readonly closing: AbortSignal;
   readonly onError: (error: unknown) => void;
 }): Confirmation {
-  /** An upload of this principal; others do not learn that there is one. */
+  /** Finds an upload of this principal; others do not learn that there is one. */
   async function find(
     principal: Principal | undefined,
     uploadId: string,
     signal: AbortSignal,
   ): Promise<FoundUpload> {
-    if (!isId(uploadId)) throw unknown();
+    if (!isId(uploadId)) throw noSuchUpload();
     const state = await readState(storage, uploadId, signal);
     const { owner, folder } = state;
-    if (folder === undefined || owner !== ownerOf(principal)) throw unknown();
+    if (folder === undefined || owner !== ownerOf(principal)) throw noSuchUpload();
     return { ...state, uploadId, owner, folder };
   }
 
@@ -139,9 +140,9 @@ export function createConfirmation({
   return {
     async confirm(principal, uploadId, { claims, unnamed = "refuse" }, signal) {
       const upload = await find(principal, uploadId, signal);
-      if (upload.phase === "confirmed") throw again();
+      if (upload.phase === "confirmed") throw confirmedBefore();
       ensureInTime(upload);
-      const records = await recordsOf(storage, upload, signal);
+      const records = await readRecords(storage, upload, signal);
       const matches = matchClaims(records, claims);
       if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
         await remover.discard(uploadId, signal);
@@ -164,17 +165,16 @@ export function createConfirmation({
       for (const record of matches.left) await removeRecord(upload, record, signal);
       const confirmation = { files } satisfies ConfirmationRecord;
       if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
-        throw again();
+        throw confirmedBefore();
       // what became whole since the files were compared; whatever does so from now on sees the marker
-      const lasting = AbortSignal.any([closing]);
-      await removeUnnamed(upload, confirmation, lasting).catch(onError);
+      await removeUnnamed(upload, confirmation, AbortSignal.any([closing])).catch(onError);
       return files.map((file) => toUploadedFile(upload, file));
     },
 
     async received(principal, uploadId, signal) {
       const upload = await find(principal, uploadId, signal);
-      const records = await recordsOf(storage, upload, signal);
-      if (records.length === 0) throw unknown();
+      const records = await readRecords(storage, upload, signal);
+      if (records.length === 0) throw noSuchUpload();
       return records.map(({ name, size, mimeType, sha256 }) => ({
         name: name ?? sanitizeFileName(),
         size,
@@ -185,11 +185,11 @@ export function createConfirmation({
 
     async reopen(principal, uploadId, signal) {
       const upload = await find(principal, uploadId, signal);
-      if (upload.phase !== "confirmed") throw unknown();
+      if (upload.phase !== "confirmed") throw noSuchUpload();
       const marker = markerKey(upload.folder);
       const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
       const kept = files.filter(({ place }) => upload.places.includes(place));
-      if (kept.length === 0) throw unknown();
+      if (kept.length === 0) throw noSuchUpload();
       return kept.map((file) => toUploadedFile(upload, file));
     },
   };
@@ -200,10 +200,10 @@ function ensureInTime(state: UploadState): void {
     throw uploadError("expired", "the time of this upload is over");
 }
 
-function unknown() {
+function noSuchUpload() {
   return uploadError("not_found", "there is no such upload");
 }
 
-function again() {
+function confirmedBefore() {
   return uploadError("already_exists", "this upload was confirmed or closed before");
 }

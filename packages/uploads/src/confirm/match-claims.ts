@@ -1,34 +1,14 @@
 import { parseMediaType, sanitizeFileName } from "@sluice/core";
 import type { ClaimedFile } from "../slots/slots.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { recordKey } from "../store/layout.ts";
-import { readJson, type FileRecord } from "../store/records.ts";
-
-/** The record of a whole file, and its place in the slot. */
-export type PlacedRecord = FileRecord & { readonly place: number };
-
-/** The whole files of an upload, each once. */
-export async function recordsOf(
-  storage: UploadStorage,
-  { folder, places }: { readonly folder: string; readonly places: readonly number[] },
-  signal: AbortSignal,
-): Promise<PlacedRecord[]> {
-  const records = new Map<string, PlacedRecord>();
-  for (const place of places) {
-    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
-    // two processes may have put the parts of one file together
-    if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
-  }
-  return [...records.values()];
-}
+import type { PlacedRecord } from "../store/layout.ts";
 
 /** Each claim with the file it names, and the files that none names; `undefined` when a claim names no file. */
-export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
-  files: readonly File[],
-  claims: readonly ClaimedFile[],
-): Matches<File> | undefined {
+export function matchClaims<Claim extends ClaimedFile>(
+  files: readonly PlacedRecord[],
+  claims: readonly Claim[],
+): Matches<Claim> | undefined {
   const left = [...files];
-  const matched: { record: File; claim: ClaimedFile }[] = [];
+  const matched: { record: PlacedRecord; claim: Claim }[] = [];
   for (const claim of claims) {
     const at = left.findIndex((file) => agrees(file, claim));
     if (at < 0) return undefined;
@@ -37,12 +17,12 @@ export function matchClaims<File extends Omit<FileRecord, "fileId" | "scan">>(
   return matched.length > 0 ? { matched, left } : undefined;
 }
 
-interface Matches<File> {
-  readonly matched: readonly { readonly record: File; readonly claim: ClaimedFile }[];
-  readonly left: readonly File[];
+interface Matches<Claim> {
+  readonly matched: readonly { readonly record: PlacedRecord; readonly claim: Claim }[];
+  readonly left: readonly PlacedRecord[];
 }
 
-function agrees(file: Omit<FileRecord, "fileId" | "scan">, claim: ClaimedFile): boolean {
+function agrees(file: PlacedRecord, claim: ClaimedFile): boolean {
   const { essence } = parseMediaType(claim.mimeType) ?? {};
   const types = [file.mimeType, parseMediaType(file.declaredType)?.essence];
   return (

@@ -1,14 +1,19 @@
 import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
-import { recordDiscard } from "./audit-step.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import { isId } from "../slots/random-id.ts";
-import type { OpenSlot } from "../slots/slot-token.ts";
-import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
-import { folderOf, markerKey, readObject, uploadPrefix } from "../store/layout.ts";
-import { createJson, type ConfirmationRecord } from "../store/records.ts";
+import { tagOfOwner, type OpenSlot } from "../slots/slot-token.ts";
+import { codeOf } from "../slots/upload-error.ts";
+import {
+  folderOf,
+  markerKey,
+  readObject,
+  uploadPrefix,
+  type ConfirmationRecord,
+} from "../store/layout.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
+import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 
 /** Removes uploads, with an audit record for each. */
 export interface UploadRemover {
@@ -40,12 +45,26 @@ export function createUploadRemover({
   readonly progress: ProgressTracker;
   readonly host: Pick<Host, "beginAudit">;
 }): UploadRemover {
-  /** Removes objects in their order, and the files among them from what their owner keeps. */
-  async function removeObjects(infos: readonly ObjectInfo[], signal: AbortSignal): Promise<void> {
-    for (const info of infos) {
-      await storage.remove(info.key, { signal });
-      const object = readObject(info);
-      if (object && "fileId" in object) await quota.drop(object.owner, object.fileId);
+  /** Removes objects in their order and counts their files no longer, within an audit record. */
+  async function removeObjects(
+    { uploadId, owner }: Pick<OpenSlot, "uploadId" | "owner">,
+    infos: readonly ObjectInfo[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const audited = { grant: uploadId, principal: tagOfOwner(owner) };
+    const entry = host.beginAudit({ action: "upload", step: "discard", ...audited });
+    try {
+      await entry.run(async () => {
+        for (const info of infos) {
+          await storage.remove(info.key, { signal });
+          const object = readObject(info);
+          if (object && "fileId" in object) await quota.drop(object.owner, object.fileId);
+        }
+      });
+      entry.end("complete");
+    } catch (error) {
+      entry.end("failed", { reason: codeOf(error) });
+      throw error;
     }
   }
 
@@ -61,12 +80,8 @@ export function createUploadRemover({
     if (!isWorthless(state)) return;
     progress.forget(uploadId);
     if (owner === undefined) return;
-    await recordDiscard(host, { uploadId, owner }, async () => {
-      const markerLast = infos.toSorted(
-        (a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)),
-      );
-      await removeObjects(markerLast, signal);
-    });
+    const markerLast = infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)));
+    await removeObjects({ uploadId, owner }, markerLast, signal);
   }
 
   return {
@@ -89,7 +104,7 @@ export function createUploadRemover({
       const objects = await listAll(storage, uploadPrefix(uploadId), signal);
       const unwanted = objects.filter(({ key }) => key.startsWith(folder) && key !== marker);
       if (unwanted.length === 0) return;
-      await recordDiscard(host, slot, () => removeObjects(unwanted, signal));
+      await removeObjects(slot, unwanted, signal);
     },
   };
 }

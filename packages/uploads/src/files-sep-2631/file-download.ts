@@ -23,7 +23,7 @@ interface ServedFiles {
 }
 
 /** The caller, and the owner of its files. */
-interface DownloadWork {
+export interface DownloadCaller {
   readonly identity: Awaited<ReturnType<Host["identify"]>>;
   readonly owner: Principal | undefined;
   readonly signal: AbortSignal;
@@ -36,7 +36,7 @@ const valueTtlMs = 3_600_000;
 export async function valueOf(
   { host, uris }: ServedFiles,
   resourceUri: string,
-  { identity, owner, signal }: DownloadWork,
+  { identity, owner, signal }: DownloadCaller,
 ): Promise<FileValue> {
   const key = host.mapper.toKey(resourceUri);
   const { principal } = identity;
@@ -58,7 +58,7 @@ interface AuthorizedDownload {
 export async function authorizeDownload(
   { host, uris }: ServedFiles,
   uri: string,
-  { identity, owner, signal }: DownloadWork,
+  { identity, owner, signal }: DownloadCaller,
 ): Promise<AuthorizedDownload> {
   const handle = uris.parse(uri, owner);
   if (handle.kind !== "resource")
@@ -69,7 +69,7 @@ export async function authorizeDownload(
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
   const grant = await host.mint(identity, key, etag);
-  if (!grant) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
+  if (!grant) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const until = new Date(grant.expiresAt).toISOString();
   const auth = identity.principal ? "bound" : "self";
   return {

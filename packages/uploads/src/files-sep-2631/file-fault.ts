@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, type SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { codeOf } from "../slots/upload-error.ts";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
 export function refusal(
@@ -12,7 +13,7 @@ export function refusal(
 /** What a peer learns of an error (SEP-2631 §10): -32602 for what it can change, else -32603. */
 export function faultFor(error: unknown, onError: (error: unknown) => void): ProtocolError {
   if (ProtocolError.isInstance(error)) return error;
-  const code = SluiceError.is(error) ? error.code : "internal";
+  const code = codeOf(error);
   const reason = reasons[code];
   if (reason !== undefined) return refusal(sentences[reason]!, { reason });
   if (code === "throttled" || code === "unavailable") {

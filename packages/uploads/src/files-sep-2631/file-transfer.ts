@@ -1,4 +1,3 @@
-import type { Principal } from "@sluice/core";
 import {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,
@@ -7,8 +6,9 @@ import {
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
 import { callerOf, callInV2, serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
+import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
-import { authorizeDownload, valueOf } from "./file-download.ts";
+import { authorizeDownload, valueOf, type DownloadCaller } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
 import type { FileInputTerms } from "./file-input.ts";
 import { authorizeUpload, openInput, uploadParams } from "./file-upload.ts";
@@ -41,16 +41,19 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
   const { host } = sluice;
   const uris = createFileUris(host);
 
-  async function identify(call: ToolCall) {
-    const { mcp, ctx } = callInV2(call);
-    const identity = await host.identify(callerOf(ctx, mcp));
-    return { identity, owner: ownerOf(identity.principal) };
-  }
-
-  async function guarded<T>(run: () => Promise<T>): Promise<T> {
-    return run().catch((error: unknown) => {
+  /** Works for the caller; what goes wrong becomes an error of the protocol. */
+  async function serve<T>(
+    call: ToolCall,
+    work: (caller: DownloadCaller) => T | Promise<T>,
+  ): Promise<T> {
+    try {
+      const { mcp, ctx } = callInV2(call);
+      const identity = await host.identify(callerOf(ctx, mcp));
+      const { signal } = ctx.mcpReq;
+      return await work({ identity, owner: userOf(identity.principal), signal });
+    } catch (error) {
       throw faultFor(error, host.onError);
-    });
+    }
   }
 
   return {
@@ -60,49 +63,27 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
         AUTHORIZE_UPLOAD_METHOD,
         { params: uploadParams, result: anyResult },
         (params, ctx) =>
-          guarded(async () => {
-            const { identity, owner } = await identify({ mcp, ctx });
-            return {
-              ...authorizeUpload({ slots, uris }, params, { mayMint: identity.mayMint, owner }),
-            };
-          }),
+          serve({ mcp, ctx }, ({ identity: { mayMint }, owner }) => ({
+            ...authorizeUpload({ slots, uris }, params, { mayMint, owner }),
+          })),
       );
       mcp.server.setRequestHandler(
         AUTHORIZE_DOWNLOAD_METHOD,
         { params: z.looseObject({ uri: z.string() }), result: anyResult },
         ({ uri }, ctx) =>
-          guarded(async () => {
-            const { identity, owner } = await identify({ mcp, ctx });
-            const { signal } = ctx.mcpReq;
-            return {
-              ...(await authorizeDownload({ host, uris }, uri, { identity, owner, signal })),
-            };
-          }),
+          serve({ mcp, ctx }, async (caller) => ({
+            ...(await authorizeDownload({ host, uris }, uri, caller)),
+          })),
       );
       return given;
     },
     open: (argument, terms, call) =>
-      guarded(async () => {
-        const { owner } = await identify(call);
-        return openInput({ slots, uris }, argument, { terms, owner, signal: signalOf(call) });
-      }),
+      serve(call, ({ owner, signal }) =>
+        openInput({ slots, uris }, argument, { terms, owner, signal }),
+      ),
     value: (resourceUri, call) =>
-      guarded(async () => {
-        const { identity, owner } = await identify(call);
-        return valueOf({ host, uris }, resourceUri, { identity, owner, signal: signalOf(call) });
-      }),
+      serve(call, (caller) => valueOf({ host, uris }, resourceUri, caller)),
   };
 }
 
-function signalOf(call: ToolCall): AbortSignal {
-  return callInV2(call).ctx.mcpReq.signal;
-}
-
 const anyResult = z.looseObject({});
-
-/** Names the owner of a file: a session is no part of it, since an upload is another request. */
-function ownerOf(principal: Principal | undefined): Principal | undefined {
-  if (!principal || principal.subject === "") return undefined;
-  const { sessionId: _session, ...owner } = principal;
-  return owner;
-}

@@ -10,6 +10,7 @@ import {
   type FileTransferDescriptor,
   type FileValue,
 } from "@sluice/core/wire";
+import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
 import { typeOfName } from "../kind/type-of-name.ts";
@@ -53,7 +54,7 @@ export function authorizeUpload(
   { name, mimeType, size, digest }: DeclaredFile,
   { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
 ): AuthorizedUpload {
-  if (!mayMint) throw new SluiceError("unauthenticated", "files: nobody vouches for the caller");
+  if (!mayMint) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const sha256 = digest && digestIn(digest);
   if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
     throw refusal("mimeType is no media type", { reason: "invalidMimeType", mimeType });
@@ -164,7 +165,7 @@ async function openUpload(
   if (handle.kind !== "upload")
     throw refusal("the URI is that of a file that came from the server", { reason: "unknownFile" });
   const { uploadId } = handle;
-  const confirmed = await slots.reopen(owner, uploadId, { signal }).catch(rethrowUnlessAbsent);
+  const confirmed = await unlessMissing(slots.reopen(owner, uploadId, { signal }));
   const [known] = confirmed ?? (await slots.received(owner, uploadId, { signal }));
   if (!known) throw new SluiceError("not_found", "files: the bytes have not come");
   if (!agrees(handle, known)) {
@@ -238,9 +239,4 @@ function ensureFits(
       mimeType,
       accept,
     });
-}
-
-function rethrowUnlessAbsent(error: unknown): undefined {
-  if (SluiceError.is(error) && error.code === "not_found") return undefined;
-  throw error;
 }

@@ -1,6 +1,39 @@
 import { createSha256 } from "@sluice/core";
 import { script, style } from "./browser-files.ts";
-import { assetHeaders } from "./page-headers.ts";
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+const shield = [
+  "X-Content-Type-Options",
+  "nosniff",
+  "Referrer-Policy",
+  "no-referrer",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+] as const;
+
+/** Headers of the page. It holds secrets: no cache keeps it, no site frames it, no referrer names it. */
+export const pageHeaders: readonly string[] = [
+  "Content-Type",
+  "text/html; charset=utf-8",
+  "Cache-Control",
+  "private, no-store, no-transform",
+  "Content-Security-Policy",
+  policy,
+  "Cross-Origin-Opener-Policy",
+  "same-origin",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+  ...shield,
+];
 
 /** A file that the page loads. */
 interface Asset {
@@ -30,4 +63,17 @@ function assetOf(name: string, extension: string, type: string, text: string): A
   hash.update(bytes);
   const path = `${assetsPath}${name}-${hash.digest().slice(0, 16)}.${extension}`;
   return { path, text, headers: assetHeaders(type, bytes.length) };
+}
+
+/** Headers of what the page loads: its name is its content, so it is kept for ever. */
+function assetHeaders(type: string, bytes: number): readonly string[] {
+  return [
+    "Content-Type",
+    `${type}; charset=utf-8`,
+    "Content-Length",
+    String(bytes),
+    "Cache-Control",
+    "public, max-age=31536000, immutable",
+    ...shield,
+  ];
 }

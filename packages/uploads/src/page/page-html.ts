@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { codeOf } from "../slots/upload-error.ts";
 import { fieldHtml } from "./field-html.ts";
 import { html, type Html } from "./html.ts";
 import type { PageAssets } from "./page-assets.ts";
@@ -72,8 +72,7 @@ function settledPage({ phase }: SettledPage, assets: PageAssets): string {
 
 /** What stands in place of a page that cannot be shown. */
 export function failurePage(error: unknown, assets: PageAssets): { status: number; text: string } {
-  const code = SluiceError.is(error) ? error.code : "internal";
-  const [status, heading, sentence] = failures[code] ?? [
+  const [status, heading, sentence] = failures[codeOf(error)] ?? [
     503,
     "Not available right now",
     "The server could not show this page. Please wait a moment and load it again.",

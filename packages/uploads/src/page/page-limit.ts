@@ -1,6 +1,5 @@
-import { SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import { uploadError } from "../slots/upload-error.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
 
 /** Most pages of one owner at a time. */
 const placesOfOwner = 16;
@@ -58,7 +57,7 @@ export async function isPut(
     await state.put(id, record, times);
     return true;
   } catch (error) {
-    if (SluiceError.is(error) && error.code === "already_exists") return false;
+    if (codeOf(error) === "already_exists") return false;
     throw error;
   }
 }

@@ -3,9 +3,9 @@ import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
-import { readPaced } from "../receive/read-body.ts";
-import { pageAssets } from "./page-assets.ts";
-import { pageHeaders } from "./page-headers.ts";
+import { createBodyReader } from "../receive/read-body.ts";
+import { codeOf } from "../slots/upload-error.ts";
+import { pageAssets, pageHeaders } from "./page-assets.ts";
 import { failurePage, pageOf } from "./page-html.ts";
 import type { TakeAnswer } from "./take-answer.ts";
 import { pagesPath, type GivenAnswer, type UploadPageStore } from "./upload-pages.ts";
@@ -83,7 +83,7 @@ export function createPageRoutes(
   }
 
   function refusalReply(error: unknown, headers: readonly string[] = []): Reply {
-    const code = SluiceError.is(error) ? error.code : "internal";
+    const code = codeOf(error);
     if (code === "invalid_argument") return refusalOf(error, undefined);
     if (code === "precondition_failed") return problem(409, { reason: "changed", headers });
     const status = refusals[code];
@@ -161,7 +161,7 @@ function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: Htm
 
 /** Answers name files and hold short values. */
 const maxAnswerBytes = 64 * 1024;
-const answerMs = 30_000;
+const readBody = createBodyReader({ totalMs: 30_000 });
 
 const answerSchema = z.object({
   answerId: z.string().regex(/^[\w-]{16,64}$/),
@@ -178,17 +178,12 @@ async function readGiven(
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = "";
-  await readPaced(
-    request.body,
-    (chunk) => {
-      bytes += chunk.byteLength;
-      if (bytes > maxAnswerBytes) throw tooLong();
-      text += decoder.decode(chunk, { stream: true });
-      return undefined;
-    },
-    signal,
-    { pace: { totalMs: answerMs } },
-  );
+  await readBody({ body: request.body, signal }, (chunk) => {
+    bytes += chunk.byteLength;
+    if (bytes > maxAnswerBytes) throw tooLong();
+    text += decoder.decode(chunk, { stream: true });
+    return undefined;
+  });
   try {
     const parsed = answerSchema.safeParse(parseJson(text + decoder.decode()));
     return parsed.data as GivenAnswer | undefined;

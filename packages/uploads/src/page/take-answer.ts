@@ -1,15 +1,14 @@
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
-import { matchClaims, recordsOf } from "../confirm/match-claims.ts";
-import type { UploadRemover } from "../confirm/remove-upload.ts";
 import { readAnswer, type ExpectedSlot } from "../ask/elicit-answer.ts";
 import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
+import { matchClaims } from "../confirm/match-claims.ts";
+import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
 import type { PresentedSlot, SlotSealer } from "../slots/slot-token.ts";
-import type { ClaimedFile } from "../slots/slots.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { folderOf } from "../store/layout.ts";
+import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
 import type { GivenAnswer, OpenQuestion, UploadPageStore } from "./upload-pages.ts";
 
 /** Takes the answer of an open page. */
@@ -39,22 +38,28 @@ export function createAnswerTaker({
   readonly remover: Pick<UploadRemover, "revoke">;
   readonly onError: (error: unknown) => void;
 }): TakeAnswer {
-  function compareAll(
+  /** The files of each field as they are there; throws unless the claims name every whole file of its slot. */
+  function compare(
     slots: ReadonlyMap<string, AnsweredSlot>,
     files: ReadonlyMap<string, readonly AnsweredFile[]>,
     signal: AbortSignal,
   ): Promise<ComparedField[]> {
     return Promise.all(
       [...files].map(async ([name, claims]) => {
-        const matched = await compare(storage, slots.get(name)!, claims, signal);
+        const slot = slots.get(name)!;
+        const { places } = await readState(storage, slot.uploadId, signal);
+        const records = await readRecords(storage, { places, folder: folderOf(slot) }, signal);
+        const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
+        if (left.length > 0 || matched.length < claims.length)
+          throw new SluiceError(
+            "precondition_failed",
+            "upload page: the answer does not name the files that are there",
+          );
         return {
           name,
           fileIds: matched.map(({ record }) => record.fileId),
           // with its digest no other file can be taken for it
-          files: matched.map(({ record, claim }) => ({
-            ...(claim as AnsweredFile),
-            sha256: record.sha256,
-          })),
+          files: matched.map(({ record, claim }) => ({ ...claim, sha256: record.sha256 })),
         };
       }),
     );
@@ -73,14 +78,14 @@ export function createAnswerTaker({
         if (revoked.status === "rejected") onError(revoked.reason);
       return;
     }
-    const named = await compareAll(slots, answer.files, signal);
+    const named = await compare(slots, answer.files, signal);
     const leases: LockLease[] = [];
     try {
       // in one order everywhere, so that two answers do not wait for each other
       for (const fileId of named.flatMap(({ fileIds }) => fileIds).toSorted())
         leases.push(await lock.acquire(fileId, signal));
       // one may have been taken back before its lock was held
-      const compared = await compareAll(slots, answer.files, signal);
+      const compared = await compare(slots, answer.files, signal);
       const content = { ...answer.values, ...contentOf(question, compared) };
       await pages.answer(page, { answerId, action, content });
     } finally {
@@ -111,24 +116,6 @@ function contentOf(
 }
 
 type AnsweredSlot = ExpectedSlot & PresentedSlot;
-
-/** The whole files of a slot with their claims, when the claims name every one. */
-async function compare(
-  storage: UploadStorage,
-  slot: AnsweredSlot,
-  claims: readonly ClaimedFile[],
-  signal: AbortSignal,
-) {
-  const { places } = await readState(storage, slot.uploadId, signal);
-  const records = await recordsOf(storage, { places, folder: folderOf(slot) }, signal);
-  const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
-  if (left.length > 0 || matched.length < claims.length)
-    throw new SluiceError(
-      "precondition_failed",
-      "upload page: the answer does not name the files that are there",
-    );
-  return matched;
-}
 
 /** The slots of a page by field, as their tokens describe them. */
 function slotsOf(sealer: SlotSealer, question: BinaryQuestion): Map<string, AnsweredSlot> {

@@ -1,11 +1,38 @@
-import { definedMembers, createTextSealer, SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import type { BinaryQuestion } from "../ask/elicit-fields.ts";
-import type { PageQuestion, UploadPages } from "../ask/elicit-page.ts";
 import { isId } from "../slots/random-id.ts";
-import type { PageOutcome } from "./page-outcome.ts";
-import { createPageLimit, isPut } from "./page-limit.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { PageOutcome } from "./page-endings.ts";
+import { createPageLimit, isPut } from "./page-limit.ts";
+
+/** A question that is answered on a page in the user's browser, for clients that send no files themselves. */
+export interface PageQuestion {
+  /** 32 characters of base64url. */
+  readonly pageId: string;
+  /** As a client that can send files gets it; the slots authenticate themselves. */
+  readonly question: BinaryQuestion;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** In whose share of the state store it counts, as `Identity` says; its pages are bounded together. */
+  readonly owner?: string | undefined;
+}
+
+/** Pages that show a question, send the files to their slots, and keep what the user did. */
+export interface UploadPages {
+  /**
+   * Keeps the question until it expires, and gives the URL of its page. A secret. Throws `throttled` when 16 pages
+   * of the owner are open, `too_large` for a question of more than 64 KiB, and what the store throws.
+   */
+  pageUrl(question: PageQuestion): Promise<string>;
+  /**
+   * Takes what the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer, and
+   * after it was taken. Every holder of the URL may have answered: it is read like the answer of a client.
+   */
+  answerOf(pageId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
+  /** Says how it ended: the page tells the user, and only this is kept of it. */
+  conclude(pageId: string, outcome: PageOutcome): Promise<void>;
+}
 
 /** What a page shows. */
 export type OpenPage = OpenQuestion | SettledPage;
@@ -37,7 +64,7 @@ export interface GivenAnswer {
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** Questions of upload pages and their answers, for the tool that asks and the page that answers. */
+/** The same for the page itself. */
 export interface UploadPageStore extends UploadPages {
   /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
   open(token: string): Promise<OpenPage>;
@@ -82,15 +109,15 @@ export function createUploadPages({
 
   async function read<Value>(id: string): Promise<Value | undefined> {
     const record = await state.get(id, Date.now());
-    return record && (decode(record) as Value);
+    return record && (JSON.parse(new TextDecoder().decode(record)) as Value);
   }
 
   /** What became of a question; `undefined` while it waits for its answer. */
   async function settledOf(pageId: string): Promise<SettledPage | undefined> {
     // in the order in which they are made, backwards: what is gone has a successor
-    const answer = await read<GivenAnswer>(answerKey(pageId));
-    const taken = await read<SettledPage>(takenKey(pageId));
-    const outcome = await read<SettledPage>(outcomeKey(pageId));
+    const answer = await read<GivenAnswer>(keyOf("answer", pageId));
+    const taken = await read<SettledPage>(keyOf("taken", pageId));
+    const outcome = await read<SettledPage>(keyOf("outcome", pageId));
     if (outcome ?? taken) return outcome ?? taken;
     return answer && settledBy(answer);
   }
@@ -108,7 +135,7 @@ export function createUploadPages({
       const place = await places.take(owner, { now, expiresAt });
       const kept = { question, place, expiresAt, owner } satisfies KeptQuestion;
       try {
-        await state.put(questionKey(pageId), encode(kept), { now, expiresAt, owner });
+        await state.put(keyOf("page", pageId), encode(kept), { now, expiresAt, owner });
       } catch (error) {
         await places.release(place);
         throw error;
@@ -119,42 +146,41 @@ export function createUploadPages({
 
     async answerOf(pageId, { signal } = {}) {
       signal?.throwIfAborted();
-      const answer = await read<GivenAnswer>(answerKey(pageId));
+      const answer = await read<GivenAnswer>(keyOf("answer", pageId));
       signal?.throwIfAborted();
-      const question = answer && (await read<KeptQuestion>(questionKey(pageId)));
+      const question = answer && (await read<KeptQuestion>(keyOf("page", pageId)));
       if (!answer) return undefined;
       const now = Date.now();
       const expiresAt = (question?.expiresAt ?? now) + handoverMs;
       const taken = encode(settledBy(answer));
       // before the answer goes: until then its id keeps every other one out
       const { owner = "" } = question ?? {};
-      if (!(await isPut(state, takenKey(pageId), taken, { now, expiresAt, owner })))
+      if (!(await isPut(state, keyOf("taken", pageId), taken, { now, expiresAt, owner })))
         return undefined;
-      await state.take(answerKey(pageId), now);
+      await state.take(keyOf("answer", pageId), now);
       return definedMembers({ action: answer.action, content: answer.content });
     },
 
     async conclude(pageId, outcome) {
       const now = Date.now();
-      const question = await read<KeptQuestion>(questionKey(pageId));
+      const question = await read<KeptQuestion>(keyOf("page", pageId));
       const settled = await settledOf(pageId);
       const { answerId } = settled ?? {};
       const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
       const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
       const { owner = "" } = question ?? {};
-      await isPut(state, outcomeKey(pageId), encode(kept), { now, expiresAt, owner });
-      await state.take(answerKey(pageId), now);
-      await state.take(takenKey(pageId), now);
-      await state.take(questionKey(pageId), now);
+      await isPut(state, keyOf("outcome", pageId), encode(kept), { now, expiresAt, owner });
+      for (const kind of ["answer", "taken", "page"] as const)
+        await state.take(keyOf(kind, pageId), now);
       for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
-        await state.take(answeredKey(uploadId), now);
+        await state.take(keyOf("answered", uploadId), now);
       // later the place may be that of another page
       if (question && now < question.expiresAt) await places.release(question.place);
     },
 
     async open(token) {
       const { pageId, expiresAt } = pageIn(token);
-      const kept = await read<KeptQuestion>(questionKey(pageId));
+      const kept = await read<KeptQuestion>(keyOf("page", pageId));
       const settled = await settledOf(pageId);
       const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
       const isWaiting = settled === undefined || settled.phase === "answered";
@@ -171,14 +197,14 @@ export function createUploadPages({
       const times = { now, expiresAt: expiresAt + handoverMs, owner };
       // a request that takes a file back looks for these before the answer, so they are there first
       for (const { uploadId } of Object.values(question.uploadEndpoints))
-        await isPut(state, answeredKey(uploadId), encode({ pageId }), times);
-      const isFirst = await isPut(state, answerKey(pageId), encode(answer), times);
+        await isPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
+      const isFirst = await isPut(state, keyOf("answer", pageId), encode(answer), times);
       if (isFirst) {
-        const taken = await read<SettledPage>(takenKey(pageId));
-        const outcome = await read<SettledPage>(outcomeKey(pageId));
+        const taken = await read<SettledPage>(keyOf("taken", pageId));
+        const outcome = await read<SettledPage>(keyOf("outcome", pageId));
         // the one before was taken or concluded meanwhile, which made room for this one
         if ((outcome ?? taken) && (outcome ?? taken)?.answerId !== answerId)
-          await state.take(answerKey(pageId), now);
+          await state.take(keyOf("answer", pageId), now);
       }
       const settled = await settledOf(pageId);
       if (settled?.answerId !== answerId)
@@ -186,7 +212,7 @@ export function createUploadPages({
     },
 
     async isAnswered(uploadId) {
-      const flag = await read<{ readonly pageId: string }>(answeredKey(uploadId));
+      const flag = await read<{ readonly pageId: string }>(keyOf("answered", uploadId));
       return flag !== undefined && (await settledOf(flag.pageId)) !== undefined;
     },
   };
@@ -207,30 +233,11 @@ function settledBy({ answerId, action }: GivenAnswer): SettledPage {
   return { phase: action === "accept" ? "answered" : "declined", answerId };
 }
 
-function questionKey(pageId: string): string {
-  return `upload-page-${pageId}`;
-}
-
-function answerKey(pageId: string): string {
-  return `upload-answer-${pageId}`;
-}
-
-function takenKey(pageId: string): string {
-  return `upload-taken-${pageId}`;
-}
-
-function outcomeKey(pageId: string): string {
-  return `upload-outcome-${pageId}`;
-}
-
-function answeredKey(uploadId: string): string {
-  return `upload-answered-${uploadId}`;
+/** Ids of the records of a page, or of an upload in its answer. */
+function keyOf(kind: "page" | "answer" | "taken" | "outcome" | "answered", id: string): string {
+  return `upload-${kind}-${id}`;
 }
 
 function encode(value: object): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
-}
-
-function decode(record: Uint8Array): unknown {
-  return JSON.parse(new TextDecoder().decode(record));
 }

@@ -1,18 +1,15 @@
 import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
-import { keepProlonged, leaseOf } from "../slots/leases.ts";
 import { newId } from "../slots/random-id.ts";
-import type { UploadQuota } from "../slots/uploads-options.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { UploadQuota } from "../slots/uploads-options.ts";
+import { keepRenewed, leaseOf } from "../store/leases.ts";
 
-/** Counts what the uploads of each owner take up. What is under way in this process is renewed until it is over. */
+/** Counts the uploads of each owner. Renews what is under way in this process until it is over. */
 export interface QuotaTracker {
   /** Takes one of the places for requests with a body; gives the function that gives it back. Throws `throttled`. */
   enter(owner: string): Promise<() => Promise<void>>;
-  /**
-   * Takes one of the places for requests about a file that have no body, of which there are four times as many; gives
-   * the function that gives it back. Throws `throttled`.
-   */
+  /** The same for requests without a body, for which there are four times as many places. */
   ask(owner: string): Promise<() => Promise<void>>;
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
   hold(owner: string, fileId: string, bytes: number): Promise<void>;
@@ -31,18 +28,9 @@ export interface CountedFile {
   readonly bytes: number;
 }
 
-/** Options of {@link createQuotaTracker}. */
-export interface QuotaTrackerOptions {
-  readonly store: UploadStore;
-  readonly quota?: UploadQuota | undefined;
-  /** How often storage is looked at, in milliseconds. */
-  readonly seedEveryMs: number;
-  readonly onError: (error: unknown) => void;
-}
-
-/** How long what is under way counts after its process died, and how often the living say that they are. */
+/** How long what is under way counts after its process died. */
 const underWayMs = 20_000;
-const prolongEveryMs = 5_000;
+const renewEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
 const keptMs = 3_600_000;
 
@@ -52,18 +40,24 @@ export function createQuotaTracker({
   quota = {},
   seedEveryMs,
   onError,
-}: QuotaTrackerOptions): QuotaTracker {
+}: {
+  readonly store: UploadStore;
+  readonly quota?: UploadQuota | undefined;
+  /** How often storage is looked at, in milliseconds. */
+  readonly seedEveryMs: number;
+  readonly onError: (error: unknown) => void;
+}): QuotaTracker {
   const { concurrent = 4, files: maxFiles = 1_000, bytes: maxBytes = 10 * 2 ** 30 } = quota;
   for (const limit of [concurrent, maxFiles, maxBytes])
     if (!Number.isSafeInteger(limit) || limit < 1)
       throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
-  /** Ends the prolonging of each file that is held here. */
+  /** Ends the renewal of each file that is held here. */
   const held = new Map<string, () => Promise<void>>();
   /** Owners that storage showed files of when it was last looked at. */
   let shown: readonly string[] = [];
 
-  const prolong = (work: () => Promise<unknown>): (() => Promise<void>) =>
-    keepProlonged(work, { everyMs: prolongEveryMs, onError });
+  const startRenewing = (work: () => Promise<unknown>): (() => Promise<void>) =>
+    keepRenewed(work, { everyMs: renewEveryMs, onError });
   const letGo = async (fileId: string): Promise<void> => {
     const stop = held.get(fileId);
     held.delete(fileId);
@@ -81,7 +75,7 @@ export function createQuotaTracker({
       throw uploadError("throttled", `${places} ${what} at the same time are the most`, {
         retryAfterMs: 1_000,
       });
-    const stop = prolong(enter);
+    const stop = startRenewing(enter);
     return async () => {
       await stop();
       await store.leave(account, place).catch(onError);
@@ -102,7 +96,7 @@ export function createQuotaTracker({
           `at most ${maxFiles} files and ${maxBytes} bytes are kept for one user`,
         );
       await letGo(fileId);
-      held.set(fileId, prolong(hold));
+      held.set(fileId, startRenewing(hold));
     },
     async settle(owner, fileId, bytes) {
       await letGo(fileId);

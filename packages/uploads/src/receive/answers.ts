@@ -6,10 +6,10 @@ import {
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
 import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
-import type { FileRecord } from "../store/records.ts";
 import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";
+import type { FileRecord } from "../store/layout.ts";
 
 // What the endpoint answers: https://datatracker.ietf.org/doc/draft-ietf-httpbis-resumable-upload §4,
 // RFC 9457 for problems.
@@ -31,16 +31,13 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
   );
 }
 
-/** A step of a file was taken. */
-export function steppedReply(
-  slot: OpenSlot,
-  file: FileProgress,
-  { location, isNew }: { readonly location: string; readonly isNew: boolean },
-): Reply {
+/** A step of a file was taken; `location` is the URL of a file that is new. */
+export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
     return { ...reply, headers: [...reply.headers, ...progressHeaders(slot, file)] };
   }
+  const isNew = location !== undefined;
   return {
     status: isNew ? 201 : 204,
     headers: [
@@ -99,57 +96,39 @@ export function jsonReply(
 /** What a request got wrong, as a problem; faults of ours and of storage say no more than their kind. */
 export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   const row = SluiceError.is(error) ? rows[error.code] : undefined;
-  if (!row || !SluiceError.is(error) || error.origin !== uploadsOrigin)
-    return storageRefusalOf(error) ?? problemOf(error);
+  if (!row || !SluiceError.is(error)) return problemOf(error);
+  const { code, size } = error;
+  const isOurs = error.origin === uploadsOrigin;
+  const detail = isOurs ? detailOf(error) : storageDetails[code];
+  if (detail === undefined) return problemOf(error);
   const [status, title, reason] = row;
-  const isOffset = error.code === "precondition_failed" && error.size !== undefined;
-  const isSize = error.code === "too_large" && slot !== undefined;
-  const { retryAfterMs } = error;
-  return jsonReply(
+  const isOffset = code === "precondition_failed" && size !== undefined;
+  const isFull = !isOurs && code === "no_space";
+  const waitMs = isFull ? roomMs : error.retryAfterMs;
+  const problem = {
+    type: isOffset ? offsetProblem : "about:blank",
+    title,
     status,
-    {
-      type: isOffset ? offsetProblem : "about:blank",
-      title,
-      status,
-      reason,
-      detail: detailOf(error),
-      ...(isOffset && { "expected-offset": error.size }),
-    },
-    [
-      ...(isOffset ? [UPLOAD_OFFSET_HEADER, String(error.size)] : []),
-      ...(isSize ? limitHeaders(slot) : []),
-      ...(retryAfterMs === undefined
-        ? []
-        : ["Retry-After", String(Math.ceil(retryAfterMs / 1_000))]),
-    ],
-    "application/problem+json",
-  );
+    reason: isFull ? "storage" : reason,
+    detail,
+    "expected-offset": isOffset ? size : undefined,
+  };
+  const headers = [
+    ...(isOffset ? [UPLOAD_OFFSET_HEADER, String(size)] : []),
+    ...(isOurs && code === "too_large" && slot ? limitHeaders(slot) : []),
+    ...(waitMs === undefined ? [] : ["Retry-After", String(Math.ceil(waitMs / 1_000))]),
+  ];
+  return jsonReply(status, problem, headers, "application/problem+json");
 }
 
-/** What storage has no room for, or takes at no time; `undefined` for other faults. */
-function storageRefusalOf(error: unknown): Reply | undefined {
-  const code = SluiceError.is(error) ? error.code : undefined;
-  if (code !== "no_space" && code !== "too_large") return undefined;
-  const isFull = code === "no_space";
-  const [status, title] = rows[code]!;
-  return jsonReply(
-    status,
-    {
-      type: "about:blank",
-      title,
-      status,
-      reason: isFull ? "storage" : "too_large",
-      detail: isFull
-        ? "there is no room for the file at the moment"
-        : "no file of that size is taken",
-    },
-    isFull ? ["Retry-After", String(roomSeconds)] : [],
-    "application/problem+json",
-  );
-}
+/** What storage has no room for, or takes at no time; other faults of storage are faults of the server. */
+const storageDetails: { readonly [Code in SluiceError["code"]]?: string } = {
+  no_space: "there is no room for the file at the moment",
+  too_large: "no file of that size is taken",
+};
 
 /** A disk that is full stays so until it is swept, each minute, or tidied up. */
-const roomSeconds = 60;
+const roomMs = 60_000;
 
 const offsetProblem = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset";
 

@@ -1,10 +1,10 @@
 import { definedMembers } from "@sluice/core";
 import { createKindDetector } from "../kind/detect-kind.ts";
-import { createFileHash } from "../store/file-hash.ts";
-import type { FileRecord } from "../store/records.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
-import { createWriteQueue } from "../store/write-queue.ts";
+import type { FileRecord } from "../store/layout.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
+import { createFileHash } from "./file-hash.ts";
+import { createWriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */
 export interface FileTerms {

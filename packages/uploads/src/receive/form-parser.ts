@@ -1,4 +1,5 @@
 import { Busboy } from "@fastify/busboy";
+import { Notifier } from "@sluice/core/async";
 import { uploadError } from "../slots/upload-error.ts";
 
 /** Takes what a parser finds in one part. */
@@ -36,12 +37,6 @@ interface PartStream {
   resume(): void;
 }
 
-/** A caller that waits for the parser. */
-interface Waiter {
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
 const bufferBytes = 256 * 1024;
 
 /** Parses with @fastify/busboy. */
@@ -63,30 +58,32 @@ export const createFastifyParser: CreateParser = (contentType, onPart) =>
  */
 export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): MultipartParser {
   let failure: { readonly error: unknown } | undefined;
+  let isFull = false;
   let isFinished = false;
-  let waiter: Waiter | undefined;
+  const news = new Notifier();
 
-  const wake = (): void => {
-    if (failure) waiter?.reject(failure.error);
-    else waiter?.resolve();
-    waiter = undefined;
-  };
   const fail = (error: unknown): void => {
     failure ??= { error };
-    wake();
+    news.notify();
   };
   const failToParse = (cause: unknown): void =>
     fail(uploadError("invalid_argument", "the form is malformed", { cause }));
-  const wait = (): Promise<void> => {
-    if (failure) return Promise.reject(failure.error);
-    return new Promise((resolve, reject) => void (waiter = { resolve, reject }));
+  const until = async (isReady: () => boolean): Promise<void> => {
+    for (;;) {
+      if (failure) throw failure.error;
+      if (isReady()) return;
+      await news.wait();
+    }
   };
 
   busboy.on("error", failToParse);
-  busboy.on("drain", wake);
+  busboy.on("drain", () => {
+    isFull = false;
+    news.notify();
+  });
   busboy.on("finish", () => {
     isFinished = true;
-    wake();
+    news.notify();
   });
   busboy.on("file", (_field: string, stream: PartStream) => {
     stream.on("error", failToParse);
@@ -113,12 +110,12 @@ export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): M
   return {
     write(chunk) {
       if (failure) throw failure.error;
-      return busboy.write(chunk) ? undefined : wait();
+      isFull = !busboy.write(chunk);
+      return isFull ? until(() => !isFull) : undefined;
     },
     async end() {
       busboy.end();
-      if (!isFinished) await wait();
-      if (failure) throw failure.error;
+      await until(() => isFinished);
     },
     destroy() {
       fail(uploadError("interrupted", "the form was given up"));

@@ -1,16 +1,16 @@
-import { sanitizeFileName, SluiceError } from "@sluice/core";
+import { sanitizeFileName, type SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import { newId } from "../slots/random-id.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
+import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "./file-sink.ts";
-import type { CreateParser, PartReceiver } from "./form-parser.ts";
+import type { PartReceiver } from "./form-parser.ts";
 import { boundaryOf, createFormValidator, formTypeOf, type PartFacts } from "./form-validator.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
 import type { ReadBody } from "./read-body.ts";
 import type { UploadRequest } from "./request-facts.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
-import { uploadError } from "../slots/upload-error.ts";
-import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
 const aroundBytes = 16 * 1024;
@@ -30,14 +30,12 @@ export function createFormReceiver({
   quota,
   progress,
   readBody,
-  createParser,
   onError,
 }: {
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly readBody: ReadBody;
-  readonly createParser: () => Promise<CreateParser>;
   readonly onError: (error: unknown) => void;
 }): ReceiveFiles {
   function receivePart(
@@ -88,10 +86,11 @@ export function createFormReceiver({
     const { slot, signal } = request;
     const { places } = await files.stateOf(slot, signal);
     const validator = createFormValidator(boundary, slot.terms.maxFiles - places.length);
-    const create = await createParser();
-    const parser = create(formTypeOf(boundary), () => {
+    // only forms need it, and it needs streams of Node, which other runtimes may lack
+    const { createFastifyParser } = await import("./form-parser.ts");
+    const parser = createFastifyParser(formTypeOf(boundary), () => {
       const part = validator.parts[coming.length];
-      if (!part) throw twoReadings();
+      if (!part) throw ambiguous();
       return receivePart(request, part, coming);
     });
     try {
@@ -112,7 +111,7 @@ export function createFormReceiver({
       throw error;
     }
     const finished = coming.flatMap(({ finishing }) => finishing ?? []);
-    if (finished.length !== validator.parts.length) throw twoReadings();
+    if (finished.length !== validator.parts.length) throw ambiguous();
     return Promise.all(finished);
   }
 
@@ -126,7 +125,7 @@ export function createFormReceiver({
     try {
       for (const { fileId, size } of received) await quota.hold(owner, fileId, size);
     } catch (error) {
-      if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
+      if (codeOf(error) !== "unavailable") throw error;
       onError(error);
     }
   }
@@ -164,6 +163,6 @@ async function discard({ opening, finishing }: ComingFile): Promise<void> {
   await sink.abort();
 }
 
-function twoReadings(): SluiceError {
+function ambiguous(): SluiceError {
   return uploadError("invalid_argument", "the form can be read in two ways");
 }

@@ -1,14 +1,13 @@
-import { createSha256, SluiceError } from "@sluice/core";
+import { createSha256 } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
-import { jsonReply, limitHeaders } from "./answers.ts";
-import { recordsOf } from "../confirm/match-claims.ts";
-import { folderOf, planKey } from "../store/layout.ts";
-import { readJson, type FilePlan } from "../store/records.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
-import { readState, type UploadState } from "../store/upload-state.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
 import type { UploadProgress } from "../slots/slots.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
+import { codeOf } from "../slots/upload-error.ts";
+import { folderOf, planKey, readRecords, type FilePlan } from "../store/layout.ts";
+import { readState, type UploadState } from "../store/upload-state.ts";
+import { readJson, type UploadStorage } from "../store/upload-storage.ts";
+import { jsonReply, limitHeaders } from "./answers.ts";
+import type { ProgressTracker } from "./progress-tracker.ts";
 
 /** A file that was begun and is not whole. */
 interface UnfinishedFile {
@@ -25,22 +24,25 @@ interface UnfinishedFile {
 const beginningBytes = 64 * 1024;
 
 /**
- * How far the upload is, for a client that watches it. A slot of a page also names its files by id and lists what was
+ * Says how far an upload is, to a client that watches it. A slot of a page also names its files by id and lists what was
  * begun, so that a page that was loaded again goes on with them.
  */
-export async function overviewReply(
-  { storage, progress }: { readonly storage: UploadStorage; readonly progress: ProgressTracker },
-  slot: PresentedSlot,
-  signal: AbortSignal,
-): Promise<Reply> {
-  for (let attempt = 1; ; attempt++)
-    try {
-      return await lookAt(storage, slot, { progress: progress.of(slot.uploadId), signal });
-    } catch (error) {
-      // a file that became whole, or was removed, between the listing and the look at it
-      const isGone = SluiceError.is(error) && error.code === "not_found";
-      if (!isGone || attempt === attempts) throw error;
-    }
+export function createOverview({
+  storage,
+  progress,
+}: {
+  readonly storage: UploadStorage;
+  readonly progress: ProgressTracker;
+}): (slot: PresentedSlot, signal: AbortSignal) => Promise<Reply> {
+  return async (slot, signal) => {
+    for (let attempt = 1; ; attempt++)
+      try {
+        return await lookAt(storage, slot, { progress: progress.of(slot.uploadId), signal });
+      } catch (error) {
+        // a file became whole, or was removed, between the listing and the look at it
+        if (codeOf(error) !== "not_found" || attempt === attempts) throw error;
+      }
+  };
 }
 
 const attempts = 4;
@@ -55,7 +57,7 @@ async function lookAt(
   const state = await readState(storage, uploadId, signal);
   const isOver = state.phase === "confirmed";
   const places = isOver ? [] : state.places;
-  const records = await recordsOf(storage, { ...state, folder: folderOf(slot), places }, signal);
+  const records = await readRecords(storage, { ...state, folder: folderOf(slot), places }, signal);
   const files = records.map(({ fileId, name, size, mimeType, sha256 }) =>
     // in JSON a member of undefined is none
     ({ fileId: isOfPage ? fileId : undefined, name, size, mimeType, sha256 }),
@@ -83,11 +85,8 @@ async function unfinishedOf(
 ): Promise<UnfinishedFile[]> {
   const files: UnfinishedFile[] = [];
   for (const [fileId, { offset, parts }] of unfinished) {
-    const { name, length } = await readJson<FilePlan>(
-      storage,
-      planKey(folderOf(slot), fileId),
-      signal,
-    );
+    const key = planKey(folderOf(slot), fileId);
+    const { name, length } = await readJson<FilePlan>(storage, key, signal);
     const [first] = parts;
     files.push({
       fileId,

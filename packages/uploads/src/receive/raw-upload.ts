@@ -1,12 +1,12 @@
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import { newId } from "../slots/random-id.ts";
+import { RefusedFile } from "../slots/upload-error.ts";
+import type { FileRecord } from "../store/layout.ts";
+import type { SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "./file-sink.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import type { ReadBody } from "./read-body.ts";
 import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
-import { RefusedFile } from "../slots/upload-error.ts";
-import type { FileRecord } from "../store/records.ts";
-import type { SlotFiles } from "../store/slot-files.ts";
 
 /** Takes the whole body of a request as files of its slot, or keeps nothing of it. */
 export type ReceiveFiles = (request: UploadRequest) => Promise<FileRecord[]>;

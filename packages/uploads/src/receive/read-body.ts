@@ -1,7 +1,7 @@
-import { systemClock, type Clock } from "@sluice/core/async";
-import type { RequestBody, TakeChunk } from "@sluice/transport-http";
-import type { UploadRequest } from "./request-facts.ts";
+import { watchThroughput, type Clock } from "@sluice/core/async";
+import type { TakeChunk } from "@sluice/transport-http";
 import { uploadError } from "../slots/upload-error.ts";
+import type { UploadRequest } from "./request-facts.ts";
 
 /** Least pace of a body. Time in which the server itself is busy does not count. */
 export interface UploadPace {
@@ -15,70 +15,37 @@ export interface UploadPace {
   readonly totalMs?: number;
 }
 
-/** Reads the body of a request at the pace that is asked of its sender. */
+/** Reads the body of a request; rejects with `timeout` where it comes too slowly. */
 export type ReadBody = (
   request: Pick<UploadRequest, "body" | "signal">,
   take: TakeChunk,
 ) => Promise<void>;
 
-/** Makes the reader of one endpoint. */
-export function createBodyReader(pace: UploadPace): ReadBody {
-  return ({ body, signal }, take) => readPaced(body, take, signal, { pace });
-}
+/** Makes a reader that asks senders for this pace. */
+export function createBodyReader(pace: UploadPace, clock?: Clock): ReadBody {
+  const { minBytesPerSecond = 8_192, windowMs = 10_000 } = pace;
+  const { idleMs = 15_000, totalMs = 6 * 3_600_000 } = pace;
+  const limits = { minBytesPerSecond, windowMs, idleMs, totalMs };
+  const rules = { ...limits, isFirstWindowFree: true, holdCountsInTotal: true };
 
-/** Reads a body as fast as its sender must be; rejects with `timeout` where that is too slow. */
-export async function readPaced(
-  body: RequestBody | undefined,
-  take: TakeChunk,
-  signal: AbortSignal,
-  { pace, clock = systemClock }: { readonly pace: UploadPace; readonly clock?: Clock },
-): Promise<void> {
-  if (!body) return;
-  const {
-    minBytesPerSecond = 8_192,
-    windowMs = 10_000,
-    idleMs = 15_000,
-    totalMs = 6 * 3_600_000,
-  } = pace;
-  const tickMs = Math.min(1_000, windowMs, idleMs);
-  const slow = new AbortController();
-  let held = false;
-  let bytes = 0;
-  let silentMs = 0;
-  let windowAgeMs = 0;
-  let ageMs = 0;
-  let isFirstWindow = true;
-
-  const tick = (): void => {
-    ageMs += tickMs;
-    if (!held) {
-      silentMs += tickMs;
-      windowAgeMs += tickMs;
+  return async ({ body, signal }, take) => {
+    if (!body) return;
+    const slow = new AbortController();
+    const giveUp = (): void => slow.abort(uploadError("timeout", "the body comes too slowly"));
+    const watch = watchThroughput(rules, giveUp, clock);
+    try {
+      await body.read(
+        (chunk) => {
+          watch.moved(chunk.byteLength);
+          const wait = take(chunk);
+          if (!wait) return undefined;
+          watch.hold();
+          return wait.finally(() => watch.go());
+        },
+        AbortSignal.any([signal, slow.signal]),
+      );
+    } finally {
+      watch.stop();
     }
-    const isWindowOver = windowAgeMs >= windowMs;
-    const tooFew = bytes < (minBytesPerSecond * windowMs) / 1_000;
-    if (silentMs >= idleMs || ageMs >= totalMs || (isWindowOver && tooFew && !isFirstWindow))
-      return slow.abort(uploadError("timeout", "the body comes too slowly"));
-    if (isWindowOver) {
-      isFirstWindow = false;
-      bytes = windowAgeMs = 0;
-    }
-    cancel = clock.schedule(tick, tickMs);
   };
-  let cancel = clock.schedule(tick, tickMs);
-  try {
-    await body.read(
-      (chunk) => {
-        bytes += chunk.byteLength;
-        silentMs = 0;
-        const wait = take(chunk);
-        if (!wait) return undefined;
-        held = true;
-        return wait.finally(() => void (held = false));
-      },
-      AbortSignal.any([signal, slow.signal]),
-    );
-  } finally {
-    cancel();
-  }
 }

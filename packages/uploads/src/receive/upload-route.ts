@@ -1,17 +1,20 @@
-import { SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Caller } from "@sluice/server";
-import { problem, type AuditEntry, type Host, type Reply } from "@sluice/server/transport";
+import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import { refusalOf } from "./answers.ts";
-import type { SlotRequest } from "./slot-requests.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
-import { ownerOf, tagOfOwner, type PresentedSlot, type SlotSealer } from "../slots/slot-token.ts";
-import { uploadError } from "../slots/upload-error.ts";
-
-/** Path of the slots below the endpoint. */
-export const slotsPath = "/uploads/";
+import {
+  ownerOf,
+  slotsPath,
+  tagOfOwner,
+  type PresentedSlot,
+  type SlotSealer,
+} from "../slots/slot-token.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
+import { refusalOf } from "./answers.ts";
+import type { SlotRequest } from "./slot-requests.ts";
 
 /**
  * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
@@ -27,7 +30,7 @@ export function createUploadRoutes(
     readonly host: Host;
     readonly sealer: SlotSealer;
     readonly requests: OpenRequests;
-    readonly serve: (visit: SlotRequest) => Promise<Reply>;
+    readonly serve: (asked: SlotRequest) => Promise<Reply>;
   },
   base: string,
 ): Routes {
@@ -44,67 +47,52 @@ export function createUploadRoutes(
       step && host.beginAudit({ action: "upload", step, address }, (name) => request.header(name));
     let received = 0;
     let slot: PresentedSlot | undefined;
-    let isHeld = false;
-    const work = async (): Promise<Reply> => {
-      try {
-        slot = sealer.open(token, Date.now());
-        if (entry) entry.facts.grant = slot.uploadId;
-        await ensureHolder(host, slot, request);
-        isHeld = true;
-        const owner = tagOfOwner(slot.owner);
-        if (entry) entry.facts.principal = owner;
-        await host.usage.admit(owner, "request");
-        if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
-        const { signal } = request;
-        const { closing } = requests;
-        const reply = await serve({
-          request,
-          slot,
-          slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
-          fileId,
-          signal: AbortSignal.any(signal ? [signal, closing] : [closing]),
-          onBytes: (count) => void (received += count),
-        });
-        await entry?.conclude("complete", { bytes: received });
-        return reply;
-      } catch (error) {
-        const told = isHeld ? error : await host.failures.judge(error, address, request.signal);
-        return refuse(error, { told, entry, slot, isHeld, received, request });
-      }
-    };
-    return entry ? entry.run(work) : work();
-  }
+    let isHolder = false;
 
-  function refuse(
-    error: unknown,
-    about: {
-      /** What the client is told. */
-      readonly told: unknown;
-      readonly entry: AuditEntry | undefined;
-      readonly slot: PresentedSlot | undefined;
-      /** The request comes from the holder of the slot. */
-      readonly isHeld: boolean;
-      readonly received: number;
-      readonly request: PlainRequest;
-    },
-  ): Reply {
-    const { told, entry, slot, isHeld, received, request } = about;
-    const code = SluiceError.is(error) ? error.code : "internal";
-    const isOurs = !SluiceError.is(error) || faults.has(error.code);
-    const isGone = code === "interrupted" || request.signal?.aborted === true;
-    const outcome = isGone ? "aborted" : isOurs ? "failed" : "denied";
-    entry?.end(outcome, { reason: code, bytes: received });
-    if (!entry && slot && outcome === "denied") {
-      const address = host.addressOf(callerOf(request));
-      const principal = isHeld ? tagOfOwner(slot.owner) : undefined;
-      host
-        .beginAudit({ action: "upload", step: "inspect", grant: slot.uploadId, address, principal })
-        .end("denied", { reason: code });
+    async function work(): Promise<Reply> {
+      slot = sealer.open(token, Date.now());
+      if (entry) entry.facts.grant = slot.uploadId;
+      await ensureHolder(host, slot, request);
+      isHolder = true;
+      const owner = tagOfOwner(slot.owner);
+      if (entry) entry.facts.principal = owner;
+      await host.usage.admit(owner, "request");
+      if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
+      const { signal } = request;
+      const { closing } = requests;
+      const reply = await serve({
+        request,
+        slot,
+        slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
+        fileId,
+        signal: AbortSignal.any(signal ? [signal, closing] : [closing]),
+        onBytes: (count) => void (received += count),
+      });
+      await entry?.conclude("complete", { bytes: received });
+      return reply;
     }
-    if (outcome === "failed") host.onError(error);
-    if (requests.leaving.aborted)
-      return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
-    return refusalOf(told, slot);
+
+    async function refuse(error: unknown): Promise<Reply> {
+      const told = isHolder ? error : await host.failures.judge(error, address, request.signal);
+      const reason = codeOf(error);
+      const isGone = reason === "interrupted" || request.signal?.aborted === true;
+      const outcome = isGone ? "aborted" : faults.has(reason) ? "failed" : "denied";
+      entry?.end(outcome, { reason, bytes: received });
+      if (!entry && slot && outcome === "denied") {
+        const principal = isHolder ? tagOfOwner(slot.owner) : undefined;
+        const audited = { grant: slot.uploadId, address, principal };
+        host
+          .beginAudit({ action: "upload", step: "inspect", ...audited })
+          .end("denied", { reason });
+      }
+      if (outcome === "failed") host.onError(error);
+      if (requests.leaving.aborted)
+        return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
+      return refusalOf(told, slot);
+    }
+
+    const answered = (): Promise<Reply> => work().catch(refuse);
+    return entry ? entry.run(answered) : answered();
   }
 
   return (path) => {
@@ -127,7 +115,7 @@ function isSelfAuthenticating(sealer: SlotSealer, rest: string): boolean {
   try {
     return sealer.open(token, Date.now()).auth === "self";
   } catch (error) {
-    return SluiceError.is(error) && error.code === "expired";
+    return codeOf(error) === "expired";
   }
 }
 

@@ -1,11 +1,10 @@
 import { SluiceError } from "@sluice/core";
+import { unlessMissing } from "@sluice/storage/plugin";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { FileSink } from "../receive/file-sink.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
-import type { LockLease } from "./write-lock.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
 import {
   bytesKey,
   folderOf,
@@ -13,10 +12,13 @@ import {
   readObject,
   recordKey,
   uploadPrefix,
+  type FilePlan,
+  type FileRecord,
 } from "../store/layout.ts";
-import { createJson, readJson, type FilePlan, type FileRecord } from "../store/records.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import { stateOf } from "../store/upload-state.ts";
+import { createJson, listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
+import type { LockLease } from "./write-lock.ts";
 
 /** A file that comes in steps and is not whole. */
 export interface PartialFile {
@@ -31,8 +33,8 @@ export interface PartialFile {
 /** What a slot has of a file. */
 interface FileInSlot {
   readonly isConfirmed: boolean;
-  readonly file: PartialFile | { readonly fileId: string; readonly record: FileRecord };
-  /** Keys of its parts and of its plan, in the order in which they go: without a plan a part has no owner. */
+  readonly file: PartialFile | { readonly record: FileRecord };
+  /** Keys of its parts and then of its plan, the order of removal: a part without a plan belongs to no file. */
   readonly unfinishedKeys: readonly string[];
 }
 
@@ -40,13 +42,13 @@ interface FileInSlot {
 export interface PartialFiles {
   /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
   ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void>;
-  /** Keeps what was said of a file. From now on the slot has it. */
+  /** Keeps what was said of a file: from then on the slot has it. */
   begin(slot: OpenSlot, fileId: string, plan: FilePlan, signal: AbortSignal): Promise<void>;
-  /** Looks how far a file is; one listing. Rejects with `not_found`. */
+  /** Finds how far a file is, with one listing. Rejects with `not_found`. */
   find(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileInSlot>;
   /**
-   * Makes one object of the parts of a file, and a file of the slot of that. The digest is of what was read back. A crash
-   * on the way costs nothing: the parts are removed last.
+   * Joins the parts of a file into one object, and stores that as a file of the slot. Its digest is of what was read back.
+   * The parts are removed last, so a crash on the way costs nothing.
    */
   assemble(
     slot: OpenSlot,
@@ -81,7 +83,7 @@ export function createPartialFiles({
       const folder = folderOf(slot);
       // the folder names the owner as well as the upload; a whole file has bytes and no plan
       for (const key of [planKey(folder, fileId), bytesKey(folder, fileId)])
-        if (await exists(storage, key, signal)) return;
+        if (await unlessMissing(storage.describe(key, { signal }))) return;
       throw noFile();
     },
     async begin(slot, fileId, plan, signal) {
@@ -95,8 +97,7 @@ export function createPartialFiles({
       const folder = folderOf(slot);
       for (const place of places) {
         const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
-        if (record.fileId === fileId)
-          return { isConfirmed, file: { fileId, record }, unfinishedKeys };
+        if (record.fileId === fileId) return { isConfirmed, file: { record }, unfinishedKeys };
       }
       const begun = unfinished.get(fileId);
       if (!begun) throw noFile();
@@ -148,16 +149,6 @@ function unfinishedKeysIn(
       object?.kind === kind && object.fileId === fileId ? [object.info.key] : [],
     ),
   );
-}
-
-async function exists(storage: UploadStorage, key: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    await storage.describe(key, { signal });
-    return true;
-  } catch (error) {
-    if (SluiceError.is(error) && error.code === "not_found") return false;
-    throw error;
-  }
 }
 
 async function copyPart(

@@ -1,14 +1,16 @@
 import { definedMembers } from "@sluice/core";
-import type { PartialFile, PartialFiles } from "./partial-files.ts";
+import type { UploadPageStore } from "../page/upload-pages.ts";
+import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
-import type { ReceiveStep } from "./receive-step.ts";
-import type { LockLease, WriteLock } from "./write-lock.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
+import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { FileRecord } from "../store/records.ts";
+import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
+import type { ReceiveStep } from "./append-parts.ts";
+import type { PartialFile, PartialFiles } from "./partial-files.ts";
+import type { LockLease, WriteLock } from "./write-lock.ts";
 
 // Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them.
 
@@ -22,50 +24,64 @@ export interface FileProgress {
   readonly record?: FileRecord;
 }
 
-/** How far a whole file is. */
-export function wholeProgress(fileId: string, record: FileRecord): FileProgress {
-  return { fileId, offset: record.size, length: record.size, record };
-}
-
 /** Files of a slot that were begun and left, beside as many as it takes. */
 const spareFiles = 4;
 
 /** Takes files in steps. */
-export interface ResumableReceiver {
+export interface ResumableUploads {
   /** Begins a file, with its first bytes or without any (§4.2). */
   begin(request: UploadRequest): Promise<FileProgress>;
   /** Goes on with a file (§4.4). */
   append(request: UploadRequest, fileId: string): Promise<FileProgress>;
+  /** Says how far a file is (§4.3). A request that goes on with it ends first. */
+  inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress>;
+  /** Gives a file up (§4.5): removes what came of it, also when it is whole but not confirmed. */
+  cancel(slot: PresentedSlot, fileId: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Makes the receiver of one endpoint. `removeRefused` removes a file, and says whether it could. */
-export function createResumableReceiver({
+/** Makes those of one endpoint. What cannot be removed goes to `onError`, and is swept later. */
+export function createResumableUploads({
   files,
   partials,
   quota,
   lock,
   receiveStep,
-  removeRefused,
+  pages,
+  closing,
+  onError,
 }: {
   readonly files: Pick<SlotFiles, "stateOf">;
   readonly partials: PartialFiles;
   readonly quota: QuotaTracker;
   readonly lock: WriteLock;
   readonly receiveStep: ReceiveStep;
-  readonly removeRefused: (slot: UploadRequest["slot"], fileId: string) => Promise<boolean>;
-}): ResumableReceiver {
-  /** Works on a file while no other request does. */
-  async function withLease(
-    request: UploadRequest,
+  readonly pages: Pick<UploadPageStore, "isAnswered">;
+  /** Aborts when the endpoint is closed. */
+  readonly closing: AbortSignal;
+  readonly onError: (error: unknown) => void;
+}): ResumableUploads {
+  /** Works on a file while no other request does; the signal of `work` aborts when another one wants to. */
+  async function withLease<T>(
     fileId: string,
-    work: (request: UploadRequest, lease: LockLease) => Promise<FileProgress>,
-  ): Promise<FileProgress> {
-    const lease = await lock.acquire(fileId, request.signal);
+    signal: AbortSignal,
+    work: (signal: AbortSignal, lease: LockLease) => Promise<T>,
+  ): Promise<T> {
+    const lease = await lock.acquire(fileId, signal);
     try {
-      const signal = AbortSignal.any([request.signal, lease.signal]);
-      return await work({ ...request, signal }, lease);
+      return await work(AbortSignal.any([signal, lease.signal]), lease);
     } finally {
       await lease.release();
+    }
+  }
+
+  /** Removes a file that can never be whole; false when that fails. */
+  async function removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
+    try {
+      await partials.remove(slot, fileId, AbortSignal.any([closing]));
+      return true;
+    } catch (error) {
+      onError(error);
+      return false;
     }
   }
 
@@ -84,9 +100,9 @@ export function createResumableReceiver({
       if (length !== undefined && after.offset !== length) throw inconsistent();
       const record = await partials.assemble(slot, after, { lease, signal });
       isHeld = false;
-      return wholeProgress(fileId, record);
+      return wholeProgress(record);
     } catch (error) {
-      // a newer request has it otherwise, and judges for itself
+      // after an abort a newer request has the file, and judges for itself
       if (error instanceof RefusedFile && !lease.signal.aborted)
         isHeld = !(await removeRefused(slot, fileId));
       throw error;
@@ -110,15 +126,16 @@ export function createResumableReceiver({
       const sha256 = facts.complete ? digestOfWhole(facts) : facts.sha256;
       const plan = definedMembers({ name, declaredType, length, sha256 });
       // before the plan, which shows the file to other requests
-      return withLease(request, fileId, async (leased, lease) => {
+      return withLease(fileId, request.signal, async (signal, lease) => {
         await quota.hold(owner, fileId, length ?? terms.maxBytes);
         try {
-          await partials.begin(slot, fileId, plan, leased.signal);
+          await partials.begin(slot, fileId, plan, signal);
         } catch (error) {
           await quota.drop(owner, fileId);
           throw error;
         }
-        return receive(leased, { fileId, plan, offset: 0, parts: [] }, { length, lease });
+        const empty = { fileId, plan, offset: 0, parts: [] };
+        return receive({ ...request, signal }, empty, { length, lease });
       });
     },
 
@@ -127,8 +144,8 @@ export function createResumableReceiver({
       const { complete, offset } = facts;
       if (complete === undefined || offset === undefined)
         throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
-      return withLease(request, fileId, async (leased, lease) => {
-        const { file } = await partials.find(slot, fileId, leased.signal);
+      return withLease(fileId, request.signal, async (signal, lease) => {
+        const { file } = await partials.find(slot, fileId, signal);
         if ("record" in file) throw uploadError("already_exists", "this file is complete");
         if (file.offset !== offset)
           throw uploadError(
@@ -139,10 +156,37 @@ export function createResumableReceiver({
         const length = lengthOf(facts, file.offset, file.plan.length);
         // another process may have begun it, or this one before it was started again
         await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
-        return receive(leased, file, { length, lease });
+        return receive({ ...request, signal }, file, { length, lease });
       });
     },
+
+    inspect: (slot, fileId, signal) =>
+      withLease(fileId, signal, async () => {
+        const { file, unfinishedKeys } = await partials.find(slot, fileId, signal);
+        if (!("record" in file)) return { fileId, offset: file.offset, length: file.plan.length };
+        // a process that stopped between the file and its parts left them behind
+        await partials.removeUnfinished(unfinishedKeys, signal).catch((error: unknown) => {
+          if (!signal.aborted) onError(error);
+        });
+        return wholeProgress(file.record);
+      }),
+
+    cancel: (slot, fileId, signal) =>
+      withLease(fileId, signal, async () => {
+        const { isConfirmed } = await partials.find(slot, fileId, signal);
+        if (isConfirmed)
+          throw uploadError("already_exists", "this upload was confirmed or closed before");
+        // a tool is about to take it
+        if (slot.auth === "self" && (await pages.isAnswered(slot.uploadId)))
+          throw uploadError("already_exists", "an answer names this file already");
+        await partials.remove(slot, fileId, signal);
+      }),
   };
+}
+
+function wholeProgress(record: FileRecord): FileProgress {
+  const { fileId, size } = record;
+  return { fileId, offset: size, length: size, record };
 }
 
 /** The length that a request says or implies (§4.1.3); throws when it says two, or another than before. */

@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
-import type { UploadStore } from "@sluice/state";
 import { sleep, systemClock, within } from "@sluice/core/async";
-import { keepProlonged, leaseOf } from "../slots/leases.ts";
+import type { UploadStore } from "@sluice/state";
 import { uploadError } from "../slots/upload-error.ts";
+import { keepRenewed, leaseOf } from "../store/leases.ts";
 
 /** The right of one request to write a file. */
 export interface LockLease {
@@ -27,7 +27,7 @@ export interface WriteLock {
 /** Longest that a process which died, or hangs, keeps a file from others. */
 const leaseMs = 10_000;
 /** How soon a request learns that another process wants its file. */
-const prolongEveryMs = 500;
+const renewEveryMs = 500;
 /** Time that must be left to keep what has come. */
 const keepingMs = 4_000;
 /** How often the store is asked whether another process is through. */
@@ -87,7 +87,7 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
           throw error;
         },
       );
-      const endProlonging = keepProlonged(
+      const endRenewal = keepRenewed(
         async () => {
           const lease = leaseOf(leaseMs);
           const outcome = await store.renew(fileId, held.writer, lease);
@@ -96,7 +96,7 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
           if (outcome === "lost") held.until = 0;
         },
         {
-          everyMs: prolongEveryMs,
+          everyMs: renewEveryMs,
           onError(error) {
             onError(error);
             if (Date.now() >= held.until - keepingMs) stop.abort(error);
@@ -110,7 +110,7 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
         },
         async release() {
           // one that comes after the release changes nothing
-          void endProlonging();
+          void endRenewal();
           await store.release(fileId, held.writer).catch(onError);
           leave();
         },

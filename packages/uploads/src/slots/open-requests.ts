@@ -1,4 +1,4 @@
-import { within } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/async";
 import { uploadError } from "./upload-error.ts";
 
 /** The requests that an endpoint is answering, until it is closed. */
@@ -9,11 +9,8 @@ export interface OpenRequests {
   readonly closing: AbortSignal;
   /** Counts a request until it is answered. */
   track<T>(answer: Promise<T>): Promise<T>;
-  /** Ends all of them: those in steps at once, the others at the deadline. Resolves when they are answered. */
-  close(options: {
-    readonly deadlineMs: number;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<void>;
+  /** Ends all of them: those in steps at once, the others after `deadlineMs`. Resolves when they are answered. */
+  close(deadlineMs: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** Makes the list of one endpoint. */
@@ -30,18 +27,11 @@ export function createOpenRequests(): OpenRequests {
       answer.then(forget, forget);
       return answer;
     },
-    async close({ deadlineMs, signal }) {
+    async close(deadlineMs, signal) {
       leaving.abort(uploadError("interrupted", "the endpoint is about to be closed"));
-      if (deadlineMs > 0)
-        await within(Promise.allSettled(open), { timeoutMs: deadlineMs, expired, signal }).catch(
-          () => {},
-        );
+      if (deadlineMs > 0) await isInTime(Promise.allSettled(open), deadlineMs, signal);
       closing.abort(new Error("uploads: the endpoint is closed"));
       await Promise.allSettled(open);
     },
   };
-}
-
-function expired(): Error {
-  return uploadError("timeout", "requests are still open");
 }

@@ -1,9 +1,8 @@
+import { encodeBase64Url } from "@sluice/core";
+
 /** 192 random bits: 32 characters of base64url. */
 export function newId(): string {
-  let binary = "";
-  for (const byte of crypto.getRandomValues(new Uint8Array(24)))
-    binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_");
+  return encodeBase64Url(crypto.getRandomValues(new Uint8Array(24)));
 }
 
 /** True for what {@link newId} makes. Asked before an id of a request is used for anything. */

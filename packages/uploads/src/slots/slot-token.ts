@@ -9,6 +9,9 @@ import { tagOf } from "@sluice/server/transport";
 import { newId } from "./random-id.ts";
 import type { ReserveOptions, SlotTerms } from "./slots.ts";
 
+/** Path of the slots below the endpoint. */
+export const slotsPath = "/uploads/";
+
 /** A slot as its token describes it. */
 export interface OpenSlot {
   readonly uploadId: string;
@@ -47,7 +50,7 @@ export function createSlotSealer(options: {
   return {
     seal(principal, asked, { ttlMs, selfAuthenticating = false }) {
       const terms = boundTerms(asked, options.maxBytes);
-      const holder = selfAuthenticating ? undefined : holderOf(principal);
+      const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
       const uploadId = newId();
       const owner = ownerOf(principal);
       const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
@@ -88,11 +91,11 @@ export function tagOfOwner(owner: string): string | undefined {
 
 const anonymous = "anonymous";
 
-/** What a slot is bound to: beside a subject, a session is vouched for by nothing. */
-function holderOf(principal: Principal | undefined): Principal | undefined {
-  if (!principal || principal.subject === "") return principal;
-  const { sessionId: _session, ...holder } = principal;
-  return holder;
+/** A principal without its session, which no upload belongs to: it comes in another request. Absent for a mere session. */
+export function userOf(principal: Principal | undefined): Principal | undefined {
+  if (!principal || principal.subject === "") return undefined;
+  const { sessionId: _session, ...user } = principal;
+  return user;
 }
 
 function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: number): SlotTerms {

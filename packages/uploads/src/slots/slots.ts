@@ -82,7 +82,7 @@ export interface UploadProgress {
 }
 
 /** A file that is here already. */
-export interface KeptFile {
+interface KeptFile {
   /** Default: `file`. */
   readonly name?: string | undefined;
   readonly mimeType: string;

@@ -1,9 +1,13 @@
 import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "@sluice/core";
 
+/** The code of an error; `internal` for what is none of ours. */
+export function codeOf(error: unknown): SluiceErrorCode {
+  return SluiceError.is(error) ? error.code : "internal";
+}
+
 /** Origin of the errors whose message a client of uploads may read. */
 export const uploadsOrigin = "uploads";
 
-/** Begins the message of each of them. */
 const prefix = "uploads: ";
 
 /** An error whose message a client of uploads may read. */

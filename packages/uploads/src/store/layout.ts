@@ -1,9 +1,11 @@
 import type { ObjectInfo } from "@sluice/storage";
 import { isId } from "../slots/random-id.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
+import type { UploadedFile } from "../slots/slots.ts";
+import { readJson, type UploadStorage } from "./upload-storage.ts";
 
-// Where an upload lies. Nothing of a client's choice is part of a key, and a listing alone says whose
-// the upload is, when its slot ends and how far each file has come.
+// The objects of an upload. Nothing that a client chooses is part of a key, and a listing alone says whose the upload
+// is, when its slot ends and how far each file has come.
 
 /** Below it lie all uploads of a storage. */
 export const uploadsPrefix = "uploads/";
@@ -67,17 +69,64 @@ export function readObject(info: ObjectInfo): UploadObject | undefined {
   if (!match || !isId(match[1]!)) return undefined;
   const [, uploadId = "", owner = "", seconds, kind, fileId, partOf, offset, place] = match;
   const expiresAt = Number(seconds) * 1_000;
-  const common = {
-    uploadId,
-    owner,
-    expiresAt,
-    info,
-    folder: folderOf({ uploadId, owner, expiresAt }),
-  };
+  const folder = folderOf({ uploadId, owner, expiresAt });
+  const common = { uploadId, owner, expiresAt, info, folder };
   if (kind !== undefined && fileId !== undefined)
     return { ...common, kind: kind as "bytes" | "plan", fileId };
   if (partOf !== undefined)
     return { ...common, kind: "part", fileId: partOf, offset: Number(offset) };
   if (place !== undefined) return { ...common, kind: "file", place: Number(place) };
   return { ...common, kind: "confirmed" };
+}
+
+/** What is known of a whole file, as storage keeps it. */
+export interface FileRecord {
+  readonly fileId: string;
+  /** Absent when the sender named none: then the answer does. */
+  readonly name?: string;
+  /** Bytes. */
+  readonly size: number;
+  /** What the bytes are. */
+  readonly mimeType: string;
+  /** What the sender called it, where that is another word for it. */
+  readonly declaredType?: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly scan: UploadedFile["scan"] | "deferred";
+}
+
+/** What was said of a file that comes in parts, before the first one. */
+export interface FilePlan {
+  readonly name?: string;
+  readonly declaredType?: string;
+  /** Bytes of the whole, where they were known. */
+  readonly length?: number;
+  /** Lower-case hex. */
+  readonly sha256?: string;
+}
+
+/** What the marker of a confirmed upload says. */
+export interface ConfirmationRecord {
+  readonly files: readonly ConfirmedFile[];
+}
+
+/** A file that was confirmed. */
+export type ConfirmedFile = Omit<FileRecord, "name" | "declaredType" | "scan"> &
+  Pick<UploadedFile, "name" | "scan"> & { readonly place: number };
+
+/** The record of a whole file, and its place in the slot. */
+export type PlacedRecord = FileRecord & { readonly place: number };
+
+/** Reads the records of the whole files of an upload, each once: two processes may have assembled the same file. */
+export async function readRecords(
+  storage: UploadStorage,
+  { folder, places }: { readonly folder: string; readonly places: readonly number[] },
+  signal: AbortSignal,
+): Promise<PlacedRecord[]> {
+  const records = new Map<string, PlacedRecord>();
+  for (const place of places) {
+    const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
+    if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
+  }
+  return [...records.values()];
 }

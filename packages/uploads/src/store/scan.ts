@@ -1,7 +1,7 @@
 import { abortable } from "@sluice/core/async";
-import type { FileRecord } from "./records.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
 import type { Scan, ScanVerdict } from "../slots/uploads-options.ts";
+import type { FileRecord } from "./layout.ts";
+import type { UploadStorage } from "./upload-storage.ts";
 
 /** Longest time for looking into one file. */
 const scanMs = 10 * 60_000;

@@ -1,18 +1,18 @@
-import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
-import { bytesKey, folderOf, markerKey, recordKey } from "./layout.ts";
-import {
-  createJson,
-  findJson,
-  readJson,
-  type ConfirmationRecord,
-  type FileRecord,
-} from "./records.ts";
-import type { ScanFile } from "./scan.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../slots/upload-storage.ts";
+import {
+  bytesKey,
+  folderOf,
+  markerKey,
+  recordKey,
+  type ConfirmationRecord,
+  type FileRecord,
+} from "./layout.ts";
+import type { ScanFile } from "./scan.ts";
 import { readState, type UploadState } from "./upload-state.ts";
+import { createJson, findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 
 /** A file whose bytes are an object. */
 export type ReceivedFile = Omit<FileRecord, "scan">;
@@ -34,7 +34,7 @@ export interface SlotFiles {
   store(slot: OpenSlot, files: readonly ReceivedFile[], signal: AbortSignal): Promise<FileRecord[]>;
 }
 
-/** Makes them for a storage; `onError` receives what could not be removed. */
+/** Makes them for a storage. What cannot be removed goes to `onError`, and is swept later. */
 export function createSlotFiles({
   storage,
   scanFile,
@@ -62,7 +62,7 @@ export function createSlotFiles({
   }
 
   /** Removes files that could not be stored, but none that another process has or believes to have. */
-  async function removeAgain(
+  async function removeStored(
     slot: OpenSlot,
     files: readonly ReceivedFile[],
     places: readonly RecordPlace[],
@@ -79,8 +79,8 @@ export function createSlotFiles({
   return {
     async stateOf(slot, signal) {
       const state = await readState(storage, slot.uploadId, signal);
-      if (state.phase === "confirmed") throw over(state.places.length > 0);
-      if (state.places.length >= slot.terms.maxFiles) throw full(state.places.length);
+      if (state.phase === "confirmed") throw noMoreFiles(state.places.length > 0);
+      if (state.places.length >= slot.terms.maxFiles) throw tooManyFiles(state.places.length);
       return state;
     },
     openSink(slot, { fileId, ...facts }, options) {
@@ -100,11 +100,11 @@ export function createSlotFiles({
         // a confirmation that came before these records does not name them
         const confirmed = await confirmedIn(storage, slot, signal);
         if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
-          throw over(confirmed.size > 0);
+          throw noMoreFiles(confirmed.size > 0);
         for (const { fileId, size } of records) await quota.settle(slot.owner, fileId, size);
         return records;
       } catch (error) {
-        await removeAgain(slot, files, places).catch(onError);
+        await removeStored(slot, files, places).catch(onError);
         for (const { fileId } of files) await quota.drop(slot.owner, fileId);
         throw error;
       }
@@ -147,10 +147,10 @@ async function takePlace(
     const other = await readJson<FileRecord>(storage, key, signal);
     if (other.fileId === fileId) return { place, fileId, key, isShared: true };
   }
-  throw full(slot.terms.maxFiles);
+  throw tooManyFiles(slot.terms.maxFiles);
 }
 
-function over(isConfirmed: boolean) {
+function noMoreFiles(isConfirmed: boolean) {
   return uploadError(
     "already_exists",
     isConfirmed
@@ -159,6 +159,6 @@ function over(isConfirmed: boolean) {
   );
 }
 
-function full(files: number) {
+function tooManyFiles(files: number) {
   return uploadError("already_exists", `there are ${files} files already, which is the most`);
 }

@@ -1,26 +1,101 @@
+import { backgroundClock } from "@sluice/core/async";
+import type { UploadStore } from "@sluice/state";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../quota/quota-tracker.ts";
-import { listAll, type UploadStorage } from "../slots/upload-storage.ts";
-import { markerKey, readObject, uploadsPrefix, type UploadObject } from "./layout.ts";
-import { readJson, type ConfirmationRecord } from "./records.ts";
+import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import { newId } from "../slots/random-id.ts";
+import {
+  markerKey,
+  readObject,
+  uploadsPrefix,
+  type ConfirmationRecord,
+  type UploadObject,
+} from "./layout.ts";
+import { keepRenewed, leaseOf } from "./leases.ts";
 import { endOf, graceMs, stateOf, type UploadState } from "./upload-state.ts";
+import { listAll, readJson, type UploadStorage } from "./upload-storage.ts";
+
+/** Sweeps, in one process at a time of those that share a store. */
+export interface Sweeper {
+  /** Sweeps now, unless another process does so. */
+  sweep(signal: AbortSignal): Promise<void>;
+  /** Ends the timer, waits for the sweep under way, and lets another process sweep from then on. */
+  close(): Promise<void>;
+}
+
+/** What is swept, and what counts it. */
+interface SweptUploads {
+  readonly storage: UploadStorage;
+  readonly quota: QuotaTracker;
+  readonly remover: Pick<UploadRemover, "discard">;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The account of the one place for sweepers. Owners are hexadecimal or `anonymous`. */
+const account = "sweep";
+
+/**
+ * Sweeps at once and on an interval. The process that swept last goes on with it, and another one when its lease has
+ * ended.
+ */
+export function startSweeper({
+  store,
+  everyMs,
+  progress,
+  closing,
+  ...uploads
+}: SweptUploads & {
+  readonly store: UploadStore;
+  readonly everyMs: number;
+  readonly progress: ProgressTracker;
+  /** Ends the sweeps of the timer. */
+  readonly closing: AbortSignal;
+}): Sweeper {
+  const { onError } = uploads;
+  const place = newId();
+  const enter = (): Promise<boolean> =>
+    store.enter(account, place, { ...leaseOf(2 * everyMs), places: 1 });
+
+  async function sweepAlone(signal: AbortSignal): Promise<void> {
+    // what this process has counted, which no other process can forget
+    progress.forgetBefore(Date.now() - graceMs);
+    if (!(await enter())) return;
+    const stop = keepRenewed(enter, { everyMs, onError });
+    try {
+      await sweepUploads(uploads, signal);
+    } finally {
+      await stop();
+    }
+  }
+
+  let sweeping: Promise<void> | undefined;
+  const sweep = (signal: AbortSignal): Promise<void> =>
+    (sweeping ??= sweepAlone(signal).finally(() => void (sweeping = undefined)));
+  let cancel: (() => void) | undefined;
+  const sweepByTimer = (): void => {
+    cancel = backgroundClock.schedule(sweepByTimer, everyMs);
+    sweep(AbortSignal.any([closing])).catch((error: unknown) => {
+      if (!closing.aborted) onError(error);
+    });
+  };
+  sweepByTimer();
+
+  return {
+    sweep,
+    async close() {
+      cancel?.();
+      await sweeping?.catch(() => {});
+      await store.leave(account, place).catch(onError);
+    },
+  };
+}
 
 /**
  * Removes unconfirmed uploads whose slot ended, or whose last byte came, more than 5 minutes ago, and what a confirmed
  * one has beside its files. Counts anew what each owner keeps.
  */
-export async function sweepUploads(
-  {
-    storage,
-    quota,
-    remover,
-    onError,
-  }: {
-    readonly storage: UploadStorage;
-    readonly quota: QuotaTracker;
-    readonly remover: Pick<UploadRemover, "discard">;
-    readonly onError: (error: unknown) => void;
-  },
+async function sweepUploads(
+  { storage, quota, remover, onError }: SweptUploads,
   signal: AbortSignal,
 ): Promise<void> {
   const now = Date.now();
@@ -62,11 +137,8 @@ async function removeLeftovers(
     objects.filter(({ kind }) => kind === wanted).length;
   const isClean = count("bytes") <= count("file") && count("part") + count("plan") === 0;
   if (isClean) return [...objects];
-  const { files } = await readJson<ConfirmationRecord>(
-    storage,
-    markerKey(objects[0]!.folder),
-    signal,
-  );
+  const marker = markerKey(objects[0]!.folder);
+  const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
   const fileIds = new Set(files.map(({ fileId }) => fileId));
   const kept: UploadObject[] = [];
   for (const object of objects)

@@ -1,6 +1,6 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { listAll } from "../slots/upload-storage.ts";
 import { readObject, uploadPrefix, type UploadObject } from "./layout.ts";
+import { listAll } from "./upload-storage.ts";
 
 /** How long after its end, see {@link endOf}, an unconfirmed upload is kept. */
 export const graceMs: number = 5 * 60_000;

@@ -1,5 +1,5 @@
-import type { UploadLease } from "@sluice/state";
 import { backgroundClock } from "@sluice/core/async";
+import type { UploadLease } from "@sluice/state";
 
 /** A lease of so many milliseconds from now on. */
 export function leaseOf(ms: number): UploadLease {
@@ -11,14 +11,14 @@ export function leaseOf(ms: number): UploadLease {
  * Renews a lease on an interval, one call at a time. Gives the function that ends it, which waits for a call that is
  * under way: it must not come after what ends the lease. Failures go to `onError`.
  */
-export function keepProlonged(
-  prolong: () => Promise<unknown>,
+export function keepRenewed(
+  renew: () => Promise<unknown>,
   { everyMs, onError }: { readonly everyMs: number; readonly onError: (error: unknown) => void },
 ): () => Promise<void> {
   let underWay: Promise<void> | undefined;
-  const renew = (): void => {
-    cancel = backgroundClock.schedule(renew, everyMs);
-    underWay ??= prolong().then(
+  const renewAgain = (): void => {
+    cancel = backgroundClock.schedule(renewAgain, everyMs);
+    underWay ??= renew().then(
       () => void (underWay = undefined),
       (error: unknown) => {
         underWay = undefined;
@@ -26,7 +26,7 @@ export function keepProlonged(
       },
     );
   };
-  let cancel = backgroundClock.schedule(renew, everyMs);
+  let cancel = backgroundClock.schedule(renewAgain, everyMs);
   return async () => {
     cancel();
     await underWay;

@@ -1,4 +1,5 @@
 import { builtInModule, createSha256 } from "@sluice/core";
+import { Notifier } from "@sluice/core/async";
 
 /** A SHA-256 over a file as it comes. */
 export interface FileHash {
@@ -28,54 +29,54 @@ export function createFileHash(expectedBytes: number | undefined): FileHash {
   };
 }
 
-const laneBytes = 256 * 1024;
-const laneCount = 4;
+const blockBytes = 256 * 1024;
+const blockCount = 4;
 
 /**
  * Starts a SHA-256 in a thread that all large files of the process share; `undefined` where there are no
  * threads. Bytes are copied into memory that both sides see, one megabyte for each file.
  */
 export function createThreadHash(): FileHash | undefined {
-  const thread = (shared ??= startThread());
-  if (!thread) return undefined;
-  const memory = new SharedArrayBuffer(laneBytes * laneCount);
+  const openJob = (shared ??= startThread());
+  if (!openJob) return undefined;
+  const memory = new SharedArrayBuffer(blockBytes * blockCount);
   const bytes = new Uint8Array(memory);
-  const job = thread.open(memory);
-  let lane = 0;
+  const job = openJob(memory);
+  let block = 0;
   let filled = 0;
 
   function send(): void {
-    job.send({ start: lane * laneBytes, end: lane * laneBytes + filled });
-    lane = (lane + 1) % laneCount;
+    job.send({ start: block * blockBytes, end: block * blockBytes + filled });
+    block = (block + 1) % blockCount;
     filled = 0;
   }
 
   async function fill(chunk: Uint8Array): Promise<void> {
     let rest = chunk;
     while (rest.length > 0) {
-      // the lane that comes next is the one that was sent longest ago
-      await job.fewerThan(laneCount);
+      // the block that comes next is the one that was sent longest ago
+      await job.fewerThan(blockCount);
       rest = put(rest);
     }
   }
 
-  /** Puts what fits into the lane; gives the rest. */
+  /** Puts what fits into the block; gives the rest. */
   function put(chunk: Uint8Array): Uint8Array {
-    const piece = chunk.subarray(0, laneBytes - filled);
-    bytes.set(piece, lane * laneBytes + filled);
+    const piece = chunk.subarray(0, blockBytes - filled);
+    bytes.set(piece, block * blockBytes + filled);
     filled += piece.length;
-    if (filled === laneBytes) send();
+    if (filled === blockBytes) send();
     return chunk.subarray(piece.length);
   }
 
   return {
     update(chunk) {
       let rest = chunk;
-      while (rest.length > 0 && job.sent() < laneCount) rest = put(rest);
+      while (rest.length > 0 && job.sent() < blockCount) rest = put(rest);
       return rest.length > 0 ? fill(rest) : undefined;
     },
     async digest() {
-      await job.fewerThan(laneCount);
+      await job.fewerThan(blockCount);
       if (filled > 0) send();
       return job.end();
     },
@@ -93,37 +94,40 @@ interface Job {
   stop(): void;
 }
 
-interface Thread {
-  open(memory: SharedArrayBuffer): Job;
-}
+type OpenJob = (memory: SharedArrayBuffer) => Job;
 
 /** What is used of `node:worker_threads`. */
 interface Threads {
   readonly Worker: new (source: string, options: object) => NodeWorker;
 }
 
+/** What the thread says of a range that it hashed, or what became of the thread. */
+interface ThreadAnswer {
+  readonly digest?: string;
+  readonly failure?: unknown;
+}
+
 interface NodeWorker {
   postMessage(message: object): void;
-  on(event: "message", listener: (answer: { id: number; digest?: string }) => void): void;
+  on(event: "message", listener: (answer: ThreadAnswer & { id: number }) => void): void;
   on(event: "error" | "exit", listener: (cause: unknown) => void): void;
   ref(): void;
   unref(): void;
 }
 
-let shared: Thread | undefined;
+/** Of the thread that all files share, while it runs. */
+let shared: OpenJob | undefined;
 
-function startThread(): Thread | undefined {
+function startThread(): OpenJob | undefined {
   const threads = builtInModule("node:worker_threads") as Threads | undefined;
   if (!threads) return undefined;
   // not this process's own arguments: loaders and --input-type would change what the source means
   const worker = new threads.Worker(workerSource, { eval: true, execArgv: [] });
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   const post = (message: object): void => worker.postMessage(message);
-  const jobs = new Map<number, (answer: { digest?: string; failure?: unknown }) => void>();
+  const jobs = new Map<number, (answer: ThreadAnswer) => void>();
   let lastId = 0;
 
-  const hear = (id: number, answer: { digest?: string; failure?: unknown }): void =>
-    jobs.get(id)?.(answer);
   const close = (id: number): void => {
     jobs.delete(id);
     // an idle thread keeps no process alive
@@ -131,59 +135,57 @@ function startThread(): Thread | undefined {
   };
   const fail = (cause: unknown): void => {
     shared = undefined;
-    for (const id of jobs.keys())
-      hear(id, { failure: new Error("hash thread: it ended", { cause }) });
+    const failure = new Error("hash thread: it ended", { cause });
+    for (const hear of jobs.values()) hear({ failure });
   };
   worker.unref();
-  worker.on("message", ({ id, ...answer }) => hear(id, answer));
+  worker.on("message", ({ id, ...answer }) => jobs.get(id)?.(answer));
   worker.on("error", fail);
   worker.on("exit", fail);
 
-  return {
-    open(memory) {
-      const id = ++lastId;
-      let sent = 0;
-      let failure: unknown;
-      let digest: string | undefined;
-      let wake: (() => void) | undefined;
-      jobs.set(id, (answer) => {
-        sent -= 1;
-        failure ??= answer.failure;
-        digest ??= answer.digest;
-        wake?.();
-      });
-      worker.ref();
-      post({ id, memory });
-      const until = async (isReady: () => boolean): Promise<void> => {
-        for (;;) {
-          if (failure) throw failure;
-          if (isReady()) return;
-          await new Promise<void>((resolve) => void (wake = resolve));
-        }
-      };
-      return {
-        send(range) {
-          sent += 1;
-          post({ id, ...range });
-        },
-        sent: () => sent,
-        fewerThan: (count) => until(() => sent < count),
-        async end() {
-          try {
-            post({ id, isLast: true });
-            await until(() => digest !== undefined);
-            return digest!;
-          } finally {
-            close(id);
-          }
-        },
-        stop() {
-          if (!jobs.has(id)) return;
+  return (memory) => {
+    const id = ++lastId;
+    let sent = 0;
+    let failure: unknown;
+    let digest: string | undefined;
+    const news = new Notifier();
+    jobs.set(id, (answer) => {
+      sent -= 1;
+      failure ??= answer.failure;
+      digest ??= answer.digest;
+      news.notify();
+    });
+    worker.ref();
+    post({ id, memory });
+    const until = async (isReady: () => boolean): Promise<void> => {
+      for (;;) {
+        if (failure) throw failure;
+        if (isReady()) return;
+        await news.wait();
+      }
+    };
+    return {
+      send(range) {
+        sent += 1;
+        post({ id, ...range });
+      },
+      sent: () => sent,
+      fewerThan: (count) => until(() => sent < count),
+      async end() {
+        try {
           post({ id, isLast: true });
+          await until(() => digest !== undefined);
+          return digest!;
+        } finally {
           close(id);
-        },
-      };
-    },
+        }
+      },
+      stop() {
+        if (!jobs.has(id)) return;
+        post({ id, isLast: true });
+        close(id);
+      },
+    };
   };
 }
 

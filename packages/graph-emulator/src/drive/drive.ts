@@ -74,7 +74,6 @@ export interface DriveState extends EmulatedDrive {
   /** The item at the segments below another; names know no case. */
   find(from: Item, segments: readonly string[]): Item | undefined;
   store(from: Item, segments: readonly string[], content: ItemContent, meta?: EmulatedMeta): Item;
-  change(item: Item, how: "content" | "metadata"): void;
   renameItem(item: Item, name: string): void;
   removeItem(item: Item): void;
 }
@@ -189,7 +188,6 @@ export function createDrive(
     forgetChanges: () => void (oldest = ++sequence),
     find,
     store,
-    change,
     renameItem,
     removeItem,
     put: (path, content, meta) => store(root, path.split("/"), toGenerated(content), meta).id,

@@ -1,4 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createGraphApi } from "../api/graph-api.ts";
+import { createSubscriptions } from "../api/subscriptions.ts";
+import { createDrive, type DriveState, type EmulatedDrive } from "../drive/drive.ts";
+import { createDownloadHost, sendContent } from "./download-host.ts";
 import {
   createHosts,
   errorBody,
@@ -7,10 +11,6 @@ import {
   type SeenRequest,
   sendJson,
 } from "./hosts.ts";
-import { createDownloadHost, sendContent } from "./download-host.ts";
-import { createDrive, type DriveState, type EmulatedDrive } from "./drive.ts";
-import { createGraphApi } from "./graph-api.ts";
-import { createSubscriptions } from "./subscriptions.ts";
 import { createUploadHost } from "./upload-host.ts";
 
 /** Settings of {@link startGraphEmulator}. */

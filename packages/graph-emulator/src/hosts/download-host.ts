@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Item } from "../drive/drive.ts";
 import { type EmulatedFault, sendJson } from "./hosts.ts";
-import type { Item } from "./drive.ts";
 
 /** The host of content: URLs that carry their own permission, matched byte for byte. */
 export interface DownloadHost {

@@ -1,6 +1,6 @@
+import { toJson } from "../drive/drive-item-json.ts";
+import type { Item } from "../drive/drive.ts";
 import { type ApiAnswer, type ApiParts, fail, type ItemCall } from "./api-call.ts";
-import type { Item } from "./drive.ts";
-import { toJson } from "./drive-item-json.ts";
 
 const mostOnPage = 999;
 

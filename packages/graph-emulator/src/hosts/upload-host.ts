@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { toJson } from "../drive/drive-item-json.ts";
+import { type DriveState, fold, type Item, toGenerated } from "../drive/drive.ts";
 import { errorBody, type EmulatedFault, readAll, sendJson } from "./hosts.ts";
-import { type DriveState, fold, type Item, toGenerated } from "./drive.ts";
-import { toJson } from "./drive-item-json.ts";
 
 const fragmentUnit = 327_680;
 const mostFragmentBytes = 60 * 1024 * 1024;
@@ -28,7 +28,7 @@ export interface UploadHost {
   ): Promise<void>;
 }
 
-interface UploadSession extends UploadPlan {
+interface OpenSession extends UploadPlan {
   readonly fragments: Uint8Array[];
   received: number;
   total: number | undefined;
@@ -47,15 +47,15 @@ export function createUploadHost({
   readonly mintUrl: (item: Item) => string;
   readonly discardsContent: boolean;
 }): UploadHost {
-  const sessions = new Map<string, UploadSession>();
+  const sessions = new Map<string, OpenSession>();
   let opened = 0;
 
-  const statusOf = ({ received, total, expiresAt }: UploadSession): object => ({
+  const statusOf = ({ received, total, expiresAt }: OpenSession): object => ({
     expirationDateTime: new Date(expiresAt).toISOString(),
     nextExpectedRanges:
       received === total ? [] : [`${received}-${total === undefined ? "" : total - 1}`],
   });
-  const commit = (path: string, session: UploadSession): readonly [number, object] => {
+  const commit = (path: string, session: OpenSession): readonly [number, object] => {
     const { drive, from, segments, conflictBehavior, fragments, received } = session;
     const known = drive.find(from, segments);
     if (known && (conflictBehavior === "fail" || known.kind !== "file"))
@@ -71,7 +71,7 @@ export function createUploadHost({
   };
   const put = (
     path: string,
-    session: UploadSession,
+    session: OpenSession,
     header: string,
     bytes: Buffer,
   ): readonly [number, object] => {
@@ -111,7 +111,7 @@ export function createUploadHost({
   return {
     open(plan) {
       const path = `/up/${++opened}.a%2bb?tempauth=v1.upload%20${opened}`;
-      const session: UploadSession = {
+      const session: OpenSession = {
         ...plan,
         fragments: [],
         received: 0,

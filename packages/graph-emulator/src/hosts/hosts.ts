@@ -50,8 +50,6 @@ export interface EmulatedFault {
 export interface Hosts {
   readonly requests: SeenRequest[];
   readonly faults: { fault: EmulatedFault; left: number }[];
-  /** Takes the next fault for a request out of the queue. */
-  takeFault(line: string): EmulatedFault | undefined;
   /** Listens on a port of its own. */
   listen(origin: Origin, handle: Handle): Promise<string>;
   /** Answers under way on the hosts of content. */
@@ -74,6 +72,7 @@ export function createHosts(): Hosts {
   const timers = new Set<NodeJS.Timeout>();
   let open = 0;
 
+  /** Takes the next fault for a request out of the queue. */
   const takeFault = (line: string): EmulatedFault | undefined => {
     const entry = faults.find(({ fault }) => fault.on.test(line));
     if (entry === undefined) return undefined;
@@ -93,7 +92,6 @@ export function createHosts(): Hosts {
   return {
     requests,
     faults,
-    takeFault,
     openAnswers: () => open,
     async listen(origin, handle) {
       const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -1,5 +1,5 @@
 import { request as httpRequest } from "node:http";
-import { errorBody } from "./hosts.ts";
+import { errorBody } from "../hosts/hosts.ts";
 
 const handshakeMs = 10_000;
 const longestMs = 42_300 * 60_000;

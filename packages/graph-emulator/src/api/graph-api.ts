@@ -1,8 +1,8 @@
+import { namesTag, toJson } from "../drive/drive-item-json.ts";
+import { type DriveState, type Item, toGenerated } from "../drive/drive.ts";
 import { type ApiAnswer, type ApiCall, type ApiParts, fail, type ItemCall } from "./api-call.ts";
 import { parseAddress } from "./item-address.ts";
 import { childrenOf, deltaOf } from "./pages.ts";
-import { type DriveState, type Item, toGenerated } from "./drive.ts";
-import { namesTag, toJson } from "./drive-item-json.ts";
 
 const missing = fail(404, "itemNotFound");
 const redirect = (url: string): ApiAnswer => ({ status: 302, headers: { location: url } });

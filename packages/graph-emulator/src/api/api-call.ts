@@ -1,8 +1,8 @@
-import { errorBody } from "./hosts.ts";
-import type { DriveState, Item } from "./drive.ts";
-import type { DownloadHost } from "./download-host.ts";
+import type { DriveState, Item } from "../drive/drive.ts";
+import type { DownloadHost } from "../hosts/download-host.ts";
+import { errorBody } from "../hosts/hosts.ts";
+import type { UploadHost } from "../hosts/upload-host.ts";
 import type { EmulatedSubscriptions } from "./subscriptions.ts";
-import type { UploadHost } from "./upload-host.ts";
 
 /** A call of the API, also one inside a batch. */
 export interface ApiCall {

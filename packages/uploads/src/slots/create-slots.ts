@@ -1,0 +1,103 @@
+import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { Host } from "@sluice/server/transport";
+import type { Confirmation } from "../confirm/confirm.ts";
+import type { UploadRemover } from "../confirm/remove-upload.ts";
+import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { ReceiveFiles } from "../receive/raw-upload.ts";
+import { ownerOf, slotsPath, tagOfOwner, type SlotSealer } from "./slot-token.ts";
+import type { Slots, UploadedFile } from "./slots.ts";
+import { codeOf } from "./upload-error.ts";
+
+/** Makes the slots of one endpoint. What they do ends when `closing` aborts. */
+export function createSlots({
+  host,
+  sealer,
+  raw,
+  confirmation,
+  remover,
+  progress,
+  closing,
+}: {
+  readonly host: Pick<Host, "endpoint" | "beginAudit">;
+  readonly sealer: SlotSealer;
+  readonly raw: ReceiveFiles;
+  readonly confirmation: Confirmation;
+  readonly remover: UploadRemover;
+  readonly progress: ProgressTracker;
+  readonly closing: AbortSignal;
+}): Slots {
+  // one of its own for every call: listeners do not pile up at the one that lasts
+  const either = (signal?: AbortSignal): AbortSignal =>
+    AbortSignal.any(signal ? [signal, closing] : [closing]);
+
+  return {
+    reserve(principal, terms, options = {}) {
+      const { token, slot } = sealer.seal(principal, terms, options);
+      const { uploadId, owner, expiresAt } = slot;
+      const audited = { grant: uploadId, principal: tagOfOwner(owner) };
+      host.beginAudit({ action: "upload", step: "reserve", ...audited }).end("issued");
+      const url = `${host.endpoint.url}${slotsPath}${token}`;
+      return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };
+    },
+
+    confirm: (principal, uploadId, claims, { signal, unnamed } = {}) =>
+      recordConfirmation(host, principal, uploadId, () => {
+        const answer = definedMembers({ claims, unnamed });
+        return confirmation.confirm(principal, uploadId, answer, either(signal));
+      }),
+    received: (principal, uploadId, { signal } = {}) =>
+      confirmation.received(principal, uploadId, either(signal)),
+    reopen: (principal, uploadId, { signal } = {}) =>
+      confirmation.reopen(principal, uploadId, either(signal)),
+
+    async keep(principal, { name, mimeType, bytes }, terms, { signal } = {}) {
+      const ending = either(signal);
+      const { slot } = sealer.seal(principal, terms, {});
+      const records = await raw({
+        slot,
+        facts: {
+          contentLength: bytes.byteLength,
+          contentType: mimeType,
+          name: name === undefined ? undefined : sanitizeFileName(name),
+        },
+        body: { read: async (take) => take(bytes) },
+        signal: ending,
+        onBytes: () => {},
+      });
+      const claims = records.map((record) => ({
+        name: sanitizeFileName(name, "file"),
+        size: record.size,
+        mimeType: record.mimeType,
+        sha256: record.sha256,
+      }));
+      const [file] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
+      return file!;
+    },
+
+    revoke: (principal, { uploadId, expiresAt }) =>
+      remover.revoke({ uploadId, expiresAt, owner: ownerOf(principal) }, either()),
+    discard: (uploadId) => remover.discard(uploadId, either()),
+    progress: (uploadId) => progress.of(uploadId),
+  };
+}
+
+/** Confirms an upload within an audit record: where records are required and there is none, confirms nothing. */
+async function recordConfirmation(
+  host: Pick<Host, "beginAudit">,
+  owner: Principal | undefined,
+  uploadId: string,
+  work: () => Promise<readonly UploadedFile[]>,
+): Promise<readonly UploadedFile[]> {
+  const principal = tagOfOwner(ownerOf(owner));
+  const entry = host.beginAudit({ action: "upload", step: "confirm", grant: uploadId, principal });
+  try {
+    await entry.admit();
+    const files = await entry.run(work);
+    await entry.conclude("complete", { bytes: files.reduce((sum, { size }) => sum + size, 0) });
+    return files;
+  } catch (error) {
+    const reason = codeOf(error);
+    entry.end(reason === "internal" || reason === "unavailable" ? "failed" : "denied", { reason });
+    throw error;
+  }
+}

@@ -1,0 +1,83 @@
+import { protect, wrap, type ObjectInfo, type StorageBackend } from "@sluice/storage";
+import { unlessMissing } from "@sluice/storage/plugin";
+import { codeOf } from "../slots/upload-error.ts";
+
+/** A backend that files can be written to and removed from. */
+export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "write" | "remove">>;
+
+/**
+ * A backend with `protect` around it that writes nothing for other users of the machine to read. Throws a `TypeError`
+ * when it cannot take uploads.
+ */
+export function toUploadStorage(backend: StorageBackend): UploadStorage {
+  const storage = wrap(protect(backend), {
+    write: (write) => (key, options) => write(key, { ...options, private: true }),
+  });
+  if (!storage.write || !storage.remove)
+    throw new TypeError(
+      `createUploads: storage ${JSON.stringify(backend.name)} needs write and remove; pass one that has both`,
+    );
+  return storage as UploadStorage;
+}
+
+/** All objects below a prefix. */
+export async function listAll(
+  storage: StorageBackend,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<ObjectInfo[]> {
+  const objects: ObjectInfo[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await storage.list({ prefix, signal, ...(cursor !== undefined && { cursor }) });
+    objects.push(...page.objects);
+    ({ cursor } = page);
+  } while (cursor !== undefined);
+  return objects;
+}
+
+/** Makes a JSON object that is not there yet; false when it is there already. */
+export async function createJson(
+  storage: UploadStorage,
+  key: string,
+  value: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const options = { signal, ifAbsent: true, size: bytes.length, contentType: "application/json" };
+  try {
+    const writer = await storage.write(key, options);
+    try {
+      await writer.write(bytes);
+      await writer.commit();
+    } finally {
+      await writer.abort();
+    }
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "precondition_failed") return false;
+    throw error;
+  }
+}
+
+/** Reads what {@link createJson} made. */
+export async function readJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value> {
+  const opened = await storage.open(key, { signal });
+  const { bytes } = opened;
+  // asking for a body may be what makes it
+  const text = bytes ? new TextDecoder().decode(bytes) : await new Response(opened.body).text();
+  return JSON.parse(text) as Value;
+}
+
+/** Reads what {@link createJson} made; `undefined` when it is not there. */
+export function findJson<Value>(
+  storage: UploadStorage,
+  key: string,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
+  return unlessMissing(readJson<Value>(storage, key, signal));
+}
