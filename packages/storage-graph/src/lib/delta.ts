@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import type { Address } from "./address.ts";
 import { ensureFew } from "./delta-tree.ts";
 import type { DriveItem } from "./drive-item.ts";
-import type { GraphClient } from "./graph-client.ts";
+import type { GraphRoute } from "./graph-client.ts";
 
 /** Changes of a drive up to a moment. */
 export interface Delta {
@@ -16,7 +15,7 @@ export interface Delta {
  * has forgotten what was before (410): then only a new beginning helps.
  */
 export async function readDelta(
-  { client, address }: { readonly client: GraphClient; readonly address: Address },
+  { client, address }: GraphRoute,
   from: string | undefined,
   signal: AbortSignal,
 ): Promise<Delta | undefined> {
