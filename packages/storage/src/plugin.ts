@@ -25,7 +25,7 @@ export { formatCursor, parseCursor } from "./plugin/cursor.ts";
 export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
 export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
 export { beginOperation, type OperationOptions } from "./plugin/operation.ts";
-export { type FoundPage, listPage, type PageOptions, type PageRequest } from "./plugin/page.ts";
+export { type FoundPage, listPage, type PageOptions, type ListRequest } from "./plugin/page.ts";
 export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
 export { resolveRange } from "./plugin/range.ts";
 export { createPause, createWatches, type Pause, type Watches } from "./plugin/watches.ts";

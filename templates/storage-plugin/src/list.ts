@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, type FoundPage, type PageRequest } from "@sluice/storage/plugin";
+import { checkKey, type FoundPage, type ListRequest } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import { statusError } from "./errors.ts";
 
@@ -27,7 +27,7 @@ export async function readIndex(
 /** One page of the keys. The next one begins after its last key, so a cursor works in any process at any time. */
 export function pageOf(
   keys: readonly string[],
-  { prefix, limit, after = "" }: PageRequest,
+  { prefix, limit, after = "" }: ListRequest,
 ): FoundPage {
   const rest = keys.filter((key) => key.startsWith(prefix) && key > after);
   const page = rest.slice(0, limit);

@@ -2,7 +2,7 @@ import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
 import { backgroundClock } from "@sluice/core/async";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { type FoundPage, listPage, type PageRequest } from "@sluice/storage/plugin";
+import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
 import { formatPosition, parsePosition } from "./position.ts";
@@ -53,7 +53,7 @@ export function createLister(root: FsRoot, racyMs: number): FsLister {
   };
 
   const findPage = async (
-    { prefix, limit, after }: PageRequest,
+    { prefix, limit, after }: ListRequest,
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
     const from = after === undefined ? undefined : parsePosition(after);

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { checkKey, type FoundPage, listPage, type PageRequest } from "@sluice/storage/plugin";
+import { checkKey, type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
 import { checkGraphKey } from "./address.ts";
 import { isFile, toObjectInfo } from "./drive-item.ts";
 import type { GraphRoute } from "./graph-client.ts";
@@ -39,7 +39,7 @@ export function createLister(route: GraphRoute): GraphLister {
   };
 
   const findPage = async (
-    { prefix, limit, after }: PageRequest,
+    { prefix, limit, after }: ListRequest,
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
     const folder = prefix.slice(0, prefix.lastIndexOf("/") + 1);

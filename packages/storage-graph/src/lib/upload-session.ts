@@ -23,7 +23,7 @@ export interface GraphUploadSession {
 }
 
 /** What an upload session makes. */
-export interface UploadTarget {
+export interface GraphUploadTarget {
   readonly key: string;
   readonly total: number;
   readonly options: WriteOptions;
@@ -44,7 +44,7 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 /** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
 export function openUploadSession(
   { client, address }: GraphRoute,
-  { key, total, options, operation }: UploadTarget,
+  { key, total, options, operation }: GraphUploadTarget,
 ): GraphUploadSession {
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);

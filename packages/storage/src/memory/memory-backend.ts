@@ -12,7 +12,7 @@ import { createBody } from "../plugin/body.ts";
 import { createChangeFeed } from "../plugin/change-feed.ts";
 import { ensureCondition } from "../plugin/condition.ts";
 import { beginOperation } from "../plugin/operation.ts";
-import { type FoundPage, listPage, type PageRequest } from "../plugin/page.ts";
+import { type FoundPage, listPage, type ListRequest } from "../plugin/page.ts";
 import { resolveRange } from "../plugin/range.ts";
 import { createWriter, type WriteDriver } from "../plugin/writer.ts";
 
@@ -169,7 +169,7 @@ function openContent(
 function pageOf(
   sortedKeys: readonly string[],
   infoOf: (key: string) => ObjectInfo | undefined,
-  { prefix, limit, after }: PageRequest,
+  { prefix, limit, after }: ListRequest,
 ): FoundPage {
   const objects: ObjectInfo[] = [];
   for (const key of sortedKeys) {

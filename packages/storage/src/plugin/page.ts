@@ -15,7 +15,7 @@ export interface PageOptions {
 }
 
 /** What a service is asked for. */
-export interface PageRequest {
+export interface ListRequest {
   /** "" for every key. */
   readonly prefix: string;
   readonly limit: number;
@@ -36,7 +36,7 @@ export interface FoundPage extends Pick<ListPage, "objects" | "untyped"> {
 export async function listPage(
   { prefix = "", cursor, limit = defaultObjects, signal }: ListOptions,
   { operation, store, maxObjects = defaultObjects }: PageOptions,
-  read: (request: PageRequest) => FoundPage | Promise<FoundPage>,
+  read: (request: ListRequest) => FoundPage | Promise<FoundPage>,
 ): Promise<ListPage> {
   signal?.throwIfAborted();
   if (!Number.isSafeInteger(limit) || limit < 1)
