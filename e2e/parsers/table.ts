@@ -32,8 +32,7 @@ import { parseAskedRange } from "../../packages/server/src/resources/read-range.
 import { isTextual } from "../../packages/server/src/resources/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
 import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
-import { parseCursor as parseFsCursor } from "../../packages/storage-fs/src/read/cursor.ts";
-import type { FsRoot } from "../../packages/storage-fs/src/root/root.ts";
+import { parsePosition } from "../../packages/storage-fs/src/read/position.ts";
 import { parseAddress } from "../../packages/graph-emulator/src/api/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/core/src/headers/accept-list.ts";
@@ -184,10 +183,10 @@ export const parsers: Readonly<Record<string, Parser>> = {
     starts: ["", "[", '{"subject":"/blobServices/default/containers/c/blobs/', "eyJ"],
     symbols: ["[", "]", "{", "}", '"', ",", ":", " ", "a", "/", "%", "\\", "1", "="],
   },
-  "storage-fs parseCursor": {
-    read: (text) => parseFsCursor({ path: "/" } as FsRoot, "", text),
-    starts: ["", "01234567.W10"],
-    symbols: ["a", ".", "_", "-", "=", "\n"],
+  "storage-fs parsePosition": {
+    read: parsePosition,
+    starts: ["", "W10", "WyIi"],
+    symbols: ["a", "I", "X", "_", "-", "=", "\n"],
   },
   "resume parseEventId": {
     read: parseEventId,

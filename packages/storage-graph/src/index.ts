@@ -1,8 +1,5 @@
-export {
-  createGraphBackend,
-  type GraphBackendOptions,
-  type GraphRoot,
-} from "./lib/graph-backend.ts";
+export type { GraphRoot } from "./lib/address.ts";
+export { createGraphBackend, type GraphBackendOptions } from "./lib/graph-backend.ts";
 export {
   createNotifications,
   type Notifications,

@@ -1,12 +1,32 @@
-export { checkKey, ensureKey, quoteKey } from "./contract/key.ts";
+export { checkKey, quoteKey } from "./contract/key.ts";
+export { withBody } from "./contract/opened.ts";
 export { encodeBlob } from "./plugin/blob-text.ts";
-export { type BodySteps, createBody } from "./plugin/body.ts";
+export {
+  type BodySteps,
+  createBody,
+  createBytesBody,
+  createReadableBody,
+  type ReadableBodyOptions,
+  type ReadableLike,
+  sliceBody,
+} from "./plugin/body.ts";
 export { callService, type ServiceCall, type ServiceCallOptions } from "./plugin/call.ts";
 export { type ChangeFeed, createChangeFeed } from "./plugin/change-feed.ts";
+export {
+  type Conditions,
+  ensureCondition,
+  ensureWritable,
+  formatIfMatch,
+  publishIf,
+  toStrongEtag,
+  unlessMissing,
+} from "./plugin/condition.ts";
 export { formatCursor, parseCursor } from "./plugin/cursor.ts";
-export { ensureCondition, unlessMissing } from "./plugin/condition.ts";
-export { createEventOrder, createEventWatch, type EventWatch } from "./plugin/event-watch.ts";
+export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
 export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
-export { resolveLimit } from "./plugin/limit.ts";
-export { ensureRange, resolveRange } from "./plugin/range.ts";
+export { beginOperation, type OperationOptions } from "./plugin/operation.ts";
+export { type FoundPage, listPage, type PageOptions, type ListRequest } from "./plugin/page.ts";
+export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
+export { resolveRange } from "./plugin/range.ts";
+export { createPause, createWatches, type Pause, type Watches } from "./plugin/watches.ts";
 export { createWriter, type WriteDriver, type WriterOptions } from "./plugin/writer.ts";

@@ -1,7 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createUriMapper } from "@sluice/storage";
-import { checkKey, ensureKey, ensureRange, resolveRange } from "@sluice/storage/plugin";
+import { checkKey, resolveRange } from "@sluice/storage/plugin";
+import { ensureKey } from "../src/contract/key.ts";
+import { ensureRange } from "../src/plugin/range.ts";
 
 const runs = process.env["SLUICE_DEEP"] !== undefined ? 10_000 : 1000;
 const bases = [

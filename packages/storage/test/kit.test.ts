@@ -77,7 +77,7 @@ test("a rule is broken by a handle that stays open", async () => {
     ruleOf(async () => void handles++),
     () => ({ ...createFixture(), countHandles: () => handles }),
   );
-  expect(reasonOf(finding)).toBe("1 handles are still open after the rule");
+  expect(reasonOf(finding)).toBe("1 handles are still open");
 });
 
 test("a rule is broken by an unhandled rejection", async () => {

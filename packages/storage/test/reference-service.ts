@@ -12,7 +12,8 @@ import {
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
-import { createBody, ensureKey, resolveRange } from "@sluice/storage/plugin";
+import { createBody, resolveRange } from "@sluice/storage/plugin";
+import { ensureKey } from "../src/contract/key.ts";
 import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
 
 const secret = "hunter2";

@@ -1,4 +1,10 @@
-import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import {
+  definedMembers,
+  parseContentRange,
+  parseRetryAfter,
+  SluiceError,
+  type SluiceErrorCode,
+} from "@sluice/core";
 
 /** Headers of an answer, by lower-case names. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -22,10 +28,10 @@ export function statusError(status: number, headers: Headers, operation: string)
       ...definedMembers({ retryAfterMs }),
     });
   if (status === 416) {
-    const size = Number(/^bytes \*\/(\d+)$/.exec(text(headers["content-range"]) ?? "")?.[1]);
+    const size = parseContentRange(text(headers["content-range"]))?.size;
     return new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
       cause,
-      ...definedMembers({ size: Number.isSafeInteger(size) ? size : undefined }),
+      ...definedMembers({ size }),
     });
   }
   const [code, meaning] =

@@ -1,10 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import type { ListOptions, ListPage } from "@sluice/storage";
-import { checkKey, formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
+import { checkKey, type FoundPage, type ListRequest } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import { statusError } from "./errors.ts";
-
-const pageLimit = 1000;
 
 /** The keys in `index.json`, in order. A server without one lists nothing. */
 export async function readIndex(
@@ -27,19 +24,14 @@ export async function readIndex(
   }
 }
 
-/** One page of the keys. A cursor says "after this key", so it works in any process at any time. */
-export function toPage(
+/** One page of the keys. The next one begins after its last key, so a cursor works in any process at any time. */
+export function pageOf(
   keys: readonly string[],
-  { prefix = "", cursor, limit }: ListOptions,
-  operation: string,
-): ListPage {
-  const most = resolveLimit(limit, pageLimit, operation);
-  const after = cursor === undefined ? "" : parseCursor(cursor, operation, prefix);
+  { prefix, limit, after = "" }: ListRequest,
+): FoundPage {
   const rest = keys.filter((key) => key.startsWith(prefix) && key > after);
-  const page = rest.slice(0, most);
-  const objects = page.map((key) => ({ key }));
-  const last = page.at(-1);
+  const page = rest.slice(0, limit);
+  const next = page.length < rest.length ? page.at(-1) : undefined;
   // the index tells no types
-  if (last === undefined || page.length === rest.length) return { objects, untyped: true };
-  return { objects, cursor: formatCursor(last, prefix), untyped: true };
+  return { objects: page.map((key) => ({ key })), next, untyped: true };
 }

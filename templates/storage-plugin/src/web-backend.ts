@@ -1,17 +1,25 @@
-import { type ByteRange, definedMembers, SluiceError } from "@sluice/core";
+import {
+  type ByteRange,
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  SluiceError,
+} from "@sluice/core";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
+  beginOperation,
   callService,
-  createBody,
-  ensureKey,
-  ensureRange,
-  quoteKey,
+  createReadableBody,
+  ensureCondition,
+  formatIfMatch,
+  listPage,
   type ServiceCall,
+  sliceBody,
 } from "@sluice/storage/plugin";
 import { Agent, type Dispatcher } from "undici";
-import { failure, statusError } from "./errors.ts";
-import { readIndex, toPage } from "./list.ts";
-import { parseContentRange, toObjectInfo } from "./object-info.ts";
+import { failure, statusError, text } from "./errors.ts";
+import { pageOf, readIndex } from "./list.ts";
+import { toObjectInfo } from "./object-info.ts";
 
 /** Settings of {@link createWebBackend}. */
 export interface WebBackendOptions {
@@ -55,8 +63,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
     name: "web",
 
     async describe(key, { signal } = {}) {
-      ensureKey(key, "web: describe");
-      const operation = `web: describe ${quoteKey(key)}`;
+      const operation = beginOperation("web: describe", key, { signal });
       const { statusCode, headers, body } = await request({ operation, signal }, toPath(key), {
         method: "HEAD",
       });
@@ -66,14 +73,12 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
     },
 
     async open(key, { range, ifMatch, signal } = {}) {
-      ensureKey(key, "web: open");
-      const operation = `web: open ${quoteKey(key)}`;
-      if (range) ensureRange(range, operation);
+      const operation = beginOperation("web: open", key, { range, signal });
       const response = await request({ operation, signal }, toPath(key), {
         method: "GET",
         headers: definedMembers({
           range: range && toRangeHeader(range),
-          "if-match": ifMatch === undefined ? undefined : `"${ifMatch}"`,
+          "if-match": formatIfMatch(ifMatch, operation),
         }),
       });
       try {
@@ -84,13 +89,13 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
       }
     },
 
-    async list(options = {}) {
+    list(options = {}) {
       const operation = "web: list";
-      const response = await request({ operation, signal: options.signal }, "index.json", {
-        method: "GET",
+      return listPage(options, { operation, store: baseUrl }, async (asked) => {
+        const call = { operation, signal: options.signal };
+        const index = await request(call, "index.json", { method: "GET" });
+        return pageOf(await readIndex(index, operation), asked);
       });
-      const keys = await readIndex(response, operation);
-      return toPage(keys, options, operation);
     },
 
     close: () => agent.destroy(),
@@ -102,9 +107,9 @@ function toPath(key: string): string {
   return key.split("/").map(encodeURIComponent).join("/");
 }
 
-/** `[start, end)` as HTTP has it, where the last byte is named; no bytes cannot be asked for. */
+/** HTTP cannot ask for no bytes: an empty range asks for one. */
 function toRangeHeader({ start, end }: ByteRange): string {
-  return `bytes=${start}-${end === undefined ? "" : Math.max(start, end - 1)}`;
+  return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
 }
 
 type HeadersSent = Readonly<Record<string, string>>;
@@ -120,43 +125,22 @@ interface OpenRequest {
 /** One answer is one version, so `info` describes the bytes of the body. */
 function toOpened(
   key: string,
-  { statusCode, headers, body }: Dispatcher.ResponseData,
+  { statusCode, headers, body: answer }: Dispatcher.ResponseData,
   { range, ifMatch, signal, operation }: OpenRequest,
 ): OpenedObject {
   if (statusCode !== 200 && statusCode !== 206) throw statusError(statusCode, headers, operation);
   if (range && statusCode === 200)
     throw new SluiceError("unsupported", `${operation}: the server ignores ranges`);
-  const delivered = range && parseContentRange(headers["content-range"]);
-  const info = { ...toObjectInfo(key, headers), ...definedMembers({ size: delivered?.size }) };
+  const { range: came, size } = parseContentRange(text(headers["content-range"])) ?? {};
+  const info = { ...toObjectInfo(key, headers), ...definedMembers({ size }) };
   // not every server looks at If-Match
-  if (ifMatch !== undefined && info.etag !== ifMatch)
-    throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
-  if (range && delivered?.start !== range.start)
+  ensureCondition(info, { ifMatch }, operation);
+  const body = createReadableBody(answer, { operation, signal });
+  if (!range) return { info, body };
+  if (came?.start !== range.start)
     throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
-  // HTTP cannot ask for no bytes: one came that was not asked for
-  const isEmpty = range !== undefined && range.end === range.start;
-  const chunks = body[Symbol.asyncIterator]();
-  return {
-    info,
-    ...definedMembers({
-      range: delivered && {
-        start: delivered.start,
-        end: isEmpty ? delivered.start : delivered.end,
-      },
-    }),
-    body: createBody({
-      async next() {
-        if (isEmpty) return undefined;
-        try {
-          return (await chunks.next()).value as Uint8Array | undefined;
-        } catch (error) {
-          throw new SluiceError("interrupted", `${operation}: the connection broke`, {
-            cause: error,
-          });
-        }
-      },
-      release: () => void body.destroy(),
-      signal,
-    }),
-  };
+  if (range.end !== range.start) return { info, range: came, body };
+  // one byte came that was not asked for
+  const nothing = { start: range.start, end: range.start };
+  return { info, range: nothing, body: sliceBody(body, { start: 0, end: 0 }) };
 }

@@ -1,6 +1,6 @@
 import type { StorageBackend } from "@sluice/storage";
-import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
-import { type AzureContainer, createRoot, toBlobName } from "./container.ts";
+import { unlessMissing } from "@sluice/storage/plugin";
+import { type AzureContainer, beginCall, createRoot } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
 import { openBlob } from "./open-blob.ts";
@@ -42,9 +42,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
     name: "azure-blob",
 
     async describe(key, { signal } = {}) {
-      signal?.throwIfAborted();
-      const operation = `azure-blob: describe ${quoteKey(key)}`;
-      const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: describe"));
+      const { operation, blob } = beginCall(root, "describe", key, { signal });
       const facts = await request({ operation, signal }, (abortSignal) =>
         blob.getProperties({ abortSignal }),
       );
@@ -64,9 +62,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
       write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
 
       async remove(key, { signal } = {}) {
-        signal?.throwIfAborted();
-        const operation = `azure-blob: remove ${quoteKey(key)}`;
-        const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: remove"));
+        const { operation, blob } = beginCall(root, "remove", key, { signal });
         // a blob with snapshots is not removed without them
         const removal = request({ operation, signal }, (abortSignal) =>
           blob.delete({ abortSignal, deleteSnapshots: "include" }),

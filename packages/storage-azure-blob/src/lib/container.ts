@@ -1,4 +1,5 @@
 import {
+  type BlockBlobClient,
   ContainerClient,
   isPipelineLike,
   newPipeline,
@@ -7,7 +8,7 @@ import {
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
+import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
@@ -52,19 +53,31 @@ export function pipelineOf(client: ContainerClient): PipelineLike {
   return pipeline;
 }
 
+/** One call about one blob. */
+export interface BlobCall {
+  /** Start of messages: `azure-blob: open "a.txt"`. */
+  readonly operation: string;
+  readonly blob: BlockBlobClient;
+}
+
 /**
- * The name of the blob behind a key. Everything that is no plain path is refused before the SDK sees
+ * Begins a call (see `beginOperation`). Every key that is no plain path is refused before the SDK sees
  * it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
  */
-export function toBlobName({ prefix }: BlobRoot, key: string, operation: string): string {
-  ensureKey(key, operation);
+export function beginCall(
+  { container, prefix }: BlobRoot,
+  method: string,
+  key: string,
+  options: OperationOptions,
+): BlobCall {
+  const operation = beginOperation(`azure-blob: ${method}`, key, options);
   // the service drops such dots, so the key would be another name of another blob
   if (hasTrailingDot(key))
     throw new SluiceError(
       "invalid_argument",
-      `${operation} ${quoteKey(key)}: a segment ends with a dot, which Azure does not keep apart`,
+      `${operation}: a segment ends with a dot, which Azure does not keep apart`,
     );
-  return prefix + key;
+  return { operation, blob: container.getBlockBlobClient(prefix + key) };
 }
 
 /** The key of a blob, or `undefined` when it lies outside the root or has a name that is no key. */

@@ -1,43 +1,36 @@
 import type { BlobItem } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core";
 import type { ListOptions, ListPage } from "@sluice/storage";
-import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
+import { listPage } from "@sluice/storage/plugin";
 import { type BlobRoot, toKey } from "./container.ts";
 import { type BlobFacts, type SizedInfo, toObjectInfo, unreadable } from "./object-info.ts";
 import { request } from "./request.ts";
 
 const operation = "azure-blob: list";
-const pageLimit = 1000;
 /** Largest page of the service. */
-const mostPerPage = 5000;
+const maxObjects = 5000;
 
 /**
  * One page of the service. It may have fewer objects than the service counts, or none, and still a
  * cursor: folders and archived blobs are left out, and the service itself gives empty pages.
  */
-export async function listBlobs(
-  root: BlobRoot,
-  { prefix = "", cursor, limit, signal }: ListOptions,
-): Promise<ListPage> {
-  signal?.throwIfAborted();
-  const maxPageSize = limit === undefined ? pageLimit : resolveLimit(limit, mostPerPage, operation);
-  const scope = `${root.container.containerName}/${root.prefix}${prefix}`;
-  const marker = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
-  const page = await request({ operation, signal }, async (abortSignal) => {
-    const pages = root.container
-      // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
-      .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
-      .byPage({
-        maxPageSize,
-        ...definedMembers({ continuationToken: marker }),
-      });
-    return (await pages.next()).value;
+export function listBlobs(root: BlobRoot, options: ListOptions): Promise<ListPage> {
+  const { container } = root;
+  const store = `${container.containerName}/${root.prefix}`;
+  return listPage(options, { operation, store, maxObjects }, async ({ prefix, limit, after }) => {
+    const { signal } = options;
+    const page = await request({ operation, signal }, async (abortSignal) => {
+      const pages = container
+        // the marks of folders are metadata; snapshots, versions and uncommitted blobs only come when asked for
+        .listBlobsFlat({ prefix: root.prefix + prefix, includeMetadata: true, abortSignal })
+        .byPage({ maxPageSize: limit, ...definedMembers({ continuationToken: after }) });
+      return (await pages.next()).value;
+    });
+    const objects = page.segment.blobItems
+      .map((item: BlobItem) => toListed(root, item))
+      .filter((info: SizedInfo | undefined) => info !== undefined);
+    return { objects, next: page.continuationToken || undefined };
   });
-  const objects = page.segment.blobItems
-    .map((item: BlobItem) => toListed(root, item))
-    .filter((info: SizedInfo | undefined) => info !== undefined);
-  const next = page.continuationToken;
-  return next ? { objects, cursor: formatCursor(next, scope) } : { objects };
 }
 
 /** The metadata of a listed blob, or `undefined` when it could not be opened. */

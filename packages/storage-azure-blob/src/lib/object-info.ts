@@ -1,5 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
+import { toStrongEtag } from "@sluice/storage/plugin";
 
 /** What the answers of Azure about one blob have in common. */
 export interface BlobFacts {
@@ -25,7 +26,7 @@ export function toObjectInfo(
   return definedMembers({
     key,
     size,
-    etag: toEtag(facts.etag),
+    etag: toStrongEtag(facts.etag),
     lastModified,
     contentType,
     contentEncoding: contentEncoding || undefined,
@@ -48,18 +49,6 @@ export function ensureReadable(facts: BlobFacts, operation: string): void {
   if (finding !== undefined) throw new SluiceError("unsupported", `${operation}: ${finding}`);
 }
 
-/** Throws `precondition_failed` unless the text can be an etag: in a header it would mean something else. */
-export function ensureEtag(etag: string, operation: string): void {
-  if (etag === "*" || !/^[\x21\x23-\x7e]+$/.test(etag))
-    throw new SluiceError("precondition_failed", `${operation}: the blob has another etag`);
-}
-
 function isFolderMark([name, value]: [string, string]): boolean {
   return name.toLowerCase() === "hdi_isfolder" && value === "true";
-}
-
-/** In headers an etag is quoted, in listings not. A weak one says nothing about bytes. */
-export function toEtag(etag: string | undefined): string | undefined {
-  const bare = etag?.replace(/^"(.*)"$/, "$1");
-  return bare === undefined || bare.startsWith("W/") ? undefined : bare;
 }

@@ -2,32 +2,34 @@ import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
 import { type ByteRange, definedMembers, parseContentRange, SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
-import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
+import {
+  createBytesBody,
+  ensureCondition,
+  formatIfMatch,
+  resolveRange,
+} from "@sluice/storage/plugin";
 import { statusOf, toSluiceError } from "./azure-error.ts";
-import { type BlobRoot, toBlobName } from "./container.ts";
+import { beginCall, type BlobRoot } from "./container.ts";
 import { createDownloadBody } from "./download-body.ts";
-import { ensureEtag, ensureReadable, toObjectInfo } from "./object-info.ts";
+import { ensureReadable, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
 /** Opens a blob with one GET, whose headers describe the bytes that follow them. */
 export async function openBlob(
   root: BlobRoot,
   key: string,
-  { range, ifMatch, signal }: OpenOptions,
+  options: OpenOptions,
 ): Promise<OpenedObject> {
-  signal?.throwIfAborted();
-  const operation = `azure-blob: open ${quoteKey(key)}`;
-  const blob = root.container.getBlobClient(toBlobName(root, key, "azure-blob: open"));
-  if (range) ensureRange(range, operation);
-  if (ifMatch !== undefined) ensureEtag(ifMatch, operation);
-
+  const { range, ifMatch, signal } = options;
+  const { operation, blob } = beginCall(root, "open", key, options);
+  const conditions = definedMembers({ ifMatch: formatIfMatch(ifMatch, operation) });
   const [offset, count] = toOffsets(range);
   const answer = await request({ operation, signal }, async (abortSignal) => {
     try {
       const download = await blob.download(offset, count, {
         abortSignal,
         maxRetryRequests: 0,
-        conditions: ifMatch === undefined ? {} : { ifMatch: `"${ifMatch}"` },
+        conditions,
       });
       // after an abort the stream is not read, and an error without a listener ends the process
       download.readableStreamBody?.on("error", () => {});
@@ -48,15 +50,17 @@ export async function openBlob(
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
     // what stands between may answer from memory, whatever the condition was
-    if (ifMatch !== undefined && info.etag !== ifMatch)
-      throw new SluiceError("precondition_failed", `${operation}: the blob has another etag`);
-    if (range === undefined) return { info, body: createDownloadBody(body, operation, signal) };
-    const resolved = resolveRange(range, size, operation);
-    if (resolved.end === resolved.start) {
+    ensureCondition(info, { ifMatch }, operation);
+    const resolved = range && resolveRange(range, size, operation);
+    if (resolved && resolved.start === resolved.end) {
       body.destroy();
-      return { info, range: resolved, body: createBody({ next: async () => undefined, signal }) };
+      return { info, range: resolved, body: createBytesBody(new Uint8Array(), signal) };
     }
-    return { info, range: resolved, body: createDownloadBody(body, operation, signal) };
+    return {
+      info,
+      ...definedMembers({ range: resolved }),
+      body: createDownloadBody(body, operation, signal),
+    };
   } catch (error) {
     body.destroy();
     throw error;

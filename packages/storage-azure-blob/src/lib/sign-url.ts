@@ -9,7 +9,7 @@ import {
 } from "@azure/storage-blob";
 import { definedMembers } from "@sluice/core";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
-import { type BlobRoot, toBlobName } from "./container.ts";
+import { beginCall, type BlobRoot } from "./container.ts";
 import { createDelegationKeys } from "./delegation-keys.ts";
 import { request } from "./request.ts";
 
@@ -34,17 +34,16 @@ export function createUrlSigner(root: BlobRoot): SignUrl | undefined {
   const getSigner = findSigner(container);
   if (getSigner === undefined) return undefined;
 
-  return async (key, { expiresInMs, contentType, contentDisposition, signal }) => {
-    signal?.throwIfAborted();
-    const operation = "azure-blob: presign";
-    const blobName = toBlobName(root, key, operation);
+  return async (key, options) => {
+    const { expiresInMs, contentType, contentDisposition, signal } = options;
+    const { operation, blob } = beginCall(root, "presign", key, options);
     const now = Date.now();
     const { expiresMs, sign } = await request({ operation, signal }, () => getSigner(now));
     // a SAS has whole seconds
     const expiresAt = new Date(Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000);
     const sas = sign({
       containerName: container.containerName,
-      blobName,
+      blobName: blob.name,
       permissions: BlobSASPermissions.parse("r"),
       startsOn: new Date(now - backdatedMs),
       expiresOn: expiresAt,
@@ -55,7 +54,7 @@ export function createUrlSigner(root: BlobRoot): SignUrl | undefined {
       }),
     });
     // the client has encoded the name; joined as text, nothing encodes it again
-    return { url: `${container.getBlobClient(blobName).url}?${sas.toString()}`, expiresAt };
+    return { url: `${blob.url}?${sas.toString()}`, expiresAt };
   };
 }
 

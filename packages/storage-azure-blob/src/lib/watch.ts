@@ -5,7 +5,7 @@ import {
   type ChangeFeed,
   createEventOrder,
   createEventWatch,
-  type EventWatch,
+  type Watches,
 } from "@sluice/storage/plugin";
 import { type BlobChange, parseMessage } from "./blob-events.ts";
 import type { BlobRoot } from "./container.ts";
@@ -39,7 +39,7 @@ export interface EventQueue {
 }
 
 /** Creates the watches of a root. One reader of the queue serves all of them; without a watch the queue is not read. */
-export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: number): EventWatch {
+export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: number): Watches {
   // the sequencers of one blob are in the order of its changes when they are compared as text
   const isNew = createEventOrder((sequencer, than) => sequencer > than);
 

@@ -6,21 +6,11 @@ import type {
   PresignOptions,
   StorageBackend,
 } from "@sluice/storage";
-import {
-  checkKey,
-  ensureKey,
-  ensureRange,
-  formatCursor,
-  parseCursor,
-  quoteKey,
-  resolveLimit,
-} from "@sluice/storage/plugin";
+import { beginOperation, checkKey, listPage, type ServiceCall } from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
 import { callAdapter } from "./call.ts";
 import { type AdapterFileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
 import { openFile } from "./open-file.ts";
-
-const pageLimit = 1000;
 
 /** Settings of {@link createFilesSdkBackend}. */
 export interface FilesSdkBackendOptions {
@@ -44,14 +34,16 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
   const backend = {
     name: "files-sdk",
 
-    describe: (key, { signal } = {}) => head(adapter, key, "files-sdk: describe", signal),
+    async describe(key, { signal } = {}) {
+      const operation = beginOperation("files-sdk: describe", key, { signal });
+      return head(adapter, key, { operation, signal });
+    },
 
     async open(key, openOptions = {}) {
-      const { range, signal } = openOptions;
-      const operation = "files-sdk: open";
-      if (range !== undefined) ensureRange(range, operation);
-      const look = (): Promise<AdapterFileInfo> => head(adapter, key, operation, signal);
-      return openFile(adapter, await look(), look, openOptions);
+      const operation = beginOperation("files-sdk: open", key, openOptions);
+      const call = { operation, signal: openOptions.signal };
+      const look = (): Promise<AdapterFileInfo> => head(adapter, key, call);
+      return openFile(adapter, await look(), look, { ...openOptions, operation });
     },
 
     list: (listOptions = {}) => list(adapter, listOptions),
@@ -68,40 +60,25 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
   };
 }
 
-async function head(
-  adapter: Adapter,
-  key: string,
-  method: string,
-  signal: AbortSignal | undefined,
-): Promise<AdapterFileInfo> {
-  signal?.throwIfAborted();
-  ensureKey(key, method);
-  const call = { operation: `${method} ${quoteKey(key)}`, signal };
-  const file = await callAdapter(call, () => adapter.head(key, definedMembers({ signal })));
-  return toObjectInfo(key, file);
+async function head(adapter: Adapter, key: string, call: ServiceCall): Promise<AdapterFileInfo> {
+  const options = definedMembers({ signal: call.signal });
+  return toObjectInfo(key, await callAdapter(call, () => adapter.head(key, options)));
 }
 
-async function list(
-  adapter: Adapter,
-  { prefix = "", cursor, limit, signal }: ListOptions,
-): Promise<ListPage> {
+function list(adapter: Adapter, options: ListOptions): Promise<ListPage> {
   const operation = "files-sdk: list";
-  signal?.throwIfAborted();
-  const most = resolveLimit(limit, pageLimit, operation);
-  // some adapters take any text for a cursor, and list from the wrong place
-  const scope = JSON.stringify([adapter.name, prefix]);
-  const from = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
-  const page = await callAdapter({ operation, signal }, () =>
-    adapter.list({
-      limit: most,
-      ...definedMembers({ prefix: prefix || undefined, cursor: from, signal }),
-    }),
-  );
-  // folder markers and other names that cannot be asked for
-  const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
-  const objects = legal.map((item) => toListedInfo(item.key, item));
-  if (page.cursor === undefined) return { objects, untyped: true };
-  return { objects, cursor: formatCursor(page.cursor, scope), untyped: true };
+  const { signal } = options;
+  const store = adapter.name;
+  return listPage(options, { operation, store }, async ({ prefix, limit, after }) => {
+    const asked = { prefix: prefix || undefined, cursor: after, signal };
+    const page = await callAdapter({ operation, signal }, () =>
+      adapter.list({ limit, ...definedMembers(asked) }),
+    );
+    // folder markers and other names that cannot be asked for
+    const legal = page.items.filter(({ key }) => checkKey(key) === undefined);
+    const objects = legal.map((item) => toListedInfo(item.key, item));
+    return { objects, next: page.cursor, untyped: true };
+  });
 }
 
 /** All or nothing: adapters can sign a disposition, but no type other than the stored one. */
@@ -109,15 +86,15 @@ async function sign(
   adapter: Adapter,
   key: string,
   maxExpiresIn: number,
-  { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
+  options: PresignOptions,
 ): Promise<PresignedUrl | undefined> {
-  const method = "files-sdk: presign";
-  const info = await head(adapter, key, method, signal);
+  const { expiresInMs, contentType, contentDisposition, signal } = options;
+  const call = { operation: beginOperation("files-sdk: presign", key, options), signal };
+  const info = await head(adapter, key, call);
   const expiresIn = Math.min(Math.floor(expiresInMs / 1000), maxExpiresIn);
   if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
     return undefined;
   const expiresAt = new Date(Date.now() + expiresIn * 1000);
-  const call = { operation: `${method} ${quoteKey(key)}`, signal };
   try {
     const url = await callAdapter(call, () =>
       adapter.url(key, {

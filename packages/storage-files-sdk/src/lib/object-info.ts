@@ -1,5 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
+import { toStrongEtag } from "@sluice/storage/plugin";
 import type { StoredFile } from "files-sdk";
 
 /** What an adapter knows of an object before it is read; it always knows a size. */
@@ -19,15 +20,9 @@ export function toListedInfo(
   return definedMembers({
     key,
     size,
-    etag: strongEtag(etag),
+    etag: toStrongEtag(etag),
     lastModified: lastModified === undefined ? undefined : new Date(lastModified),
   });
-}
-
-/** Some adapters quote their etags, some do not; a weak one promises nothing about bytes. */
-export function strongEtag(etag: string | undefined): string | undefined {
-  const bare = etag?.replace(/^"(.*)"$/, "$1");
-  return bare !== undefined && /^(?!W\/)[\x21\x23-\x7e]+$/.test(bare) ? bare : undefined;
 }
 
 /** Where a service stores no type, adapters say that the object is bytes. */

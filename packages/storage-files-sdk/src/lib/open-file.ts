@@ -1,10 +1,23 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
-import { quoteKey, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
+import {
+  createBody,
+  ensureCondition,
+  holdLastChunk,
+  resolveRange,
+  sliceBody,
+  toStrongEtag,
+} from "@sluice/storage/plugin";
 import type { Adapter, StoredFile } from "files-sdk";
 import { callAdapter } from "./call.ts";
-import { type AdapterFileInfo, strongEtag } from "./object-info.ts";
-import { sliceBody } from "./slice.ts";
+import { createCause } from "./files-error.ts";
+import type { AdapterFileInfo } from "./object-info.ts";
+
+/** What is asked of one file. */
+export interface OpenFileOptions extends OpenOptions {
+  /** Start of messages. */
+  readonly operation: string;
+}
 
 /**
  * Opens the version that `info` describes. An adapter with a native exact read opens that version or
@@ -14,20 +27,14 @@ export async function openFile(
   adapter: Adapter,
   info: AdapterFileInfo,
   look: () => Promise<AdapterFileInfo>,
-  { range, ifMatch, signal }: OpenOptions,
+  { range, ifMatch, signal, operation }: OpenFileOptions,
 ): Promise<OpenedObject> {
   const { key, size, etag } = info;
-  const operation = `files-sdk: open ${quoteKey(key)}`;
-  const ensureSame = (isSame: boolean): void => {
-    if (!isSame)
-      throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
-  };
-  ensureSame(ifMatch === undefined || ifMatch === etag);
+  ensureCondition(info, { ifMatch }, operation);
   const resolved = range && resolveRange(range, size, operation);
   const { start, end } = resolved ?? { start: 0, end: size };
-  const length = end - start;
 
-  const asksRange = resolved !== undefined && length > 0 && adapter.supportsRange === true;
+  const asksRange = resolved !== undefined && start < end && adapter.supportsRange === true;
   const downloadOptions = {
     as: "stream" as const,
     // both bounds are inclusive there
@@ -48,26 +55,48 @@ export async function openFile(
     },
   );
 
+  const whole = toBody(file.stream(), operation, signal);
   // a service may ignore a range, and not every adapter looks
-  const cameWhole = !asksRange || (file.size === size && length !== size);
-  const body = sliceBody(file.stream(), {
-    skip: cameWhole ? start : 0,
-    length,
-    cut: cameWhole && end < size,
-    operation,
-    signal,
-  });
-  const got = strongEtag(file.etag);
+  const cameWhole = !asksRange || (file.size === size && end - start !== size);
+  const body = cameWhole && resolved ? sliceBody(whole, resolved) : whole;
+  const got = toStrongEtag(file.etag);
   if (got !== undefined && got !== etag) {
     await body.cancel();
-    ensureSame(false);
+    throw changed(operation);
   }
-  const verify = async (): Promise<void> => ensureSame(isSameVersion(info, await look()));
+  const verify = async (): Promise<void> => {
+    if (!isSameVersion(info, await look())) throw changed(operation);
+  };
   return {
     info,
     ...definedMembers({ range: resolved }),
     body: exactRead ? body : holdLastChunk(body, verify),
   };
+}
+
+function toBody(
+  stream: ReadableStream<Uint8Array>,
+  operation: string,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
+  const reader = stream.getReader();
+  return createBody({
+    async next() {
+      try {
+        return (await reader.read()).value;
+      } catch (error) {
+        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
+          cause: createCause(error),
+        });
+      }
+    },
+    release: (reason) => reader.cancel(reason),
+    signal,
+  });
+}
+
+function changed(operation: string): SluiceError {
+  return new SluiceError("precondition_failed", `${operation}: the object has changed`);
 }
 
 function isSameVersion(before: AdapterFileInfo, now: AdapterFileInfo): boolean {

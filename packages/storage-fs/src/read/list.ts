@@ -2,14 +2,14 @@ import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
 import { backgroundClock } from "@sluice/core/async";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { resolveLimit } from "@sluice/storage/plugin";
-import { formatCursor, parseCursor } from "./cursor.ts";
+import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
+import { formatPosition, parsePosition } from "./position.ts";
 import type { FsRoot } from "../root/root.ts";
 import { createWalk, type FoundFile, type FileWalk } from "./walk.ts";
 
-const pageLimit = 1000;
+const operation = "fs: list";
 /** How many files are looked at together; more would only wait in the thread pool. */
 const together = 32;
 const mostIdleWalks = 16;
@@ -31,59 +31,65 @@ export interface FsLister {
  * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
 export function createLister(root: FsRoot, racyMs: number): FsLister {
-  /** By the cursor that continues it, longest idle first. */
+  /** By prefix and position that they continue, longest idle first. */
   const idle = new Map<string, { readonly walk: FileWalk; readonly cancelTimer: () => void }>();
   let closed = false;
 
-  const take = (cursor: string): FileWalk | undefined => {
-    const entry = idle.get(cursor);
-    idle.delete(cursor);
+  const take = (name: string): FileWalk | undefined => {
+    const entry = idle.get(name);
+    idle.delete(name);
     entry?.cancelTimer();
     return entry?.walk;
   };
-  const drop = async (cursor: string): Promise<void> => {
-    await take(cursor)?.close();
+  const drop = async (name: string): Promise<void> => {
+    await take(name)?.close();
   };
-  const keep = async (cursor: string, walk: FileWalk): Promise<void> => {
+  const keep = async (name: string, walk: FileWalk): Promise<void> => {
     if (closed) return walk.close();
-    const dropQuietly = (): void => void drop(cursor).catch(() => {});
-    idle.set(cursor, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });
+    const dropQuietly = (): void => void drop(name).catch(() => {});
+    idle.set(name, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });
     const [oldest] = idle.keys();
     if (idle.size > mostIdleWalks && oldest !== undefined) await drop(oldest);
   };
 
-  return {
-    async list({ prefix = "", cursor, limit, signal }) {
-      signal?.throwIfAborted();
-      const most = resolveLimit(limit, pageLimit, "fs: list");
-      const from = cursor === undefined ? undefined : parseCursor(root, prefix, cursor);
-      const kept = cursor === undefined ? undefined : take(cursor);
-      const walk = kept ?? createWalk(root, prefix, from?.position);
-      // two walks at the same place have different cursors
-      const name = (kept && from?.walk) ?? crypto.randomUUID();
-      try {
-        const found: Promise<ObjectInfo | undefined>[] = [];
-        while (found.length < most) {
-          const file = await walk.next(signal);
-          if (file === undefined) break;
-          const info = toListed(file, racyMs);
-          walk.hold(info);
-          if (found.push(info) % together === 0) await Promise.all(found.slice(-together));
-        }
-        const objects = (await Promise.all(found)).filter((info) => info !== undefined);
-        if (found.length < most) {
-          await walk.close();
-          return { objects };
-        }
-        const next = formatCursor(root, prefix, { walk: name, position: walk.position() });
-        await keep(next, walk);
-        return { objects, cursor: next };
-      } catch (error) {
-        await walk.close();
-        signal?.throwIfAborted();
-        throw toSluiceError(error, "fs: list");
+  const findPage = async (
+    { prefix, limit, after }: ListRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundPage> => {
+    const from = after === undefined ? undefined : parsePosition(after);
+    const kept = after === undefined ? undefined : take(prefix + after);
+    const walk = kept ?? createWalk(root, prefix, from?.position);
+    // two walks at the same place have different cursors
+    const id = (kept && from?.walk) ?? crypto.randomUUID();
+    try {
+      const found: Promise<ObjectInfo | undefined>[] = [];
+      while (found.length < limit) {
+        const file = await walk.next(signal);
+        if (file === undefined) break;
+        const info = toListed(file, racyMs);
+        walk.hold(info);
+        if (found.push(info) % together === 0) await Promise.all(found.slice(-together));
       }
-    },
+      const objects = (await Promise.all(found)).filter((info) => info !== undefined);
+      if (found.length < limit) {
+        await walk.close();
+        return { objects };
+      }
+      const next = formatPosition({ walk: id, position: walk.position() });
+      await keep(prefix + next, walk);
+      return { objects, next };
+    } catch (error) {
+      await walk.close();
+      signal?.throwIfAborted();
+      throw toSluiceError(error, operation);
+    }
+  };
+
+  return {
+    list: (options) =>
+      listPage(options, { operation, store: root.path }, (request) =>
+        findPage(request, options.signal),
+      ),
     async close() {
       closed = true;
       await Promise.all([...idle.keys()].map(drop));

@@ -12,10 +12,9 @@ import {
 } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
-import { quoteKey } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import { isHidden } from "../root/names.ts";
-import { nameOfDescriptor, type FsRoot, toKey, toPath } from "../root/root.ts";
+import { type FsRoot, nameOfDescriptor, pathOf, toKey } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 // what a platform lacks is undefined and counts as 0 here;
@@ -46,8 +45,7 @@ export async function openFile(
   operation: string,
   signal: AbortSignal | undefined,
 ): Promise<OpenedFile> {
-  signal?.throwIfAborted();
-  const path = toPath(root, key, operation);
+  const path = pathOf(root, key);
   let fd: number | undefined;
   try {
     // a way through the thread pool costs more than everything else here together
@@ -58,11 +56,11 @@ export async function openFile(
       ? keyByDescriptor(root, key, path, fd)
       : await keyByIdentity(root, path, stats);
     if (found === undefined)
-      throw new SluiceError("permission_denied", `${operation} ${quoteKey(key)}: outside the root`);
+      throw new SluiceError("permission_denied", `${operation}: outside the root`);
     if (found !== key && isHidden(found, root.dotfiles))
-      throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
+      throw new SluiceError("not_found", `${operation}: hidden`);
     if (!stats.isFile() || (stats.size === 0n && (await hasBytes(fd))))
-      throw new SluiceError("unsupported", `${operation} ${quoteKey(key)}: not a regular file`);
+      throw new SluiceError("unsupported", `${operation}: not a regular file`);
     signal?.throwIfAborted();
     if (stats.dev === root.localDevice) root.warmPaths.add(path);
     return { fd, key: found, stats };
@@ -70,7 +68,7 @@ export async function openFile(
   } catch (error) {
     if (fd !== undefined) await closeAsync(fd);
     if (signal?.aborted && error === signal.reason) throw error;
-    throw toSluiceError(error, `${operation} ${quoteKey(key)}`);
+    throw toSluiceError(error, operation);
   }
   // #endregion
 }

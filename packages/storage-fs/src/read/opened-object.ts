@@ -1,8 +1,8 @@
 import { type BigIntStats, fstat, fstatSync, read } from "node:fs";
 import { promisify } from "node:util";
-import { definedMembers, type FileRegion, SluiceError } from "@sluice/core";
+import { type FileRegion, SluiceError } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
-import { createBody, quoteKey } from "@sluice/storage/plugin";
+import { createBody, quoteKey, withBody } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
 import type { FileInfo } from "./object-info.ts";
 import { closeFile, type OpenedFile } from "./open-file.ts";
@@ -36,7 +36,6 @@ export function createOpenedObject(
   const operation = `fs: read ${quoteKey(info.key)}`;
   let reading: Promise<unknown> | undefined;
   let closed: Promise<void> | undefined;
-  let body: ReadableStream<Uint8Array> | undefined;
   let taken = false;
 
   const ensureOpen = (): void => {
@@ -118,15 +117,7 @@ export function createOpenedObject(
   };
   // #endregion
 
-  return {
-    info,
-    ...definedMembers({ range }),
-    file,
-    // made when it is asked for: the other face needs none
-    get body() {
-      return (body ??= createFileBody());
-    },
-  };
+  return withBody({ info, range, file }, createFileBody);
 }
 
 /** Size and modification time only: replacing a file by rename moves the change time of the old one. */

@@ -2,7 +2,7 @@ import { type BigIntStats, fstatSync, lstatSync, read } from "node:fs";
 import { promisify } from "node:util";
 import type { FileInfo } from "./object-info.ts";
 import type { OpenedFile } from "./open-file.ts";
-import { type FsRoot, toPath } from "../root/root.ts";
+import { type FsRoot, pathOf } from "../root/root.ts";
 
 const maxFileBytes = 64 * 1024;
 const maxBytes = 8 * 1024 * 1024;
@@ -73,7 +73,7 @@ export function createSmallFiles(root: FsRoot): SmallFiles {
     find(key) {
       const file = kept.get(key);
       if (!file || performance.now() - file.provenAt >= provenMs) return undefined;
-      if (!isSame(file.stats, look(toPath(root, key, "fs: open")))) {
+      if (!isSame(file.stats, look(pathOf(root, key)))) {
         drop(key, file);
         return undefined;
       }

@@ -1,13 +1,12 @@
-import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
-import { createBody, quoteKey, resolveRange } from "@sluice/storage/plugin";
+import { createBytesBody, ensureCondition, resolveRange, withBody } from "@sluice/storage/plugin";
 import { createLister } from "../read/list.ts";
-import { type FileInfo, racyFor, toObjectInfo } from "../read/object-info.ts";
+import { racyFor, toObjectInfo } from "../read/object-info.ts";
 import { closeFile, openFile, type OpenedFile } from "../read/open-file.ts";
 import { createOpenedObject } from "../read/opened-object.ts";
 import { removeFile } from "../write/remove-file.ts";
-import { createRoot, type FsRoot } from "./root.ts";
+import { beginCall, createRoot, type FsRoot } from "./root.ts";
 import { createSmallFiles, type SmallFile } from "../read/small-files.ts";
 import { createFsWatch } from "../watch/watch.ts";
 import { createKeyLocks } from "../write/key-locks.ts";
@@ -55,12 +54,13 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 
     // #region describe
     async describe(key, { signal } = {}) {
-      let file = await lookAt(root, key, signal);
+      const operation = beginCall(root, "describe", key, { signal });
+      let file = await lookAt(root, key, operation, signal);
       const waitMs = racyFor(file.stats, racyMs);
       // what asks for a version gets one: the next change will have another time
       if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
         await sleep(waitMs, signal);
-        file = await lookAt(root, key, signal);
+        file = await lookAt(root, key, operation, signal);
       }
       return toObjectInfo(file.key, file.stats, racyMs);
     },
@@ -68,20 +68,24 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 
     // #region open
     async open(key, { range, ifMatch, signal } = {}) {
-      const operation = "fs: open";
-      signal?.throwIfAborted();
+      const operation = beginCall(root, "open", key, { range, signal });
       const whole = range === undefined;
+      const openKept = ({ info, bytes }: SmallFile): OpenedObject => {
+        ensureCondition(info, { ifMatch }, operation);
+        // a reader of a body owns its chunks
+        return withBody({ info, bytes }, () => createBytesBody(new Uint8Array(bytes), signal));
+      };
       const kept = whole ? smallFiles.find(key) : undefined;
-      if (kept) return openKept(kept, { operation, ifMatch, signal });
+      if (kept) return openKept(kept);
       const file = await openFile(root, key, operation, signal);
       try {
         const info = toObjectInfo(file.key, file.stats, racyMs);
-        ensureMatch(info, ifMatch, operation);
-        const resolved = range && resolveRange(range, info.size, `${operation} ${quoteKey(key)}`);
+        ensureCondition(info, { ifMatch }, operation);
+        const resolved = range && resolveRange(range, info.size, operation);
         const fresh = whole && info.key === key ? await smallFiles.keep(file, info) : undefined;
         if (fresh) {
           await closeFile(root, file);
-          return openKept(fresh, { operation, ifMatch, signal });
+          return openKept(fresh);
         }
         const mayGrow = appendOnly(info.key);
         return createOpenedObject(root, file, { info, range: resolved, mayGrow, signal });
@@ -107,7 +111,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     ...backend,
     write: (key, writeOptions = {}) =>
       createFsWriter(root, key, writeOptions, { racyMs, withKeyLock }),
-    remove: (key, { signal } = {}) => removeFile(root, key, { withKeyLock, signal }),
+    remove: (key, { signal } = {}) => removeFile(root, key, withKeyLock, signal),
   };
   // #endregion
 }
@@ -118,51 +122,10 @@ const mostRacyWaitMs = 4_000;
 async function lookAt(
   root: FsRoot,
   key: string,
+  operation: string,
   signal: AbortSignal | undefined,
 ): Promise<OpenedFile> {
-  const file = await openFile(root, key, "fs: describe", signal);
+  const file = await openFile(root, key, operation, signal);
   await closeFile(root, file);
   return file;
-}
-
-interface KeptOptions {
-  readonly operation: string;
-  readonly ifMatch: string | undefined;
-  readonly signal: AbortSignal | undefined;
-}
-
-function openKept(
-  { info, bytes }: SmallFile,
-  { operation, ifMatch, signal }: KeptOptions,
-): OpenedObject {
-  ensureMatch(info, ifMatch, operation);
-  let body: ReadableStream<Uint8Array> | undefined;
-  return {
-    info,
-    bytes,
-    get body() {
-      return (body ??= bodyOf(bytes, signal));
-    },
-  };
-}
-
-function bodyOf(bytes: Uint8Array, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
-  // a reader of a body owns its chunks
-  let rest: Uint8Array | undefined = new Uint8Array(bytes);
-  return createBody({
-    async next() {
-      const chunk = rest;
-      rest = undefined;
-      return chunk;
-    },
-    signal,
-  });
-}
-
-function ensureMatch(info: FileInfo, ifMatch: string | undefined, operation: string): void {
-  if (ifMatch !== undefined && ifMatch !== info.etag)
-    throw new SluiceError(
-      "precondition_failed",
-      `${operation} ${quoteKey(info.key)}: the file has changed`,
-    );
 }

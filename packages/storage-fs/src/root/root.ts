@@ -8,11 +8,11 @@ import {
   statSync,
 } from "node:fs";
 import { sep } from "node:path";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";
+import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";
-import { createWarmPaths, type WarmPaths } from "../read/warm-paths.ts";
+import { createWarmPaths, type WarmPaths } from "./warm-paths.ts";
 
 /** The folder that is served. Nothing outside it can be reached through it. */
 export interface FsRoot {
@@ -84,20 +84,27 @@ export function isServable(root: FsRoot, key: string): boolean {
   );
 }
 
-/** The path of a key. Throws `invalid_argument` for an illegal one and `not_found` for a hidden one. */
-export function toPath(root: FsRoot, key: string, operation: string): string {
-  ensureKey(key, operation);
+/**
+ * Begins a call (see `beginOperation`). Throws `invalid_argument` also for a name with another meaning on this system,
+ * and `not_found` for a hidden one.
+ */
+export function beginCall(
+  root: FsRoot,
+  method: string,
+  key: string,
+  options: OperationOptions,
+): string {
+  const operation = beginOperation(`fs: ${method}`, key, options);
   if (process.platform === "win32" && isWindowsTrap(key))
     throw new SluiceError(
       "invalid_argument",
-      `${operation} ${quoteKey(key)}: Windows gives this name another meaning`,
+      `${operation}: Windows gives this name another meaning`,
     );
-  if (isHidden(key, root.dotfiles))
-    throw new SluiceError("not_found", `${operation} ${quoteKey(key)}: hidden`);
-  return pathOf(root, key);
+  if (isHidden(key, root.dotfiles)) throw new SluiceError("not_found", `${operation}: hidden`);
+  return operation;
 }
 
-/** The path of a key that is known to be a good one. */
+/** The path of a key that {@link beginCall} took. */
 export function pathOf(root: FsRoot, key: string): string {
   return root.inside + (sep === "/" ? key : key.replaceAll("/", sep));
 }

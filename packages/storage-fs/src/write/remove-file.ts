@@ -1,17 +1,10 @@
 import { lstat, unlink } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { quoteKey, unlessMissing } from "@sluice/storage/plugin";
-import { removeEmptyFolders } from "./empty-folders.ts";
+import { unlessMissing } from "@sluice/storage/plugin";
 import { toSluiceError } from "../root/fs-error.ts";
-import { type FsRoot, toPath } from "../root/root.ts";
-import { openTargetDirectory } from "./target-directory.ts";
+import { beginCall, type FsRoot } from "../root/root.ts";
+import { openTargetDirectory, removeEmptyFolders } from "./target-directory.ts";
 import type { WithKeyLock } from "./key-locks.ts";
-
-/** What {@link removeFile} heeds. */
-export interface RemoveOptions {
-  readonly withKeyLock: WithKeyLock;
-  readonly signal: AbortSignal | undefined;
-}
 
 /**
  * Removes the file of a key inside its opened directory, and folders that are empty then. A link
@@ -21,12 +14,12 @@ export interface RemoveOptions {
 export async function removeFile(
   root: FsRoot,
   key: string,
-  { withKeyLock, signal }: RemoveOptions,
+  withKeyLock: WithKeyLock,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  const operation = `fs: remove ${quoteKey(key)}`;
   const removal = async (): Promise<void> => {
+    const operation = beginCall(root, "remove", key, { signal });
     try {
-      signal?.throwIfAborted();
       await removeInside(root, key, operation);
     } catch (error) {
       signal?.throwIfAborted();
@@ -39,7 +32,6 @@ export async function removeFile(
 
 // #region inside
 async function removeInside(root: FsRoot, key: string, operation: string): Promise<void> {
-  toPath(root, key, "fs: remove");
   const directory = await openTargetDirectory(root, key, "remove");
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);

@@ -2,15 +2,18 @@ import { constants } from "node:fs";
 import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import type { ObjectWriter, WriteOptions } from "@sluice/storage";
-import { createWriter, ensureCondition, quoteKey, type WriteDriver } from "@sluice/storage/plugin";
-import { removeEmptyFolders } from "./empty-folders.ts";
+import { createWriter, ensureWritable, type WriteDriver } from "@sluice/storage/plugin";
 import type { WithKeyLock } from "./key-locks.ts";
 import { createFlushBehind } from "./flush-behind.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
 import { temporaryName } from "../root/names.ts";
 import { toObjectInfo } from "../read/object-info.ts";
-import { type FsRoot, toPath } from "../root/root.ts";
-import { openTargetDirectory, type TargetDirectory } from "./target-directory.ts";
+import { beginCall, type FsRoot } from "../root/root.ts";
+import {
+  openTargetDirectory,
+  removeEmptyFolders,
+  type TargetDirectory,
+} from "./target-directory.ts";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 /** Chunks are gathered to this much, or this many, before they are written together. */
@@ -30,12 +33,10 @@ export async function createFsWriter(
   { racyMs, withKeyLock }: { readonly racyMs: number; readonly withKeyLock: WithKeyLock },
 ): Promise<ObjectWriter> {
   const { size, signal } = options;
-  const operation = `fs: write ${quoteKey(key)}`;
-  signal?.throwIfAborted();
-  toPath(root, key, "fs: write");
+  const operation = beginCall(root, "write", key, options);
 
   const ensureCurrent = (target: string): Promise<void> =>
-    ensurePrecondition(target, options, operation);
+    ensureWritable(options, operation, () => versionOf(target, operation));
   const opened = await openTemporary(root, key, options, ensureCurrent).catch((error: unknown) => {
     throw toSluiceError(error, operation);
   });
@@ -131,7 +132,6 @@ async function tryTemporary(
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const temporary = directory.inside + temporaryName();
-    // also now: a stale condition costs no transfer
     await ensureCurrent(target);
     const kept = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
     const mode = isPrivate ? 0o600 : (kept ?? 0o666);
@@ -160,19 +160,16 @@ async function writeAll(file: FileHandle, chunks: readonly Uint8Array[]): Promis
   }
 }
 
-async function ensurePrecondition(
+/** The version at a path, as far as a condition asks for it. */
+async function versionOf(
   target: string,
-  { ifMatch, ifAbsent }: WriteOptions,
   operation: string,
-): Promise<void> {
-  if (!ifAbsent && ifMatch === undefined) return;
+): Promise<{ readonly etag: string | undefined }> {
   const stats = await lstat(target, { bigint: true }).catch((error: unknown) => {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
+    throw toSluiceError(error, operation);
   });
   // the etag is compared at once and not handed on, so the file may be young
-  const etag = stats?.isFile() ? toObjectInfo("", stats, 0).etag : undefined;
-  ensureCondition(stats && { etag }, { ifMatch, ifAbsent }, operation);
+  return { etag: stats.isFile() ? toObjectInfo("", stats, 0).etag : undefined };
 }
 
 /** Permissions of a file that is there. What replaces it gets the same, as if it had been written over. */

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
+import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
 
 /** The folder whose files a backend serves. */
 export type GraphRoot = { readonly id: string } | { readonly path: string };
@@ -47,18 +47,21 @@ export function createAddress(driveId: string, root: GraphRoot | undefined): Add
  * not keep spaces and dots at the ends of names, so that such a key could name another object.
  */
 export function checkGraphKey(key: string): string | undefined {
-  const finding = checkKey(key);
-  if (finding !== undefined) return finding;
+  return checkKey(key) ?? checkNames(key);
+}
+
+function checkNames(key: string): string | undefined {
   if (/["*:<>?|]/.test(key)) return 'has one of " * : < > ? |, which OneDrive reserves';
   if (/(?:^|\/) |[ .](?:\/|$)/.test(key))
     return "has a name that begins or ends with a space or ends with a dot";
   return undefined;
 }
 
-/** Throws `invalid_argument` unless the key is legal on a drive (see {@link checkGraphKey}). */
-export function ensureGraphKey(key: string, operation: string): void {
-  ensureKey(key, operation);
-  const finding = checkGraphKey(key);
+/** Begins a call (see `beginOperation`). A key that a drive cannot have is `invalid_argument`, too. */
+export function beginCall(method: string, key: string, options: OperationOptions): string {
+  const operation = beginOperation(`graph: ${method}`, key, options);
+  const finding = checkNames(key);
   if (finding !== undefined)
-    throw new SluiceError("invalid_argument", `${operation} ${quoteKey(key)}: the key ${finding}`);
+    throw new SluiceError("invalid_argument", `${operation}: the key ${finding}`);
+  return operation;
 }

@@ -5,39 +5,22 @@ import {
   parseContentRange,
   SluiceError,
 } from "@sluice/core";
-import type { ObjectInfo } from "@sluice/storage";
-import { createBody, resolveRange, holdLastChunk } from "@sluice/storage/plugin";
+import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import { createBody, holdLastChunk, resolveRange, sliceBody } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
-import type { Address } from "./address.ts";
 import { type DriveFile, selectItem, toObjectInfo } from "./drive-item.ts";
-import { type GraphClient, readAnswer } from "./graph-client.ts";
+import type { FileCall } from "./find-file.ts";
+import { type GraphRoute, readAnswer } from "./graph-client.ts";
 import { createCause, textOf, toSluiceError } from "./graph-error.ts";
-
-const chunkBytes = 256 * 1024;
 
 /** Statuses of a download URL that died early: they say nothing about the user's permissions. */
 const staleStatuses = new Set([401, 403, 404, 410]);
 
-/** Where downloads go. */
-export interface DownloadRoute {
-  readonly client: GraphClient;
-  readonly address: Address;
-}
+const chunkBytes = 256 * 1024;
 
 /** One download of a file that was found. */
-export interface DownloadOrder {
+export interface DownloadCall extends FileCall {
   readonly range: ByteRange | undefined;
-  /** How messages start. */
-  readonly operation: string;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** An open download. */
-export interface Download {
-  /** Bytes of the whole file as the download tells them: `driveItem.size` may lag behind. */
-  readonly size: number | undefined;
-  readonly range: Required<ByteRange> | undefined;
-  readonly body: ReadableStream<Uint8Array>;
 }
 
 /**
@@ -45,9 +28,9 @@ export interface Download {
  * `/content`, always by id: the annotation of the item disappears with `$select`.
  */
 export async function mintUrl(
-  { client, address }: DownloadRoute,
+  { client, address }: GraphRoute,
   id: string,
-  { operation, signal }: Omit<DownloadOrder, "range">,
+  { operation, signal }: FileCall,
 ): Promise<string> {
   const target = address.toItem(id, "/content");
   const { headers } = await client.ask({ target, expect: [302], operation, signal });
@@ -62,62 +45,129 @@ export async function mintUrl(
  * until Graph says that the content is still the one that was described.
  */
 export async function openDownload(
-  route: DownloadRoute,
+  route: GraphRoute,
   file: DriveFile,
-  order: DownloadOrder,
-): Promise<Download> {
-  const { range, operation, signal } = order;
-  const response = await request(route, file, order);
-  const { statusCode, headers } = response;
+  call: DownloadCall,
+): Promise<OpenedObject> {
+  const { range, operation } = call;
+  const response = await request(route, file, call);
   try {
-    if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
-      throw new SluiceError(
-        "protocol",
-        `${operation}: the bytes came encoded, which was not asked for`,
-      );
-    const given = parseContentRange(textOf(headers["content-range"]));
-    const length = lengthOf(headers);
-    const size = statusCode === 200 ? (length ?? file.info.size) : (given?.size ?? file.info.size);
-    if (statusCode === 416)
-      throw new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
-        ...definedMembers({ size }),
-      });
-    if (statusCode === 206 && (size === undefined || given?.range?.start !== range?.start))
-      throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
-    // without any length a clean end could be a truncation
-    if (size === undefined)
-      throw new SluiceError(
-        "protocol",
-        `${operation}: the service does not say how many bytes will come`,
-      );
+    const { size, came } = readExtent(response, file, call);
     const resolved = range && resolveRange(range, size, operation);
-    const { start, end } = resolved ?? { start: 0, end: size };
-    const bytes = bodyOf(response.body, {
-      // a service may ignore the range, and then everything before it comes, too
-      skip: statusCode === 200 ? start : 0,
-      length: end - start,
-      isCut: resolved !== undefined,
-      operation,
-      signal,
-    });
-    const body = holdLastChunk(bytes, () => ensureUnchanged(route, file, order));
-    return { size, range: resolved, body };
+    const all = bodyOf(response.body, came.end - came.start, call);
+    const body = resolved && !isSameRange(resolved, came) ? cut(all, resolved, came.start) : all;
+    return {
+      // `driveItem.size` may lag behind
+      info: { ...file.info, size },
+      ...definedMembers({ range: resolved }),
+      body: holdLastChunk(body, () => ensureUnchanged(route, file, call)),
+    };
   } catch (error) {
     response.body.destroy();
     throw error;
   }
 }
 
+/** The size of the whole file and the bytes that come, by the headers of an answer. */
+function readExtent(
+  { statusCode, headers }: Dispatcher.ResponseData,
+  { info }: DriveFile,
+  { range, operation }: DownloadCall,
+): { readonly size: number; readonly came: Required<ByteRange> } {
+  if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
+    throw new SluiceError(
+      "protocol",
+      `${operation}: the bytes came encoded, which was not asked for`,
+    );
+  const given = parseContentRange(textOf(headers["content-range"]));
+  const size = (statusCode === 200 ? lengthOf(headers) : given?.size) ?? info.size;
+  if (statusCode === 416)
+    throw new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
+      ...definedMembers({ size }),
+    });
+  // without any length a clean end could be a truncation
+  if (size === undefined)
+    throw new SluiceError(
+      "protocol",
+      `${operation}: the service does not say how many bytes will come`,
+    );
+  // a service may ignore the range, and then everything comes
+  if (statusCode === 200) return { size, came: { start: 0, end: size } };
+  if (given?.range === undefined || given.range.start !== range?.start)
+    throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
+  return { size, came: given.range };
+}
+
+function isSameRange(one: Required<ByteRange>, other: Required<ByteRange>): boolean {
+  return one.start === other.start && one.end === other.end;
+}
+
+/** The wanted bytes of a body that begins at byte `from` of the file. */
+function cut(
+  body: ReadableStream<Uint8Array>,
+  { start, end }: Required<ByteRange>,
+  from: number,
+): ReadableStream<Uint8Array> {
+  return sliceBody(body, { start: start - from, end: end - from });
+}
+
+/** The body of an answer of about `length` bytes. */
+function bodyOf(
+  response: Dispatcher.ResponseData["body"],
+  length: number,
+  { operation, signal }: FileCall,
+): ReadableStream<Uint8Array> {
+  const chunks = gather(response, length);
+  return createBody({
+    async next() {
+      try {
+        return (await chunks.next()).value;
+      } catch (error) {
+        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
+          cause: createCause(error),
+        });
+      }
+    },
+    release: () => void response.destroy(),
+    signal,
+  });
+}
+
+/** The bytes in chunks of 256 KiB: every chunk costs its way through the wrappers, and the socket gives small ones. */
+async function* gather(
+  parts: AsyncIterable<Uint8Array>,
+  length: number,
+): AsyncGenerator<Uint8Array, undefined> {
+  let left = length;
+  let chunk: Uint8Array = new Uint8Array();
+  let filled = 0;
+  for await (const part of parts)
+    for (let taken = 0; taken < part.byteLength;) {
+      // more than was promised is handed on as well: `validate` counts
+      if (filled === 0)
+        chunk = Buffer.allocUnsafeSlow(left > 0 ? Math.min(left, chunkBytes) : chunkBytes);
+      const piece = part.subarray(taken, taken + chunk.byteLength - filled);
+      chunk.set(piece, filled);
+      filled += piece.byteLength;
+      taken += piece.byteLength;
+      if (filled < chunk.byteLength) continue;
+      yield chunk;
+      left -= filled;
+      filled = 0;
+    }
+  if (filled > 0) yield chunk.subarray(0, filled);
+}
+
 /** Asks the download host; a URL that is refused is replaced once. */
 async function request(
-  route: DownloadRoute,
+  route: GraphRoute,
   file: DriveFile,
-  order: DownloadOrder,
+  call: DownloadCall,
 ): Promise<Dispatcher.ResponseData> {
-  const { range, operation, signal } = order;
+  const { range, operation, signal } = call;
   const headers: Record<string, string> = range ? { range: toRangeHeader(range) } : {};
   for (let attempt = 1; ; attempt++) {
-    const url = await mintUrl(route, file.id, order);
+    const url = await mintUrl(route, file.id, call);
     const response = await route.client.askAnonymously({
       method: "GET",
       url,
@@ -135,81 +185,6 @@ async function request(
   }
 }
 
-interface BodyPlan {
-  /** Bytes to drop first. */
-  readonly skip: number;
-  /** Bytes to deliver. */
-  readonly length: number;
-  /** More may come than is delivered. */
-  readonly isCut: boolean;
-  readonly operation: string;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** The bytes of a response in chunks of 256 KiB, counted against what was promised. */
-function bodyOf(
-  response: Dispatcher.ResponseData["body"],
-  { skip, length, isCut, operation, signal }: BodyPlan,
-): ReadableStream<Uint8Array> {
-  const parts = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>;
-  let dropped = 0;
-  let delivered = 0;
-  let rest: Uint8Array = new Uint8Array();
-  let ended = false;
-
-  const take = async (): Promise<void> => {
-    const { done, value } = await parts.next().catch((error: unknown) => {
-      signal?.throwIfAborted();
-      const at = `byte ${delivered} of ${length}`;
-      throw new SluiceError("interrupted", `${operation}: the connection broke at ${at}`, {
-        cause: createCause(error),
-      });
-    });
-    if (done) ended = true;
-    else {
-      const drop = Math.min(skip - dropped, value.byteLength);
-      dropped += drop;
-      rest = value.subarray(drop);
-    }
-  };
-
-  return createBody({
-    async next() {
-      const wanted = Math.min(chunkBytes, length - delivered);
-      if (wanted === 0) {
-        if (isCut) return undefined;
-        // the clean end is waited for: more may come
-        if (rest.byteLength === 0) await take();
-        if (ended) return undefined;
-        throw new SluiceError(
-          "corrupt",
-          `${operation}: more than the promised ${length} bytes came`,
-        );
-      }
-      const chunk = new Uint8Array(Buffer.allocUnsafeSlow(wanted).buffer);
-      let filled = 0;
-      while (filled < wanted) {
-        if (rest.byteLength === 0) await take();
-        if (ended)
-          throw new SluiceError(
-            "interrupted",
-            `${operation}: it ended at byte ${delivered + filled} of ${length}`,
-          );
-        const part = rest.subarray(0, wanted - filled);
-        chunk.set(part, filled);
-        filled += part.byteLength;
-        rest = rest.subarray(part.byteLength);
-      }
-      delivered += filled;
-      return chunk;
-    },
-    release() {
-      response.destroy();
-    },
-    signal,
-  });
-}
-
 /** HTTP cannot ask for no bytes: an empty range asks for one. */
 function toRangeHeader({ start, end }: ByteRange): string {
   return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
@@ -217,9 +192,9 @@ function toRangeHeader({ start, end }: ByteRange): string {
 
 /** Throws `precondition_failed` unless the content is still the one that was described. */
 async function ensureUnchanged(
-  { client, address }: DownloadRoute,
+  { client, address }: GraphRoute,
   { id, info }: DriveFile,
-  { operation, signal }: DownloadOrder,
+  { operation, signal }: FileCall,
 ): Promise<void> {
   const answer = await client.ask({
     target: `${address.toItem(id)}?${selectItem}`,

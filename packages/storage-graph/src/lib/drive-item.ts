@@ -1,6 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
-import { quoteKey } from "@sluice/storage/plugin";
+import { toStrongEtag } from "@sluice/storage/plugin";
 
 /** The part of a driveItem that matters here. All of it may be absent: which depends on drive and request. */
 export interface DriveItem {
@@ -75,7 +75,6 @@ export function toFoundFile(
 
 /** Metadata of a file. The size is what Graph reports; only a download tells how many bytes come. */
 export function toObjectInfo(key: string, item: DriveItem): ObjectInfo {
-  const etag = etagOf(item);
   const lastModified = new Date(item.lastModifiedDateTime ?? Number.NaN);
   const { mimeType, hashes } = item.file ?? {};
   // not cryptographic: it tells changes, it proves nothing
@@ -83,7 +82,7 @@ export function toObjectInfo(key: string, item: DriveItem): ObjectInfo {
   return definedMembers({
     key,
     size: typeof item.size === "number" ? item.size : undefined,
-    etag,
+    etag: etagOf(item),
     lastModified: Number.isNaN(lastModified.getTime()) ? undefined : lastModified,
     contentType: mimeType,
     digests: quickXor === undefined ? undefined : { quickXor },
@@ -112,27 +111,8 @@ export function canonicalKey(item: DriveItem, key: string, driveId: string): str
 }
 
 /** The content tag, which metadata leaves alone; the tag of the whole item where there is none. */
-function tagOf(item: DriveItem): string | undefined {
-  return item.cTag ?? item.eTag;
-}
-
-/** The strong validator without its quotes. */
-export function etagOf(item: DriveItem): string | undefined {
-  // personal drives leave the quotes out
-  return /^("?)((?!W\/)[\x21\x23-\x7e]+)\1$/.exec(tagOf(item) ?? "")?.[2];
-}
-
-/** Throws `precondition_failed` unless the etag is the one that was asked for. */
-export function ensureMatch(
-  info: ObjectInfo,
-  ifMatch: string | undefined,
-  operation: string,
-): void {
-  if (ifMatch !== undefined && ifMatch !== info.etag)
-    throw new SluiceError(
-      "precondition_failed",
-      `${operation} ${quoteKey(info.key)}: it has changed`,
-    );
+export function etagOf({ cTag, eTag }: DriveItem): string | undefined {
+  return toStrongEtag(cTag ?? eTag);
 }
 
 /** Names that OneDrive takes for one another. */

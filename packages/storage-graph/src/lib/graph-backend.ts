@@ -1,16 +1,14 @@
-import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { ensureRange, quoteKey, unlessMissing } from "@sluice/storage/plugin";
-import { createAddress, ensureGraphKey, type GraphRoot } from "./address.ts";
-import { ensureMatch, type DriveFile, selectItem, toFoundFile } from "./drive-item.ts";
+import type { StorageBackend } from "@sluice/storage";
+import { ensureCondition, unlessMissing } from "@sluice/storage/plugin";
+import { beginCall, createAddress, type GraphRoot } from "./address.ts";
 import { mintUrl, openDownload } from "./download.ts";
+import { type FileCall, findFile } from "./find-file.ts";
 import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";
 import type { Notifications } from "./notifications.ts";
 import { createTokenSource, type TokenCredential } from "./tokens.ts";
 import { createGraphWatch } from "./watch.ts";
 import { createGraphWriter } from "./writer.ts";
-
-export type { GraphRoot } from "./address.ts";
 
 /** Download URLs live "a few minutes" by one page of Microsoft and an hour by another; so long they surely do. */
 const urlLifeMs = 2 * 60_000;
@@ -61,59 +59,36 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   const lister = createLister(route);
   const watches = createGraphWatch({ ...route, intervalMs: watchIntervalMs, notifications });
 
-  const find = async (
-    method: string,
-    key: string,
-    signal: AbortSignal | undefined,
-  ): Promise<DriveFile> => {
-    signal?.throwIfAborted();
-    ensureGraphKey(key, `graph: ${method}`);
-    const operation = `graph: ${method} ${quoteKey(key)}`;
-    const target = `${address.toKey(key)}?${selectItem}`;
-    const { body } = await client.ask({ target, expect: [200], operation, signal });
-    return toFoundFile(body ?? {}, key, address.driveId, operation);
-  };
-  const describe = async (key: string, signal: AbortSignal | undefined): Promise<ObjectInfo> =>
-    (await find("describe", key, signal)).info;
-
   /** By id, so that it is a file that goes: behind a path there may be a folder meanwhile, with all that is in it. */
-  const removeFile = async (key: string, signal: AbortSignal | undefined): Promise<void> => {
-    const { id } = await find("remove", key, signal);
-    const operation = `graph: remove ${quoteKey(key)}`;
-    const target = address.toItem(id);
-    await client.ask({ method: "DELETE", target, expect: [204], operation, signal });
+  const removeFile = async (key: string, call: FileCall): Promise<void> => {
+    const { id } = await findFile(route, key, call);
+    await client.ask({ method: "DELETE", target: address.toItem(id), expect: [204], ...call });
   };
 
   const backend = {
     name: "graph",
 
-    describe: (key, { signal } = {}) => describe(key, signal),
+    async describe(key, { signal } = {}) {
+      const operation = beginCall("describe", key, { signal });
+      return (await findFile(route, key, { operation, signal })).info;
+    },
 
     async open(key, { range, ifMatch, signal } = {}) {
-      signal?.throwIfAborted();
-      const operation = `graph: open ${quoteKey(key)}`;
-      if (range !== undefined) ensureRange(range, operation);
-      const file = await find("open", key, signal);
-      ensureMatch(file.info, ifMatch, "graph: open");
-      const {
-        size,
-        range: resolved,
-        body,
-      } = await openDownload(route, file, { range, operation, signal });
-      const info = size === undefined ? file.info : { ...file.info, size };
-      return resolved === undefined ? { info, body } : { info, range: resolved, body };
+      const operation = beginCall("open", key, { range, signal });
+      const file = await findFile(route, key, { operation, signal });
+      ensureCondition(file.info, { ifMatch }, operation);
+      return openDownload(route, file, { range, operation, signal });
     },
 
     list: (listOptions = {}) => lister.list(listOptions),
 
     async presign(key, { expiresInMs, contentType, contentDisposition, signal }) {
-      ensureGraphKey(key, "graph: presign");
+      const call = { operation: beginCall("presign", key, { signal }), signal };
       // Graph's URLs take no wishes
       if (contentType !== undefined || contentDisposition !== undefined) return undefined;
-      const file = await find("presign", key, signal);
+      const file = await findFile(route, key, call);
       const expiresAt = new Date(Date.now() + Math.min(expiresInMs, urlLifeMs));
-      const operation = `graph: presign ${quoteKey(key)}`;
-      return { url: await mintUrl(route, file.id, { operation, signal }), expiresAt };
+      return { url: await mintUrl(route, file.id, call), expiresAt };
     },
 
     watch: (watchOptions) => watches.watch(watchOptions),
@@ -126,9 +101,12 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   if (!writable) return backend;
   return {
     ...backend,
-    write: (key, writeOptions = {}) => createGraphWriter({ ...route, describe }, key, writeOptions),
+    write: (key, writeOptions = {}) => createGraphWriter(route, key, writeOptions),
     // into the recycle bin, where users find it
-    remove: (key, { signal } = {}) => unlessMissing(removeFile(key, signal)),
+    async remove(key, { signal } = {}) {
+      const operation = beginCall("remove", key, { signal });
+      await unlessMissing(removeFile(key, { operation, signal }));
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import { Agent, type Dispatcher } from "undici";
+import type { Address } from "./address.ts";
 import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-error.ts";
 import type { TokenSource } from "./tokens.ts";
 
@@ -43,6 +44,12 @@ export interface GraphClient {
   /** Asks another host, without the bearer. The body must be read or destroyed. */
   askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
   close(): Promise<void>;
+}
+
+/** Where the requests of one backend go. */
+export interface GraphRoute {
+  readonly client: GraphClient;
+  readonly address: Address;
 }
 
 /** Settings of {@link createGraphClient}. */

@@ -1,9 +1,8 @@
 import { SluiceError } from "@sluice/core";
 import { abortable, within } from "@sluice/core/async";
 import type { WriteOptions } from "@sluice/storage";
-import type { Address } from "./address.ts";
 import type { DriveItem } from "./drive-item.ts";
-import { type GraphClient, readAnswer } from "./graph-client.ts";
+import { type GraphRoute, readAnswer } from "./graph-client.ts";
 import { type GraphAnswer, toSluiceError } from "./graph-error.ts";
 
 /** Fragments are multiples of 320 KiB, except the last; Microsoft advises 5 to 10 MiB. */
@@ -23,10 +22,8 @@ export interface GraphUploadSession {
   cancel(): Promise<void>;
 }
 
-/** What {@link openUploadSession} needs to know. */
-export interface UploadOrder {
-  readonly client: GraphClient;
-  readonly address: Address;
+/** What an upload session makes. */
+export interface GraphUploadTarget {
   readonly key: string;
   readonly total: number;
   readonly options: WriteOptions;
@@ -45,8 +42,10 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 }
 
 /** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
-export function openUploadSession(order: UploadOrder): GraphUploadSession {
-  const { client, address, key, total, options, operation } = order;
+export function openUploadSession(
+  { client, address }: GraphRoute,
+  { key, total, options, operation }: GraphUploadTarget,
+): GraphUploadSession {
   const { signal } = options;
   const { headers, conflictBehavior } = conditionsOf(options);
   const begin = async (): Promise<string> => {

@@ -1,15 +1,9 @@
 import { SluiceError } from "@sluice/core";
 import { type Address, checkGraphKey } from "./address.ts";
 import { canonicalKey, type DriveItem, isFolder, selectItem } from "./drive-item.ts";
-import type { GraphClient } from "./graph-client.ts";
+import type { GraphRoute } from "./graph-client.ts";
 
 const pageItems = 200;
-
-/** Where walks go. */
-export interface WalkRoute {
-  readonly client: GraphClient;
-  readonly address: Address;
-}
 
 /** One folder on the way, with what is known of its entries. */
 interface Frame {
@@ -38,7 +32,7 @@ interface Step {
 
 /** A walk through everything below a folder (its key with a slash, or ""). */
 export async function startWalk(
-  { client, address }: WalkRoute,
+  { client, address }: GraphRoute,
   folder: string,
   signal: AbortSignal | undefined,
 ): Promise<DriveWalk> {
@@ -59,7 +53,7 @@ export async function startWalk(
 
 /** Visits the next entry, goes a page on, or leaves a folder. */
 export async function step(
-  route: WalkRoute,
+  route: GraphRoute,
   walk: DriveWalk,
   { prefix, signal }: { readonly prefix: string; readonly signal: AbortSignal | undefined },
 ): Promise<Step> {
@@ -91,7 +85,7 @@ export async function step(
  * name on the way is gone is walked through from its beginning: twice is better than never.
  */
 export async function resumeWalk(
-  route: WalkRoute,
+  route: GraphRoute,
   folder: string,
   position: string,
   signal: AbortSignal | undefined,
@@ -121,7 +115,7 @@ function frameOf(address: Address, folder: string, id: string): Frame {
 }
 
 async function nextPage(
-  { client }: WalkRoute,
+  { client }: GraphRoute,
   { next = "", ...frame }: Frame,
   signal: AbortSignal | undefined,
 ): Promise<Frame> {

@@ -32,7 +32,7 @@ export function createCalls(client: S3Client): Calls {
   let checked: Promise<void> | undefined;
 
   const credentials = (call: ServiceCall, forceRefresh = false): Promise<S3Credentials> =>
-    callService(call, () => client.config.credentials({ forceRefresh }), { toError: asItIs });
+    callService(call, () => client.config.credentials({ forceRefresh }));
 
   /** Credentials that may do better than those that were refused, if there are any. */
   const hasOthers = async (refused: S3Credentials, call: ServiceCall): Promise<boolean> => {
@@ -47,11 +47,9 @@ export function createCalls(client: S3Client): Calls {
     async send(command, call) {
       call.signal?.throwIfAborted();
       await (checked ??= ensureSettings(client));
+      // the answer of the SDK decides whether other credentials may help, so its errors are mapped after that
       const attempt = () =>
-        callService(call, (abortSignal) => client.send(command, { abortSignal }), {
-          toError: asItIs,
-          discard,
-        });
+        callService(call, (abortSignal) => client.send(command, { abortSignal }), { discard });
       try {
         const used = await credentials(call);
         try {
@@ -66,11 +64,6 @@ export function createCalls(client: S3Client): Calls {
       }
     },
   };
-}
-
-/** The answer of the SDK decides whether other credentials may help, so its errors are mapped after that. */
-function asItIs(error: unknown): unknown {
-  return error;
 }
 
 /** Frees the socket of an answer that comes after the end of the call. */

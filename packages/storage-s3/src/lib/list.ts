@@ -1,48 +1,39 @@
 import { type _Object, ListObjectsV2Command } from "@aws-sdk/client-s3";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
-import { formatCursor, parseCursor, resolveLimit } from "@sluice/storage/plugin";
+import { listPage, toStrongEtag } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import { toEtag } from "./object-info.ts";
 import type { S3Root } from "./root.ts";
 
-const pageLimit = 1000;
+const operation = "s3: list";
 
 /**
  * One page of a listing. A page is short where names have no legal key: markers of folders end in
  * a slash. It may even be empty and not the last.
  */
-export async function listObjects(
-  calls: Calls,
-  root: S3Root,
-  { prefix = "", cursor, limit, signal }: ListOptions,
-): Promise<ListPage> {
-  const operation = "s3: list";
-  signal?.throwIfAborted();
-  const most = resolveLimit(limit, pageLimit, operation);
-  // a server may take any token, and list from elsewhere
-  const scope = JSON.stringify([root.bucket, root.prefix, prefix]);
-  const token = cursor === undefined ? undefined : parseCursor(cursor, operation, scope);
-  const command = new ListObjectsV2Command({
-    Bucket: root.bucket,
-    Prefix: root.prefix + prefix,
-    MaxKeys: most,
-    // a name may hold characters that XML cannot
-    EncodingType: "url",
-    ContinuationToken: token,
+export function listObjects(calls: Calls, root: S3Root, options: ListOptions): Promise<ListPage> {
+  const store = `${root.bucket}/${root.prefix}`;
+  return listPage(options, { operation, store }, async ({ prefix, limit, after }) => {
+    const command = new ListObjectsV2Command({
+      Bucket: root.bucket,
+      Prefix: root.prefix + prefix,
+      MaxKeys: limit,
+      // a name may hold characters that XML cannot
+      EncodingType: "url",
+      ContinuationToken: after,
+    });
+    const page = await calls.send(command, { operation, signal: options.signal });
+    // servers that do not know the encoding answer without naming it, and with plain names
+    const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
+    const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
+    if (page.IsTruncated && !page.NextContinuationToken)
+      throw new SluiceError(
+        "protocol",
+        `${operation}: the page is not the last and does not say what is`,
+      );
+    const next = page.IsTruncated ? page.NextContinuationToken : undefined;
+    return { objects, next, untyped: true };
   });
-  const page = await calls.send(command, { operation, signal });
-  // servers that do not know the encoding answer without naming it, and with plain names
-  const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
-  const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));
-  if (!page.IsTruncated) return { objects, untyped: true };
-  if (!page.NextContinuationToken)
-    throw new SluiceError(
-      "protocol",
-      `${operation}: the page is not the last and does not say what is`,
-    );
-  const next = formatCursor(page.NextContinuationToken, scope);
-  return { objects, cursor: next, untyped: true };
 }
 
 function toListed(
@@ -53,7 +44,7 @@ function toListed(
   const name = decode(Key ?? "");
   const key = name === undefined ? undefined : root.toKey(name);
   if (key === undefined) return [];
-  const etag = toEtag(ETag);
+  const etag = toStrongEtag(ETag);
   return [definedMembers({ key, size: Size, etag, lastModified: LastModified })];
 }
 

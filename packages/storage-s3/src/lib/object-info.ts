@@ -1,6 +1,7 @@
 import type { GetObjectCommandOutput, HeadObjectCommandOutput } from "@aws-sdk/client-s3";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { Digests, ObjectInfo } from "@sluice/storage";
+import { toStrongEtag } from "@sluice/storage/plugin";
 
 /** What HEAD and GET answer alike. */
 type ObjectHead = HeadObjectCommandOutput | GetObjectCommandOutput;
@@ -12,23 +13,15 @@ export function toObjectInfo(
   size: number,
   { whole }: { readonly whole: boolean },
 ): ObjectInfo {
-  const etag = toEtag(head.ETag);
-  const contentEncoding = toStoredCoding(head.ContentEncoding);
-  const digests = whole ? toDigests(head) : undefined;
   return definedMembers({
     key,
     size,
-    etag,
+    etag: toStrongEtag(head.ETag),
     lastModified: head.LastModified,
     contentType: head.ContentType,
-    contentEncoding,
-    digests,
+    contentEncoding: toStoredCoding(head.ContentEncoding),
+    digests: whole ? toDigests(head) : undefined,
   });
-}
-
-/** An `ETag` without its quotes, which some servers leave out; `undefined` when it is weak or malformed. */
-export function toEtag(header: string | undefined): string | undefined {
-  return /^("?)([\x21\x23-\x7e]+)\1$/.exec(header?.startsWith("W/") ? "" : (header ?? ""))?.[2];
 }
 
 /** Throws `unsupported` for an object whose bytes lie in an archive and have not been restored. */

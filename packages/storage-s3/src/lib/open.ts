@@ -4,28 +4,33 @@ import {
   type GetObjectCommandOutput,
   HeadObjectCommand,
 } from "@aws-sdk/client-s3";
-import { type ByteRange, formatRange, parseContentRange, SluiceError } from "@sluice/core";
+import {
+  type ByteRange,
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  SluiceError,
+} from "@sluice/core";
 import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
-import { createBody, ensureRange, quoteKey, resolveRange } from "@sluice/storage/plugin";
-import { createS3Body } from "./body.ts";
+import {
+  createBytesBody,
+  createReadableBody,
+  ensureCondition,
+  formatIfMatch,
+  resolveRange,
+} from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
-import { ensureReadable, toEtag, toObjectInfo } from "./object-info.ts";
-import type { S3Root } from "./root.ts";
+import { ensureReadable, toObjectInfo } from "./object-info.ts";
+import type { ObjectCall, S3Root } from "./root.ts";
 
 /** Metadata of one object, by HEAD. */
 export async function describeObject(
   calls: Calls,
-  root: S3Root,
   key: string,
-  { method, signal }: { readonly method: string; readonly signal?: AbortSignal | undefined },
+  { operation, address }: ObjectCall,
+  signal: AbortSignal | undefined,
 ): Promise<ObjectInfo & { readonly size: number }> {
-  const operation = `s3: ${method} ${quoteKey(key)}`;
-  signal?.throwIfAborted();
-  const command = new HeadObjectCommand({
-    Bucket: root.bucket,
-    Key: root.toName(key, method),
-    ChecksumMode: "ENABLED",
-  });
+  const command = new HeadObjectCommand({ ...address, ChecksumMode: "ENABLED" });
   const head = await calls.send(command, { operation, signal });
   ensureReadable(head, operation);
   const size = ensureSize(head.ContentLength, operation);
@@ -37,26 +42,24 @@ export async function openObject(
   calls: Calls,
   root: S3Root,
   key: string,
-  { range, ifMatch, signal }: OpenOptions,
+  options: OpenOptions,
 ): Promise<OpenedObject> {
-  const operation = `s3: open ${quoteKey(key)}`;
-  signal?.throwIfAborted();
-  const name = root.toName(key, "open");
-  if (range !== undefined) ensureRange(range, operation);
-  if (ifMatch !== undefined && toEtag(`"${ifMatch}"`) !== ifMatch) throw changed(operation);
-  if (range !== undefined && range.start === range.end)
-    return openNothing(calls, root, key, { range, ifMatch, signal });
-
-  const command = new GetObjectCommand({
-    Bucket: root.bucket,
-    Key: name,
-    Range: range && formatRange(range),
-    IfMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
-  });
+  const { range, ifMatch, signal } = options;
+  const call = root.begin("open", key, options);
+  const { operation, address } = call;
+  const IfMatch = formatIfMatch(ifMatch, operation);
+  if (range !== undefined && range.start === range.end) {
+    // HTTP cannot ask for a range without bytes
+    const info = await describeObject(calls, key, call, signal);
+    ensureCondition(info, { ifMatch }, operation);
+    const resolved = resolveRange(range, info.size, operation);
+    return { info, range: resolved, body: createBytesBody(new Uint8Array(), signal) };
+  }
+  const command = new GetObjectCommand({ ...address, IfMatch, Range: range && formatRange(range) });
   if (range === undefined) askForChecksums(command);
   const answer = await calls.send(command, { operation, signal }).catch(async (error: unknown) => {
     if (!isWithoutSize(error)) throw error;
-    const { size } = await describeObject(calls, root, key, { method: "open", signal });
+    const { size } = await describeObject(calls, key, call, signal);
     throw new SluiceError(error.code, error.message, { cause: error.cause, size });
   });
   const message = answer.Body as Readable;
@@ -64,36 +67,13 @@ export async function openObject(
     const { size, resolved } = readExtent(answer, range, operation);
     const info = toObjectInfo(key, answer, size, { whole: range === undefined });
     // not every server looks at If-Match
-    if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(operation);
-    const body = createS3Body(message, { operation, signal });
-    return resolved === undefined ? { info, body } : { info, range: resolved, body };
+    ensureCondition(info, { ifMatch }, operation);
+    const body = createReadableBody(message, { operation, signal });
+    return { info, ...definedMembers({ range: resolved }), body };
   } catch (error) {
     message.destroy();
     throw error;
   }
-}
-
-interface NothingOptions {
-  readonly range: ByteRange;
-  readonly ifMatch: string | undefined;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** A range without bytes, which HTTP cannot ask for. */
-async function openNothing(
-  calls: Calls,
-  root: S3Root,
-  key: string,
-  { range, ifMatch, signal }: NothingOptions,
-): Promise<OpenedObject> {
-  const operation = `s3: open ${quoteKey(key)}`;
-  const info = await describeObject(calls, root, key, { method: "open", signal });
-  if (ifMatch !== undefined && info.etag !== ifMatch) throw changed(operation);
-  return {
-    info,
-    range: resolveRange(range, info.size, operation),
-    body: createBody({ next: async () => undefined }),
-  };
 }
 
 /** Not every server says with its 416 how long the object is. */
@@ -148,8 +128,4 @@ function readExtent(
 function ensureSize(length: number | undefined, operation: string): number {
   if (length !== undefined && Number.isSafeInteger(length)) return length;
   throw new SluiceError("protocol", `${operation}: S3 did not say how long the object is`);
-}
-
-function changed(operation: string): SluiceError {
-  return new SluiceError("precondition_failed", `${operation}: the object has changed`);
 }

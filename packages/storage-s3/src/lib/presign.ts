@@ -1,7 +1,6 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
-import { quoteKey } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
@@ -18,25 +17,24 @@ export async function presignObject(
   calls: Calls,
   root: S3Root,
   key: string,
-  { expiresInMs, contentType, contentDisposition, signal }: PresignOptions,
+  options: PresignOptions,
 ): Promise<PresignedUrl | undefined> {
-  const call = { operation: `s3: presign ${quoteKey(key)}`, signal };
-  signal?.throwIfAborted();
-  const command = new GetObjectCommand({
-    Bucket: root.bucket,
-    Key: root.toName(key, "presign"),
-    ResponseContentType: contentType,
-    ResponseContentDisposition: contentDisposition,
-  });
+  const { expiresInMs, contentType, contentDisposition, signal } = options;
+  const { operation, address } = root.begin("presign", key, options);
   if (![contentType, contentDisposition].every(isHeaderText)) return undefined;
   try {
-    const { expiration } = await calls.credentials(call);
+    const { expiration } = await calls.credentials({ operation, signal });
     // signatures count in whole seconds
     const now = Math.floor(Date.now() / 1000) * 1000;
     const leftMs = (expiration?.getTime() ?? Infinity) - now;
     const expiresIn = Math.min(Math.floor(Math.min(expiresInMs, leftMs) / 1000), maxSeconds);
     if (!(expiresIn >= 1)) return undefined;
     const { client } = calls;
+    const command = new GetObjectCommand({
+      ...address,
+      ResponseContentType: contentType,
+      ResponseContentDisposition: contentDisposition,
+    });
     // the time of S3, where the SDK has found out that ours is wrong
     const signingDate = new Date(now + client.config.systemClockOffset);
     const url = await getSignedUrl(client, command, { expiresIn, signingDate });
@@ -44,7 +42,7 @@ export async function presignObject(
     return { url, expiresAt: new Date(now + expiresIn * 1000) };
   } catch (error) {
     signal?.throwIfAborted();
-    throw toSluiceError(error, call.operation);
+    throw toSluiceError(error, operation);
   }
 }
 

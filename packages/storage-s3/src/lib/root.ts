@@ -1,16 +1,24 @@
 import { SluiceError } from "@sluice/core";
-import { checkKey, ensureKey, quoteKey } from "@sluice/storage/plugin";
+import { beginOperation, checkKey, type OperationOptions, quoteKey } from "@sluice/storage/plugin";
 
 /** Longest name of an object in S3, in UTF-8 bytes. */
 const maxNameBytes = 1024;
+
+/** One call about one object. */
+export interface ObjectCall {
+  /** Start of messages: `s3: open "a.txt"`. */
+  readonly operation: string;
+  /** How requests address the object. */
+  readonly address: { readonly Bucket: string; readonly Key: string };
+}
 
 /** The part of a bucket that a backend serves. */
 export interface S3Root {
   readonly bucket: string;
   /** Empty, or ends with a slash, so that `docs` never reaches into `docs-old`. */
   readonly prefix: string;
-  /** The name of an object in the bucket. An illegal key, or one that is too long here, throws `invalid_argument`. */
-  toName(key: string, method: string): string;
+  /** Begins a call (see `beginOperation`). A key that is too long here throws `invalid_argument`, too. */
+  begin(method: string, key: string, options: OperationOptions): ObjectCall;
   /** The key of an object in the bucket; `undefined` outside the root, and where its name is no legal key. */
   toKey(name: string): string | undefined;
 }
@@ -21,20 +29,19 @@ export function createRoot(bucket: string, givenPrefix: string): S3Root {
   const finding = givenPrefix === "" ? undefined : checkKey(folder);
   if (finding !== undefined)
     throw new SluiceError("invalid_argument", `s3: the prefix ${quoteKey(folder)} ${finding}`);
-  if (bucket === "") throw new SluiceError("invalid_argument", "s3: the bucket has no name");
   const prefix = folder === "" ? "" : `${folder}/`;
   return {
     bucket,
     prefix,
-    toName(key, method) {
-      ensureKey(key, `s3: ${method}`);
+    begin(method, key, options) {
+      const operation = beginOperation(`s3: ${method}`, key, options);
       const name = prefix + key;
       if (Buffer.byteLength(name) > maxNameBytes)
         throw new SluiceError(
           "invalid_argument",
-          `s3: ${method} ${quoteKey(key)}: the key with its prefix is longer than ${maxNameBytes} bytes`,
+          `${operation}: the key with its prefix is longer than ${maxNameBytes} bytes`,
         );
-      return name;
+      return { operation, address: { Bucket: bucket, Key: name } };
     },
     toKey(name) {
       if (!name.startsWith(prefix)) return undefined;

@@ -1,11 +1,11 @@
-import type { S3Client, S3ClientConfig } from "@aws-sdk/client-s3";
+import { DeleteObjectCommand, type S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
 import type { StorageBackend } from "@sluice/storage";
+import { unlessMissing } from "@sluice/storage/plugin";
 import { createCalls } from "./calls.ts";
 import { createClient } from "./client.ts";
 import { listObjects } from "./list.ts";
 import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
-import { removeObject } from "./remove.ts";
 import { createRoot } from "./root.ts";
 import { createS3Watch, type S3EventSource } from "./watch.ts";
 import { createS3Writer } from "./writer.ts";
@@ -49,9 +49,8 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
   const backend = {
     name: "s3",
 
-    async describe(key, { signal } = {}) {
-      return describeObject(calls, root, key, { method: "describe", signal });
-    },
+    describe: async (key, { signal } = {}) =>
+      describeObject(calls, key, root.begin("describe", key, { signal }), signal),
 
     open: (key, openOptions = {}) => openObject(calls, root, key, openOptions),
 
@@ -69,7 +68,12 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
     ...(writable && {
       write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
-      remove: (key, callOptions = {}) => removeObject(calls, root, key, callOptions),
+      // a bucket with versions keeps the old ones behind a marker
+      async remove(key, { signal } = {}) {
+        const { operation, address } = root.begin("remove", key, { signal });
+        // S3 says 204 for what is not there, the stores of others also 404
+        await unlessMissing(calls.send(new DeleteObjectCommand(address), { operation, signal }));
+      },
     }),
   } satisfies StorageBackend;
 }

@@ -10,19 +10,17 @@ import {
 import { SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { WriteOptions } from "@sluice/storage";
+import { formatIfMatch, publishIf } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
+import type { ObjectCall } from "./root.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
 const longMs = 600_000;
 const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
-export interface S3UploadTarget extends Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent"> {
-  /** Start of messages. */
-  readonly operation: string;
-  readonly bucket: string;
-  readonly name: string;
-}
+export type S3UploadTarget = ObjectCall &
+  Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent">;
 
 /** A multipart upload. Nothing is visible before `complete`. */
 export interface MultipartUpload {
@@ -42,14 +40,14 @@ export async function putObject(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const command = new PutObjectCommand({
-    ...toAddress(target),
+    ...target.address,
     ...toConditions(target),
     ContentType: target.contentType,
     Body: bytes,
     ChecksumAlgorithm: "SHA256",
   });
   const call = { operation: target.operation, signal, timeoutMs: longMs };
-  return (await conditional(target, () => calls.send(command, call))).ETag;
+  return (await publishIf(target, target.operation, calls.send(command, call))).ETag;
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
@@ -58,8 +56,7 @@ export function createUpload(
   target: S3UploadTarget,
   signal: AbortSignal,
 ): MultipartUpload {
-  const { operation } = target;
-  const address = toAddress(target);
+  const { operation, address } = target;
   const completed: CompletedPart[] = [];
   let cutOff = false;
   // an abort does not end it: without the id of the upload its parts would stay
@@ -104,7 +101,7 @@ export function createUpload(
         MultipartUpload: { Parts: completed },
       });
       const call = { operation, signal, timeoutMs: longMs };
-      return (await conditional(target, () => calls.send(command, call))).ETag;
+      return (await publishIf(target, target.operation, calls.send(command, call))).ETag;
     },
     async abort() {
       const UploadId = await starting.catch(() => undefined);
@@ -125,34 +122,12 @@ function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
-function toAddress({ bucket, name }: S3UploadTarget): {
-  readonly Bucket: string;
-  readonly Key: string;
-} {
-  return { Bucket: bucket, Key: name };
-}
-
-function toConditions({ ifMatch, ifAbsent }: S3UploadTarget): {
+function toConditions({ ifMatch, ifAbsent, operation }: S3UploadTarget): {
   readonly IfMatch: string | undefined;
   readonly IfNoneMatch: string | undefined;
 } {
   return {
-    IfMatch: ifMatch === undefined ? undefined : `"${ifMatch}"`,
+    IfMatch: formatIfMatch(ifMatch, operation),
     IfNoneMatch: ifAbsent ? "*" : undefined,
   };
-}
-
-/** What is not there cannot be the version that was asked for: S3 says 404. */
-async function conditional<T>(
-  { ifMatch, operation }: S3UploadTarget,
-  send: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await send();
-  } catch (error) {
-    if (ifMatch === undefined || !SluiceError.is(error) || error.code !== "not_found") throw error;
-    throw new SluiceError("precondition_failed", `${operation}: the object is gone`, {
-      cause: error,
-    });
-  }
 }

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createEventOrder, createEventWatch, type EventWatch } from "@sluice/storage/plugin";
+import { createEventOrder, createEventWatch, type Watches } from "@sluice/storage/plugin";
 import type { S3Root } from "./root.ts";
 import { isNewer, readEvents } from "./s3-event.ts";
 
@@ -24,7 +24,7 @@ export interface S3EventSource {
  * Creates the watches of a root. The queue is read while a watch is open and keeps its messages otherwise, so a
  * watch that goes on from its cursor misses nothing, or begins with `reset`.
  */
-export function createS3Watch(root: S3Root, source: S3EventSource): EventWatch {
+export function createS3Watch(root: S3Root, source: S3EventSource): Watches {
   const isNew = createEventOrder(isNewer);
   return createEventWatch("s3", async (feed, signal) => {
     try {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/async";
+import { expectHandles } from "./expect.ts";
 import type { Fixture } from "./fixture.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
 import { rules } from "./rules/rules.ts";
@@ -94,11 +95,5 @@ async function withoutLeaks(fixture: Fixture, check: () => Promise<void>): Promi
   const before = await fixture.countHandles?.();
   await check();
   if (before === undefined || fixture.countHandles === undefined) return;
-  let now = await fixture.countHandles();
-  // streams and descriptors close a moment after the promise that ends them
-  for (let tries = 0; now > before && tries < 50; tries++) {
-    await wait(10);
-    now = await fixture.countHandles();
-  }
-  assert.ok(now <= before, `${now - before} handles are still open after the rule`);
+  await expectHandles(fixture.countHandles, before);
 }

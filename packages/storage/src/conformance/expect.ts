@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/async";
 import type { SluiceErrorCode } from "@sluice/core";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
@@ -99,6 +100,19 @@ export function promptly<T>(work: Promise<T>, what: string): Promise<T> {
     timeoutMs: promptMs,
     expired: () => new assert.AssertionError({ message }),
   });
+}
+
+/** No more handles may stay open than before. They close a moment after the promise that ends them, not much later. */
+export async function expectHandles(
+  count: () => number | Promise<number>,
+  before: number,
+): Promise<void> {
+  let now = await count();
+  for (let tries = 0; now > before && tries < 50; tries++) {
+    await wait(10);
+    now = await count();
+  }
+  assert.ok(now <= before, `${now - before} handles are still open`);
 }
 
 /** Every object of a walk through all pages. */

@@ -1,7 +1,5 @@
 import { createSha256, definedMembers, SluiceError } from "@sluice/core";
 import type {
-  ListOptions,
-  ListPage,
   ObjectInfo,
   ObjectWriter,
   OpenedObject,
@@ -9,17 +7,16 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
+import { ensureKey } from "../contract/key.ts";
 import { createBody } from "../plugin/body.ts";
-import { ensureCondition } from "../plugin/condition.ts";
 import { createChangeFeed } from "../plugin/change-feed.ts";
-import { formatCursor, parseCursor } from "../plugin/cursor.ts";
-import { ensureKey, quoteKey } from "../contract/key.ts";
-import { resolveLimit } from "../plugin/limit.ts";
+import { ensureCondition } from "../plugin/condition.ts";
+import { beginOperation } from "../plugin/operation.ts";
+import { type FoundPage, listPage, type ListRequest } from "../plugin/page.ts";
 import { resolveRange } from "../plugin/range.ts";
 import { createWriter, type WriteDriver } from "../plugin/writer.ts";
 
 const chunkBytes = 256 * 1024;
-const pageLimit = 1000;
 
 /** Content that is computed when it is read, so that its size costs no memory. */
 export interface GeneratedContent {
@@ -84,12 +81,9 @@ export function createMemoryBackend(
     feed.publish(key, "changed");
     return info;
   };
-  const find = (method: string, key: string, signal?: AbortSignal): Stored => {
-    signal?.throwIfAborted();
-    ensureKey(key, `memory: ${method}`);
+  const find = (key: string, operation: string): Stored => {
     const stored = store.get(key);
-    if (stored === undefined)
-      throw new SluiceError("not_found", `memory: ${method} ${quoteKey(key)}: no such object`);
+    if (stored === undefined) throw new SluiceError("not_found", `${operation}: no such object`);
     return stored;
   };
 
@@ -98,27 +92,25 @@ export function createMemoryBackend(
   return {
     name: "memory",
     put,
-    async describe(key, { signal } = {}) {
-      return find("describe", key, signal).info;
+    async describe(key, options) {
+      return find(key, beginOperation("memory: describe", key, options)).info;
     },
 
     async open(key, options = {}) {
-      const { info, content } = find("open", key, options.signal);
-      return openContent(info, content, options);
+      const operation = beginOperation("memory: open", key, options);
+      return openContent(find(key, operation), options, operation);
     },
 
-    async list(options = {}) {
-      options.signal?.throwIfAborted();
-      sortedKeys ??= [...store.keys()].toSorted();
-      return pageOf(sortedKeys, (key) => store.get(key)?.info, options);
-    },
+    list: (options = {}) =>
+      listPage(options, { operation: "memory: list", store: "" }, (request) => {
+        sortedKeys ??= [...store.keys()].toSorted();
+        return pageOf(sortedKeys, (key) => store.get(key)?.info, request);
+      }),
 
     watch: (options) => feed.watch(options),
 
     async write(key, options = {}) {
-      options.signal?.throwIfAborted();
-      ensureKey(key, "memory: write");
-      const operation = `memory: write ${quoteKey(key)}`;
+      const operation = beginOperation("memory: write", key, options);
       const ensureCurrent = (): void => ensureCondition(store.get(key)?.info, options, operation);
       ensureCurrent();
       return createMemoryWriter(operation, options, (bytes) => {
@@ -127,9 +119,8 @@ export function createMemoryBackend(
       });
     },
 
-    async remove(key, { signal } = {}) {
-      signal?.throwIfAborted();
-      ensureKey(key, "memory: remove");
+    async remove(key, options) {
+      beginOperation("memory: remove", key, options);
       if (!store.delete(key)) return;
       sortedKeys = undefined;
       feed.publish(key, "removed");
@@ -155,16 +146,12 @@ function toKnown(content: MemoryContent): { content: GeneratedContent; sha256?: 
 }
 
 function openContent(
-  info: Stored["info"],
-  content: GeneratedContent,
+  { info, content }: Stored,
   { range, ifMatch, signal }: OpenOptions,
+  operation: string,
 ): OpenedObject {
-  if (ifMatch !== undefined && ifMatch !== info.etag)
-    throw new SluiceError(
-      "precondition_failed",
-      `memory: open ${quoteKey(info.key)}: the object has changed`,
-    );
-  const resolved = range && resolveRange(range, info.size, `memory: open ${quoteKey(info.key)}`);
+  ensureCondition(info, { ifMatch }, operation);
+  const resolved = range && resolveRange(range, info.size, operation);
   let position = resolved?.start ?? 0;
   const end = resolved?.end ?? info.size;
   const body = createBody({
@@ -182,16 +169,13 @@ function openContent(
 function pageOf(
   sortedKeys: readonly string[],
   infoOf: (key: string) => ObjectInfo | undefined,
-  { prefix = "", cursor, limit }: ListOptions,
-): ListPage {
-  const most = resolveLimit(limit, pageLimit, "memory: list");
-  const after = cursor === undefined ? undefined : parseCursor(cursor, "memory: list");
+  { prefix, limit, after }: ListRequest,
+): FoundPage {
   const objects: ObjectInfo[] = [];
   for (const key of sortedKeys) {
     if (!key.startsWith(prefix) || (after !== undefined && key <= after)) continue;
     const last = objects.at(-1);
-    if (last !== undefined && objects.length >= most)
-      return { objects, cursor: formatCursor(last.key) };
+    if (last !== undefined && objects.length >= limit) return { objects, next: last.key };
     const info = infoOf(key);
     if (info !== undefined) objects.push(info);
   }

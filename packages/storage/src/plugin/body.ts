@@ -1,3 +1,4 @@
+import { type ByteRange, SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 
 /** Steps of a body made by {@link createBody}. */
@@ -11,6 +12,91 @@ export interface BodySteps {
   release?(reason?: unknown): void | Promise<void>;
   /** Ends the body with `signal.reason`, also while it is not read. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A body of one chunk, which its reader owns. No bytes are no chunk. */
+export function createBytesBody(
+  bytes: Uint8Array,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
+  let left: Uint8Array | undefined = bytes;
+  return createBody({
+    async next() {
+      const chunk = left;
+      left = undefined;
+      return chunk;
+    },
+    signal,
+  });
+}
+
+/** A Node `Readable`, such as the answer of an HTTP client. */
+export interface ReadableLike extends AsyncIterable<Uint8Array> {
+  on(event: "error", listener: () => void): unknown;
+  destroy(): unknown;
+}
+
+/** Settings of {@link createReadableBody}. */
+export interface ReadableBodyOptions {
+  /** Start of messages. */
+  readonly operation: string;
+  /** Ends the body with `signal.reason`. */
+  readonly signal: AbortSignal | undefined;
+  /** What a log may keep of an error of the stream. Default: the error itself. */
+  readonly toCause?: (error: unknown) => unknown;
+}
+
+/**
+ * The body of an answer, read when it is asked for: what the socket has read by then is one chunk, and the socket is
+ * paused between reads. A connection that breaks is `interrupted`. A cancel destroys the stream.
+ */
+export function createReadableBody(
+  readable: ReadableLike,
+  { operation, signal, toCause = (error) => error }: ReadableBodyOptions,
+): ReadableStream<Uint8Array> {
+  // the next read reports a reset that comes between reads
+  readable.on("error", () => {});
+  let chunks: AsyncIterator<Uint8Array, undefined> | undefined;
+  return createBody({
+    async next() {
+      chunks ??= readable[Symbol.asyncIterator]();
+      try {
+        return (await chunks.next()).value;
+      } catch (error) {
+        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
+          cause: toCause(error),
+        });
+      }
+    },
+    release: () => void readable.destroy(),
+    signal,
+  });
+}
+
+/**
+ * Bytes `[start, end)` of a body, for services that send more than was asked for. What comes after them is not read.
+ * Checks nothing: `validate` counts.
+ */
+export function sliceBody(
+  body: ReadableStream<Uint8Array>,
+  { start, end }: Required<ByteRange>,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  // nothing is read for a range without bytes
+  let position = start < end ? 0 : end;
+  return createBody({
+    async next() {
+      while (position < end) {
+        const { done, value } = await reader.read();
+        if (done) return undefined;
+        const at = position;
+        position += value.byteLength;
+        if (position > start) return value.subarray(Math.max(0, start - at), end - at);
+      }
+      return undefined;
+    },
+    release: (reason) => reader.cancel(reason),
+  });
 }
 
 /**

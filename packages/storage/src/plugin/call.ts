@@ -13,8 +13,8 @@ export interface ServiceCall {
 
 /** Settings of {@link callService}. */
 export interface ServiceCallOptions<T> {
-  /** Turns an error of the SDK into a `SluiceError`. */
-  readonly toError: (error: unknown, operation: string) => unknown;
+  /** Turns an error of the SDK into a `SluiceError`. Default: the error itself. */
+  readonly toError?: (error: unknown, operation: string) => unknown;
   /** Frees an answer that comes after the end of the wait. */
   readonly discard?: ((late: T) => void) | undefined;
 }
@@ -27,7 +27,7 @@ export interface ServiceCallOptions<T> {
 export async function callService<T>(
   { operation, signal, timeoutMs = 60_000 }: ServiceCall,
   send: (ended: AbortSignal) => Promise<T>,
-  { toError, discard }: ServiceCallOptions<T>,
+  { toError = (error) => error, discard }: ServiceCallOptions<T> = {},
 ): Promise<T> {
   signal?.throwIfAborted();
   const ending = new AbortController();

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { Notifier, onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
 /** Most keys that wait for a slow reader; it then gets `reset`. */
@@ -22,10 +22,10 @@ export interface ChangeFeed {
 interface OpenWatch {
   readonly prefix: string;
   readonly pending: Map<string, Change>;
+  readonly news: Notifier;
   missed: boolean;
   ended: boolean;
   error?: Error | undefined;
-  wake?: () => void;
 }
 
 /** Creates a feed. Its cursors count changes: a resumed watch that missed any begins with `reset`. */
@@ -43,7 +43,8 @@ export function createChangeFeed(name: string): ChangeFeed {
         `${name}: watch: the cursor is not one of this store`,
       );
     const missed = cursor !== undefined && cursor !== position();
-    const reader: OpenWatch = { prefix, pending: new Map(), missed, ended: false };
+    const news = new Notifier();
+    const reader: OpenWatch = { prefix, pending: new Map(), news, missed, ended: false };
     watches.add(reader);
     const removeListener = onAbort(signal, () => {
       // after an abort the reader may never ask for another batch
@@ -55,7 +56,7 @@ export function createChangeFeed(name: string): ChangeFeed {
       while (!reader.ended) {
         const batch = takeBatch(reader);
         if (batch !== undefined) yield { ...batch, cursor: position() };
-        else await new Promise<void>((resolve) => (reader.wake = resolve));
+        else await news.wait();
       }
       if (reader.error !== undefined) throw reader.error;
     } finally {
@@ -73,7 +74,7 @@ export function createChangeFeed(name: string): ChangeFeed {
         reader.pending.set(key, change);
         if (reader.pending.size > mostPending) reader.missed = true;
         if (reader.missed) reader.pending.clear();
-        reader.wake?.();
+        reader.news.notify();
       }
     },
     reset() {
@@ -81,7 +82,7 @@ export function createChangeFeed(name: string): ChangeFeed {
       for (const reader of watches) {
         reader.missed = true;
         reader.pending.clear();
-        reader.wake?.();
+        reader.news.notify();
       }
     },
     close(error) {
@@ -93,7 +94,7 @@ export function createChangeFeed(name: string): ChangeFeed {
 function end(reader: OpenWatch, error?: Error): void {
   reader.ended = true;
   reader.error = error;
-  reader.wake?.();
+  reader.news.notify();
 }
 
 /** The changes that wait for a watch, or `undefined` when there are none. */

@@ -1,26 +1,19 @@
 import { onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
+import type { Watches } from "./watches.ts";
 
 /** Most keys whose newest event is remembered. */
 const mostRemembered = 10_000;
 
-/** Watches over one queue of events. */
-export interface EventWatch {
-  /** See `StorageBackend.watch`. */
-  watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** Ends every watch. */
-  close(): void;
-}
-
 /**
- * Creates watches that share one reader. `read` takes events from a queue and publishes them to the feed until its
+ * Creates watches that share one reader of a queue of events. `read` takes events and publishes them to the feed until its
  * signal aborts; it runs while at least one watch is open. An error of `read` ends every watch.
  */
 export function createEventWatch(
   name: string,
   read: (feed: ChangeFeed, signal: AbortSignal) => Promise<void>,
-): EventWatch {
+): Watches {
   const feed = createChangeFeed(name);
   const open = new Set<object>();
   let reading: AbortController | undefined;

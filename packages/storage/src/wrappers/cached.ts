@@ -1,4 +1,3 @@
-import { definedMembers, SluiceError } from "@sluice/core";
 import { type Clock, systemClock } from "@sluice/core/async";
 import { LRUCache } from "lru-cache";
 import type {
@@ -8,10 +7,11 @@ import type {
   OpenOptions,
   StorageBackend,
 } from "../contract/backend.ts";
-import { createBody } from "../plugin/body.ts";
-import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { ensureRange, resolveRange } from "../plugin/range.ts";
+import { createBytesBody } from "../plugin/body.ts";
+import { ensureCondition } from "../plugin/condition.ts";
+import { beginOperation } from "../plugin/operation.ts";
+import { resolveRange } from "../plugin/range.ts";
 import { createSharedLoads } from "./shared-loads.ts";
 import { wrap } from "./wrap.ts";
 import { verifyDigest } from "./verify-digest.ts";
@@ -85,10 +85,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     open:
       (open) =>
       async (key, openOptions = {}) => {
-        const { signal, ifMatch, range } = openOptions;
-        signal?.throwIfAborted();
-        const operation = `${backend.name}: open ${quoteKey(key)}`;
-        if (range) ensureRange(range, operation);
+        const { signal, ifMatch } = openOptions;
+        const operation = beginOperation(`${backend.name}: open`, key, openOptions);
         let found = fresh(key);
         if (!found) {
           const { info, checkedAt } = await ask(
@@ -96,7 +94,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             key,
             signal && { signal },
           );
-          ensureVersion(info, ifMatch, operation);
+          ensureCondition(info, { ifMatch }, operation);
           const { etag, size } = info;
           if (etag === undefined || size === undefined || size > maxObjectBytes)
             return open(key, openOptions);
@@ -109,7 +107,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             kept.set(key, found);
           }
         }
-        ensureVersion(found.info, ifMatch, operation);
+        ensureCondition(found.info, { ifMatch }, operation);
         return openKept(found, openOptions, operation);
       },
     write: (write) => async (key, writeOptions) => {
@@ -153,11 +151,6 @@ function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: numb
   if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");
 }
 
-function ensureVersion({ etag }: ObjectInfo, ifMatch: string | undefined, operation: string): void {
-  if (ifMatch === undefined || ifMatch === etag) return;
-  throw new SluiceError("precondition_failed", `${operation}: the object has changed`);
-}
-
 /** A copy, so that no reader can change what others get. */
 function openKept(
   { info: known, bytes: all }: KeptObject,
@@ -167,15 +160,5 @@ function openKept(
   const resolved = range && resolveRange(range, all.byteLength, operation);
   const bytes = all.slice(resolved?.start, resolved?.end);
   const info = structuredClone(known);
-  let left: Uint8Array | undefined = bytes;
-  return withBody({ info, bytes, ...definedMembers({ range: resolved }) }, () =>
-    createBody({
-      async next() {
-        const chunk = left;
-        left = undefined;
-        return chunk;
-      },
-      signal,
-    }),
-  );
+  return withBody({ info, bytes, range: resolved }, () => createBytesBody(bytes, signal));
 }

@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { type Clock, within } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
-import type { Clock } from "@sluice/core/async";
 import { quoteKey } from "../contract/key.ts";
 
 /** Reads of whole small objects, each of which several callers may wait for. */
@@ -81,7 +80,7 @@ async function readWhole(
   if (opened.bytes?.byteLength === size) return opened.bytes.slice();
   const bytes = new Uint8Array(size);
   let at = 0;
-  for await (const chunk of chunksOf(opened.body)) {
+  for await (const chunk of opened.body) {
     if (at + chunk.byteLength > size)
       throw new SluiceError(
         "corrupt",
@@ -96,20 +95,4 @@ async function readWhole(
       `${backend.name}: open ${quoteKey(key)}: less than its size`,
     );
   return bytes;
-}
-
-/** The chunks of a body, which is cancelled when its reader stops early. */
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader();
-  let isOver = false;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      isOver = done;
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    if (!isOver) await reader.cancel().catch(() => {});
-  }
 }

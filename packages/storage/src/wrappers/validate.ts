@@ -8,10 +8,10 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
-import { createBody } from "../plugin/body.ts";
-import { checkKey, ensureKey, quoteKey } from "../contract/key.ts";
+import { checkKey } from "../contract/key.ts";
 import { discard, withBody } from "../contract/opened.ts";
-import { ensureRange } from "../plugin/range.ts";
+import { createBody } from "../plugin/body.ts";
+import { beginOperation } from "../plugin/operation.ts";
 import { wrap } from "./wrap.ts";
 
 const maxCursorLength = 8192;
@@ -46,17 +46,15 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
 
   return wrap(backend, {
     describe: (describe) => async (key, callOptions) => {
-      const operation = begin(name, "describe", key, callOptions?.signal);
+      const operation = beginOperation(`${name}: describe`, key, callOptions);
       return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
     },
 
     open:
       (open) =>
       async (key, openOptions = {}) => {
-        const { signal, range } = openOptions;
-        const operation = begin(name, "open", key, signal);
-        if (range !== undefined) ensureRange(range, operation);
-        const wait = deadline(operation, signal);
+        const operation = beginOperation(`${name}: open`, key, openOptions);
+        const wait = deadline(operation, openOptions.signal);
         const opened = await within(open(key, openOptions), wait, (late) => void discard(late));
         try {
           ensureAnswer(opened, openOptions, operation);
@@ -79,11 +77,11 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
         if (page.cursor !== undefined && page.cursor === listOptions.cursor)
           throw new SluiceError("corrupt", `${operation}: the walk does not move on`);
         // an object without a legal key cannot be read
-        return { ...page, objects: page.objects.filter(({ key }) => checkKey(key) === undefined) };
+        return { ...page, objects: page.objects.filter(({ key }) => isLegal(key)) };
       },
 
     presign: (presign) => async (key, presignOptions) => {
-      const operation = begin(name, "presign", key, presignOptions.signal);
+      const operation = beginOperation(`${name}: presign`, key, presignOptions);
       ensureCount(presignOptions.expiresInMs, 1, `${operation}: expiresInMs`);
       return within(presign(key, presignOptions), deadline(operation, presignOptions.signal));
     },
@@ -96,7 +94,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
     write:
       (write) =>
       async (key, writeOptions = {}) => {
-        const operation = begin(name, "write", key, writeOptions.signal);
+        const operation = beginOperation(`${name}: write`, key, writeOptions);
         ensureWriteOptions(writeOptions, operation);
         return within(
           write(key, writeOptions),
@@ -108,7 +106,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
       },
 
     remove: (remove) => async (key, callOptions) => {
-      const operation = begin(name, "remove", key, callOptions?.signal);
+      const operation = beginOperation(`${name}: remove`, key, callOptions);
       return within(remove(key, callOptions), deadline(operation, callOptions?.signal));
     },
   });
@@ -127,13 +125,6 @@ async function* nameable(batches: AsyncIterable<ChangeBatch>): AsyncGenerator<Ch
 
 function isLegal(key: string): boolean {
   return checkKey(key) === undefined;
-}
-
-/** First checks of every call about one key; gives the start of its messages. */
-function begin(name: string, method: string, key: string, signal?: AbortSignal): string {
-  signal?.throwIfAborted();
-  ensureKey(key, `${name}: ${method}`);
-  return `${name}: ${method} ${quoteKey(key)}`;
 }
 
 /** Throws unless what was opened is what was asked for. */

@@ -7,7 +7,7 @@ import {
   protect,
   type StorageBackend,
 } from "@sluice/storage";
-import { createBody, ensureKey, holdLastChunk } from "@sluice/storage/plugin";
+import { beginOperation, createBody, holdLastChunk } from "@sluice/storage/plugin";
 import { expect, inject, test } from "vitest";
 import { createLogged } from "./logged.ts";
 
@@ -84,9 +84,9 @@ test("a backend of one's own: describe, open, list", async () => {
   const backend = {
     name: "table",
     async describe(key) {
-      ensureKey(key, "table: describe");
+      const operation = beginOperation("table: describe", key);
       const etag = await table.version(key);
-      if (etag === undefined) throw new SluiceError("not_found", `table: describe "${key}"`);
+      if (etag === undefined) throw new SluiceError("not_found", `${operation}: no such row`);
       return { key, etag };
     },
     async open(key, { signal } = {}) {

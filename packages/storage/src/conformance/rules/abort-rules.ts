@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
-import { expectReason, oneMiB, pattern, promptly, readBody, readKey, text } from "../expect.ts";
+import {
+  expectHandles,
+  expectReason,
+  oneMiB,
+  pattern,
+  promptly,
+  readBody,
+  readKey,
+  text,
+} from "../expect.ts";
 import { type Rule, rule } from "../rule.ts";
 
 /** Aborts, cancels and what is left open after them. Every rule of the kit is checked for leaks as well. */
@@ -142,13 +151,3 @@ export const abortRules: readonly Rule[] = [
     },
   }),
 ];
-
-/** Handles may close a moment after the promise, not much later. */
-async function expectHandles(count: () => number | Promise<number>, before: number): Promise<void> {
-  let now = await count();
-  for (let tries = 0; now > before && tries < 50; tries++) {
-    await wait(10);
-    now = await count();
-  }
-  assert.ok(now <= before, `${now - before} handles are still open`);
-}

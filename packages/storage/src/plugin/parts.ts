@@ -1,0 +1,84 @@
+import { SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "../contract/backend.ts";
+import type { WriteDriver } from "./writer.ts";
+
+/** What a service does that takes an object in parts. {@link createPartDriver} calls one method at a time. */
+export interface PartSteps {
+  /** Sends a part that others follow; `sent` went before it. Its bytes do not change until this settles. */
+  send(part: Uint8Array, sent: number): Promise<void>;
+  /** Makes the object of the parts that were `sent` and the last one, which is the whole object when none were. */
+  publish(last: Uint8Array, sent: number, written: number): Promise<ObjectInfo>;
+  /** See {@link WriteDriver.release}. */
+  release(): Promise<void>;
+}
+
+/** Settings of {@link createPartDriver}. */
+export interface PartOptions {
+  /** Start of messages. */
+  readonly operation: string;
+  /** Bytes that were declared; `undefined` when none were. */
+  readonly size?: number | undefined;
+  /** Bytes of one part. A larger declared size than `maxParts` of them makes the parts larger. */
+  readonly partBytes: number;
+  /** Most parts of one object; more are `too_large`. */
+  readonly maxParts: number;
+}
+
+/**
+ * Creates the driver of a writer that gathers parts, and gathers the next while one is on its way: two parts are all
+ * the memory it takes. A full part waits until there is more, since it may be the only one.
+ */
+export function createPartDriver(
+  steps: PartSteps,
+  { operation, size, partBytes: least, maxParts }: PartOptions,
+): WriteDriver {
+  const partBytes = Math.max(least, Math.ceil((size ?? 0) / maxParts));
+  const bufferBytes = Math.min(partBytes, size ?? partBytes);
+  let filling: Uint8Array | undefined;
+  let resting: Uint8Array | undefined;
+  let filled = 0;
+  let sent = 0;
+  let sending: Promise<void> = Promise.resolve();
+
+  const take = (): Uint8Array => {
+    const part = filling?.subarray(0, filled) ?? new Uint8Array();
+    [filling, resting] = [resting, filling];
+    filled = 0;
+    return part;
+  };
+  const sendPart = async (): Promise<void> => {
+    await sending;
+    // the last part takes a place, too
+    if (sent + 1 >= maxParts)
+      throw new SluiceError(
+        "too_large",
+        `${operation}: it has more than ${maxParts} parts of ${partBytes} bytes; declare the size`,
+      );
+    sending = steps.send(take(), sent++);
+    // the next step that waits for it throws the error
+    sending.catch(() => {});
+  };
+
+  return {
+    async append(chunk) {
+      for (let taken = 0; taken < chunk.byteLength;) {
+        if (filled === bufferBytes) await sendPart();
+        filling ??= new Uint8Array(bufferBytes);
+        const piece = chunk.subarray(taken, taken + bufferBytes - filled);
+        filling.set(piece, filled);
+        filled += piece.byteLength;
+        taken += piece.byteLength;
+      }
+    },
+    async publish(written) {
+      await sending;
+      return steps.publish(take(), sent, written);
+    },
+    async release() {
+      await sending.catch(() => {});
+      filling = undefined;
+      resting = undefined;
+      await steps.release();
+    },
+  };
+}
