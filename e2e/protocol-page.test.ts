@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { errorTable, EXTENSION_ID, type ErrorRow } from "@sluice/core/wire";
+import { errorTable, EXTENSION_ID } from "@sluice/core/wire";
 import { expect, test } from "vitest";
 import { requirements } from "./requirements.ts";
 
@@ -23,23 +23,23 @@ function rowsOf(section: string): string[][] {
   );
 }
 
-function errorRowsIn(text: string): ErrorRow[] {
-  return rowsOf(sectionOf(text, /^## Errors$/m)).map(
-    ([reason, message, legacy, modern, code]) =>
-      ({ reason, message, legacy: Number(legacy), modern: Number(modern), code }) as ErrorRow,
-  );
+function errorRowsIn(text: string): unknown[] {
+  return rowsOf(sectionOf(text, /^## Errors$/m)).map(([reason, message, legacy, modern, code]) => [
+    reason,
+    { message, legacy: Number(legacy), modern: Number(modern), code },
+  ]);
 }
 
 const exempt = requirements.filter(({ exemption }) => exemption).map(({ id }) => id);
 
 test("the error table of the page is the one of the code", () => {
-  expect(errorRowsIn(page)).toEqual(errorTable);
+  expect(errorRowsIn(page)).toEqual(Object.entries(errorTable));
 });
 
 test("a number that differs in the page is found", () => {
   const twin = page.replace("| -25324 |", "| -25342 |");
   expect(twin).not.toBe(page);
-  expect(errorRowsIn(twin)).not.toEqual(errorTable);
+  expect(errorRowsIn(twin)).not.toEqual(Object.entries(errorTable));
 });
 
 test("the page lists every requirement of the draft that is not met to the letter, and no other", () => {

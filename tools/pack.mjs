@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
+const packageManifest = (name) => read(`packages/${name}/package.json`);
 const deadlineMs = 120_000;
 
 /** Names of packages and of what they depend on in this repository, each once. */
@@ -38,13 +39,14 @@ function pack(name, folder) {
 
 /** Packs what is named, or everything, and gives the names. */
 export function packAll(folder, names) {
-  const manifestOf = (name) => read(`packages/${name}/package.json`);
-  const every = readdirSync(join(root, "packages")).filter((name) => !manifestOf(name).private);
+  const every = readdirSync(join(root, "packages")).filter(
+    (name) => !packageManifest(name).private,
+  );
   const unknown = names.find((name) => !every.includes(name));
   if (unknown !== undefined) throw new Error(`there is no package ${unknown}: ${every.join(", ")}`);
   mkdirSync(folder, { recursive: true });
   const wanted = names.length === 0 ? every : names;
-  const packed = withDependencies(wanted, manifestOf);
+  const packed = withDependencies(wanted, packageManifest);
   for (const name of packed) pack(name, folder);
   return packed;
 }

@@ -3,9 +3,9 @@
 import { createServer } from "node:http";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSessions, withSluice } from "@sluice/transport-http";
+import { composeHandler, createSessions } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
 import { McpServer } from "@modelcontextprotocol/server";
 
 const sluice = createSluice({
@@ -42,6 +42,6 @@ function createDemo() {
 
 // clients of MCP 2025-11-25 and older are asked within their session
 const mcp = createSessions(createDemo, sluice);
-const server = createServer(toNodeHandler(withUploads(withSluice(mcp, sluice), uploads)));
+const server = createServer(toNodeHandler(composeHandler({ mcp, sluice, uploads })));
 server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
 // #endregion

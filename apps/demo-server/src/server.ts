@@ -12,7 +12,7 @@ import { composeHandler, createSessions } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
 import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
 import { readRedirectOrigins } from "./lib/redirect-origins.ts";
@@ -37,12 +37,7 @@ export function createApp({ received, ...options }: AppOptions): Express {
     registerPictureTool(server, uploads);
     return sluice.attach(server);
   }, sluice);
-  const handler = composeHandler({
-    mcp,
-    sluice,
-    uploads: (inner) => withUploads(inner, uploads),
-  });
-  return createMcpExpressApp().use(toNodeHandler(handler));
+  return createMcpExpressApp().use(toNodeHandler(composeHandler({ mcp, sluice, uploads })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

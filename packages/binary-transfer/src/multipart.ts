@@ -1,5 +1,4 @@
 export { callOf, isAnswerTo, opensExchange } from "./http/rpc-call.ts";
-export { eventsIn, type ServerEvent } from "./http/server-events.ts";
 export { inlineMessage } from "./content/inline-message.ts";
 export { boundaryOf } from "./multipart/multipart-type.ts";
 export type { PartHeaders } from "./multipart/part-headers.ts";

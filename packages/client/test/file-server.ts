@@ -71,7 +71,7 @@ function send(
   if (file.disposition !== undefined) res.setHeader("content-disposition", file.disposition);
   if (range === "unsatisfiable") return void res.writeHead(416).end();
   const { start, end } = range ?? { start: 0, end: content.length };
-  if (range) res.setHeader("content-range", formatContentRange(range, content.length));
+  if (range) res.setHeader("content-range", formatContentRange({ range, size: content.length }));
   res.setHeader("content-length", end - start);
   res.writeHead(range ? 206 : 200);
   if (end - start <= breakAfter) return void res.end(content.subarray(start, end));

@@ -1,7 +1,6 @@
 export { backgroundClock, systemClock, type Clock } from "./async/clock.ts";
 export { ConcurrencyLimiter } from "./async/concurrency-limiter.ts";
 export { IdleTimer } from "./async/idle-timer.ts";
-export { isInTime } from "./async/in-time.ts";
 export { Notifier } from "./async/notifier.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
@@ -13,4 +12,4 @@ export {
   type ThroughputRules,
   type ThroughputWatch,
 } from "./async/throughput-watch.ts";
-export { abortable, within, type Deadline } from "./async/within.ts";
+export { abortable, isInTime, within, type Deadline } from "./async/within.ts";

@@ -1,6 +1,7 @@
 import {
   abortable,
   backgroundClock,
+  isInTime,
   onAbort,
   sleep,
   systemClock,
@@ -98,8 +99,9 @@ test("a value that comes after the wait is discarded, and a late error is ignore
   let reject!: (error: Error) => void;
   const late = new Promise<string>((settle) => void (resolve = settle));
   const failing = new Promise<string>((_settle, fail) => void (reject = fail));
+  const terms = { timeoutMs: 1_000, expired, signal: controller.signal };
   const waits = [late, failing].map((work) =>
-    abortable(work, controller.signal, (value) => void discarded.push(value)),
+    within(work, terms, (value) => void discarded.push(value)),
   );
   controller.abort(new Error("stop"));
   await Promise.allSettled(waits);
@@ -119,4 +121,17 @@ test("a listener of an abort is called once, at once when the signal has aborted
   controller.abort("first");
   onAbort(controller.signal, note);
   expect(reasons).toEqual(["first", "first"]);
+});
+
+test("an event is in time, or is not, and no timer is left", async () => {
+  expect(await isInTime(Promise.resolve(), 10)).toBe(true);
+  const late = isInTime(never, 2 ** 33);
+  await vi.advanceTimersByTimeAsync(2 ** 33);
+  expect([await late, vi.getTimerCount()]).toEqual([false, 0]);
+});
+
+test("an abort, or an event that fails, ends the wait", async () => {
+  expect(await isInTime(never, 10, AbortSignal.abort())).toBe(false);
+  expect(await isInTime(Promise.reject(new Error("no")), 10)).toBe(false);
+  expect(vi.getTimerCount()).toBe(0);
 });

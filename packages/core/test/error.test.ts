@@ -30,10 +30,8 @@ test("an error of another copy of the package is known by its shape", () => {
     expect(SluiceError.is(other)).toBe(false);
 });
 
-test("each reason of the error table stands once, and no code of the specification's is emitted in its own era", () => {
-  const reasons = errorTable.map(({ reason }) => reason);
-  expect(new Set(reasons).size).toBe(reasons.length);
-  for (const { modern, reason } of errorTable) {
+test("no code of the specification's is emitted in its own era", () => {
+  for (const [reason, { modern }] of Object.entries(errorTable)) {
     expect(modern).not.toBe(-32002);
     const isReserved = modern <= -32020 && modern >= -32099;
     expect(isReserved).toBe(reason === "client_capability");

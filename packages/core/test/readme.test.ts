@@ -74,7 +74,7 @@ function headersFor(request: Request, size: number, etag: string, sha256: string
     "repr-digest": formatReprDigest(sha256),
     "content-disposition": formatContentDisposition("Q1 report.pdf"),
   });
-  if (typeof range === "object") headers.set("content-range", formatContentRange(range, size));
+  if (typeof range === "object") headers.set("content-range", formatContentRange({ range, size }));
   return headers;
 }
 // #endregion

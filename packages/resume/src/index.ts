@@ -1,3 +1,4 @@
+export { createResume, type Resume } from "./server/create-resume.ts";
 export { withResume } from "./server/with-resume.ts";
 export type { CloseResumeOptions, ResumeHandler, WithResumeOptions } from "./server/options.ts";
 export type { Rerun } from "./stream/rerun.ts";

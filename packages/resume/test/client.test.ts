@@ -437,7 +437,7 @@ describe("giving up", () => {
   });
 });
 
-test("in the era without sessions no answer is followed, and a Last-Event-ID is an error that says what there is instead", async () => {
+test("in a revision without sessions no answer is followed, and a Last-Event-ID is an error that says what there is instead", async () => {
   const server = scripted(() => events([result]));
   const { fetch } = start(server);
   const headers = { "mcp-protocol-version": "2026-07-28" };

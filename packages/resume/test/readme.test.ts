@@ -7,13 +7,13 @@ import { expect, test } from "vitest";
 
 // #region server
 import { createMemoryEventStore } from "@sluice/state";
-import { withResume, type ResumeHandler } from "@sluice/resume";
+import { createResume, type Resume } from "@sluice/resume";
 import type { Sluice } from "@sluice/server";
-import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
+import { composeHandler, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
 
-export function serve(sessions: McpFetchHandler, sluice: Sluice): [SluiceHandler, ResumeHandler] {
-  const resumed = withResume(sessions, sluice, { store: createMemoryEventStore() });
-  return [withSluice(resumed, sluice), resumed];
+export function serve(sessions: McpFetchHandler, sluice: Sluice): [SluiceHandler, Resume] {
+  const resume = createResume({ store: createMemoryEventStore() });
+  return [composeHandler({ mcp: sessions, sluice, resume }), resume];
 }
 // #endregion
 
@@ -27,12 +27,12 @@ test("the ways to turn it on that the page shows", async () => {
   });
   const sessions = { fetch: async () => new Response("a session's") };
   const createServer = () => new McpServer({ name: "demo", version: "1.0.0" });
-  const [handler, resumed] = serve(sessions, sluice);
+  const [handler, resume] = serve(sessions, sluice);
   const response = await handler.fetch(new Request("http://127.0.0.1:9/mcp"));
   expect(await response.text()).toBe("a session's");
   const store = createMemoryEventStore();
   // #region rerun
-  const restartable = withResume(sessions, sluice, {
+  const restartable = createResume({
     store,
     rerun: rerunCalls({
       allows: ({ method, params }) => method === "tools/call" && params?.["name"] === "survey",
@@ -40,6 +40,9 @@ test("the ways to turn it on that the page shows", async () => {
     }),
   });
   // #endregion
+  expect(restartable.wrap(sessions, sluice, {}).router.routes("/mcp/resume/x")?.kind).toBe(
+    "resume",
+  );
   await restartable.close();
-  await resumed.close();
+  await resume.close();
 });

@@ -319,7 +319,7 @@ describe("a link", () => {
       );
   });
 
-  test("in the era without sessions, says what there is instead", async () => {
+  test("in a revision without sessions, says what there is instead", async () => {
     const { server, session, link } = await linked();
     const modern = { ...session, "mcp-protocol-version": "2026-07-28" };
     const refused = await server.at(link, modern);

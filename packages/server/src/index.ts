@@ -1,4 +1,5 @@
-export { createSluice, type Sluice } from "./options/create-sluice.ts";
+export { createSluice } from "./options/create-sluice.ts";
+export type { Sluice } from "./options/sluice.ts";
 export type { SluiceOptions } from "./options/sluice-options.ts";
 export type { Endpoint } from "./options/endpoint.ts";
 export type { GrantOptions } from "./grants/grants.ts";

@@ -1,16 +1,16 @@
 // for transports and for packages that serve beside a Sluice; see `createSluice` of `@sluice/server` for all else
-export type { Host } from "./options/host.ts";
+export type { Host } from "./options/sluice.ts";
 export { isLoopbackHost } from "./options/endpoint.ts";
 export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
-export { addressShare } from "./access/address-share.ts";
+export { addressShare } from "./limits/share.ts";
 export type { BindSession } from "./access/bound-sessions.ts";
 export { createOriginGate, type OriginGate, type OriginGateOptions } from "./http/origin-gate.ts";
 export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
-export { problemOf } from "./http/error-problem.ts";
-export { refuseFields } from "./http/header-fields.ts";
+export { problemOf } from "./http/problem.ts";
+export { refuseFields } from "./http/origin-gate.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
 export { closeReplySlot, openReplySlot, type ReplySlot } from "./http/reply-slot.ts";
 export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";

@@ -2,7 +2,7 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import { noteRequest } from "@sluice/server/transport";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerAccount, withAnswerLease } from "../src/limits/answer-lease.ts";
+import { createAnswerLeases } from "../src/limits/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
 import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 
@@ -12,7 +12,7 @@ const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 function meet(limits = {}) {
   let places = 0;
   const limiter = createStreamLimiter({ perPrincipal: 100 }, (change) => void (places += change));
-  const answers = createAnswerAccount(limits);
+  const withAnswerLease = createAnswerLeases(limiter, limits);
   const kept: (() => void)[] = [];
   let isClosed = false;
   const call = (keeps: boolean) => {
@@ -29,41 +29,41 @@ function meet(limits = {}) {
     isClosed = true;
     for (const release of kept.splice(0)) release();
   };
-  return { parts: { limiter, answers }, call, kept, close, places: () => places };
+  return { withAnswerLease, call, kept, close, places: () => places };
 }
 
 const who = { principal: principal("one"), address: undefined };
 
 test("a place and its bytes are held until the answer is sent", async () => {
-  const { parts, call, close, places } = meet({ perPrincipal: 10 });
+  const { withAnswerLease, call, close, places } = meet({ perPrincipal: 10 });
   const { ctx } = call(true);
-  await withAnswerLease(parts, { ctx, ...who }, async (lease) => lease.add(8));
+  await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
   expect(places()).toBe(1);
-  const second = withAnswerLease(parts, { ctx, ...who }, async (lease) => lease.add(8));
+  const second = withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
   await expect(second).rejects.toMatchObject({ code: "throttled", retryAfterMs: 1_000 });
   expect(places()).toBe(1);
   close();
   expect(places()).toBe(0);
-  await withAnswerLease(parts, { ctx, ...who }, async (lease) => lease.add(8));
+  await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
 });
 
 test("with a transport that does not say when, they are held until the handler is done", async () => {
-  const { parts, call, places } = meet({ perPrincipal: 10 });
+  const { withAnswerLease, call, places } = meet({ perPrincipal: 10 });
   const { ctx } = call(false);
   for (let n = 0; n < 3; n++) {
-    await withAnswerLease(parts, { ctx, ...who }, async (lease) => lease.add(8));
+    await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
     expect(places()).toBe(0);
   }
 });
 
 test("a request that is cancelled before its answer is sent gives them back, a transport that is done does not", async () => {
-  const { parts, call, kept, places } = meet();
+  const { withAnswerLease, call, kept, places } = meet();
   const first = call(true);
-  await withAnswerLease(parts, { ctx: first.ctx, ...who }, async () => {});
+  await withAnswerLease({ ctx: first.ctx, ...who }, async () => {});
   first.cancelled.abort("no longer needed");
   expect(places()).toBe(0);
   const second = call(true);
-  await withAnswerLease(parts, { ctx: second.ctx, ...who }, async () => {});
+  await withAnswerLease({ ctx: second.ctx, ...who }, async () => {});
   second.cancelled.abort(new SdkError(SdkErrorCode.ConnectionClosed, "Connection closed"));
   expect(places()).toBe(1);
   for (const release of kept) release();
@@ -71,10 +71,10 @@ test("a request that is cancelled before its answer is sent gives them back, a t
 });
 
 test("a caller without a principal takes from the share of its address where addresses have one", async () => {
-  const { parts, call } = meet({ perAddress: 10, perProcess: 1_000 });
+  const { withAnswerLease, call } = meet({ perAddress: 10, perProcess: 1_000 });
   const { ctx } = call(true);
   const from = (address: string | undefined) =>
-    withAnswerLease(parts, { ctx, principal: undefined, address }, async (lease) => lease.add(8));
+    withAnswerLease({ ctx, principal: undefined, address }, async (lease) => lease.add(8));
   await from("192.0.2.1");
   await expect(from("192.0.2.1")).rejects.toMatchObject({ code: "throttled" });
   await from("192.0.2.2");
@@ -113,12 +113,15 @@ test("in whatever order answers end, each place and each byte is given back exac
   });
   await fc.assert(
     fc.asyncProperty(order, fc.boolean(), async (steps, keeps) => {
-      const { parts, call, kept, close, places } = meet({ perPrincipal: 4_000, perProcess: 4_000 });
+      const { withAnswerLease, call, kept, close, places } = meet({
+        perPrincipal: 4_000,
+        perProcess: 4_000,
+      });
       const makings = Array.from({ length: 4 }, () => {
         const { ctx, cancelled } = call(keeps);
         let settle: { resolve: () => void; reject: (error: Error) => void } | undefined;
         const made = new Promise<void>((resolve, reject) => void (settle = { resolve, reject }));
-        const ended = withAnswerLease(parts, { ctx, ...who }, async (lease) => {
+        const ended = withAnswerLease({ ctx, ...who }, async (lease) => {
           lease.add(1_000);
           await made;
           lease.sub(500);
@@ -147,12 +150,12 @@ test("in whatever order answers end, each place and each byte is given back exac
       close();
       expect(places()).toBe(0);
       // nothing is left in the account: all of it can be had in two parts
-      const [first, second] = [
-        parts.answers.open("t", undefined),
-        parts.answers.open("t", undefined),
-      ];
-      first.add(2_000);
-      second.add(2_000);
+      const second = (): Promise<void> =>
+        withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => lease.add(2_000));
+      await withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => {
+        lease.add(2_000);
+        await second();
+      });
     }),
     { numRuns: process.env["SLUICE_DEEP"] === undefined ? 200 : 2_000 },
   );

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { createClientAddress } from "@sluice/server/node";
 import { expect, test } from "vitest";
-import { addressShare } from "../src/access/address-share.ts";
+import { addressShare } from "../src/limits/share.ts";
 
 const request = (remoteAddress: string | undefined, forwarded?: string) =>
   ({

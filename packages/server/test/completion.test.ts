@@ -1,5 +1,4 @@
-import { completable, McpServer } from "@modelcontextprotocol/server";
-import { UriTemplate } from "@modelcontextprotocol/server";
+import { completable, McpServer, UriTemplate } from "@modelcontextprotocol/server";
 import { createMemoryBackend, type StorageBackend, wrap } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

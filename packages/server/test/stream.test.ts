@@ -212,13 +212,13 @@ describe.each(eras)("%s era", (era) => {
       busy: ["throttled", "unavailable", "timeout", "unauthenticated"],
       internal: ["internal", "corrupt"],
     } as const;
-    for (const [reason, codes] of Object.entries(cases))
-      for (const code of codes) {
+    for (const reason of Object.keys(cases) as (keyof typeof cases)[])
+      for (const code of cases[reason]) {
         const storage = createMemoryBackend();
         storage.describe = () =>
           Promise.reject(new SluiceError(code, `fs: ${secret}`, { retryAfterMs: 1 }));
         const { slot } = await stream({ storage: protect(storage, { attempts: 1 }) });
-        const row = errorTable.find((each) => each.reason === reason)!;
+        const row = errorTable[reason];
         expect([slot.fault!.code, slot.fault!.data.reason]).toEqual([row[era], reason]);
         expect(JSON.stringify(slot.fault)).not.toContain(secret);
       }

@@ -5,9 +5,9 @@ import {
   createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+import { describe, expect, test } from "vitest";
+import { hasRedis } from "../../../e2e/bed/redis.ts";
+import { useRedis } from "./redis-bed.ts";
 
 /** A flaw to put into a script, and the rule that must notice it. */
 const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
@@ -47,10 +47,10 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["session-lapses", "if tonumber(endsAt) >= tonumber(till) then return 1 end", ""],
   ["session-lapses", "tonumber(endsAt) > now then", "tonumber(endsAt) > 0 then"],
   ["session-share", "redis.call('DEL', KEYS[3] .. oldest)", ""],
-  ["open-exists", "if isLive() then return 'already_exists' end", "forget(id)"],
+  ["open-exists", "if isLive() then return 'stream_exists' end", "forget(id)"],
   ["open-expires", "and tonumber(expiresAt) > now", ""],
   ["events-repeated", "if known > 0 and", "if false and"],
-  ["last-ends", "if isOver() then return 'over' end", ""],
+  ["last-ends", "if isOver() then return 'stream_over' end", ""],
   ["answers-first", "if before and before ~= answer then return 'refused' end", ""],
   ["answers-whole", "if seen[ask] or", "if"],
   ["answers-end", "if isOver() then return 'refused' end", ""],
@@ -86,18 +86,8 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
 ];
 
 describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
-  let server: RedisServer;
-  let redis: Redis;
+  const bed = useRedis();
   let spaces = 0;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis({ path: server.path });
-  });
-  afterAll(async () => {
-    redis?.disconnect();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   test.each(flaws)("%s", async (id, from, to) => {
     let found = false;
@@ -106,8 +96,8 @@ describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {
         if (command === "EVALSHA") throw new Error("NOSCRIPT");
         const [lua = "", ...rest] = args;
         found ||= lua.includes(from);
-        if (command !== "EVAL") return redis.call(command, ...args);
-        return redis.call(
+        if (command !== "EVAL") return bed.redis.call(command, ...args);
+        return bed.redis.call(
           "EVAL",
           lua.replace(from, () => to),
           ...rest,

@@ -1,15 +1,15 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import type { GrantTerms } from "@sluice/core";
+import type { GrantTerms } from "@sluice/state";
 import {
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
-import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+import { describe, expect, inject, test, vi } from "vitest";
+import { hasRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+import { useRedis } from "./redis-bed.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const now = 1_800_000_000_000;
@@ -20,26 +20,16 @@ function onceGrant(id: string): GrantTerms {
 }
 
 describe.runIf(hasRedis)("a Redis of several processes", () => {
-  let server: RedisServer;
-  let redis: Redis;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis({ path: server.path });
-  });
-  afterAll(async () => {
-    redis?.disconnect();
-    await server?.[Symbol.asyncDispose]();
-  });
+  const bed = useRedis();
 
   test("every key has the prefix, and is forgotten some day", async () => {
     const prefix = "{forgotten}:";
-    const state = createRedisStateStore({ redis, prefix, durable: true });
+    const state = createRedisStateStore({ redis: bed.redis, prefix, durable: true });
     await state.claim(onceGrant("a"), now);
     await state.claim({ ...onceGrant("b"), use: "lease" }, now);
     await state.put("r", new Uint8Array(3), { now, expiresAt: now + 1_000, owner: "ann" });
     await state.revoke({ principal: "bob" }, { now, ttlMs: 1_000 });
-    const events = createRedisEventStore({ redis, prefix });
+    const events = createRedisEventStore({ redis: bed.redis, prefix });
     const stream = { record: "r", now, expiresAt: now + 1_000, heldUntil: now };
     for (const id of ["s", "t"]) {
       await events.open(id, stream);
@@ -48,7 +38,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     }
     const last = { keepUntil: now + 500 };
     await events.append("s", { epoch: 1, text: "end", now, last });
-    const uploads = createRedisUploadStore({ redis, prefix });
+    const uploads = createRedisUploadStore({ redis: bed.redis, prefix });
     const lease = { now, until: now + 1_000 };
     await uploads.enter("alice", "a", { ...lease, places: 1 });
     await uploads.hold("alice", "f", { ...lease, bytes: 5, maxFiles: 1, maxBytes: 9 });
@@ -57,39 +47,43 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     await uploads.release("f", writer);
     await uploads.release("unknown", 1);
     await uploads.drop("unknown", "f");
-    const keys = await redis.keys("*");
+    const keys = await bed.redis.keys("*");
     expect(keys.length).toBeGreaterThan(18);
     for (const key of keys) {
       expect(key).toMatch(/^\{forgotten\}:/);
-      expect([key, await redis.pttl(key)]).toEqual([key, expect.toSatisfy(isOneHourAtMost)]);
+      expect([key, await bed.redis.pttl(key)]).toEqual([key, expect.toSatisfy(isOneHourAtMost)]);
     }
   });
 
   test("a server that was restarted is given its scripts again", async () => {
-    const state = createRedisStateStore({ redis, prefix: "{restarted}:", durable: true });
+    const state = createRedisStateStore({
+      redis: bed.redis,
+      prefix: "{restarted}:",
+      durable: true,
+    });
     await state.claim(onceGrant("a"), now);
-    await redis.script("FLUSH");
+    await bed.redis.script("FLUSH");
     expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
   });
 
   test("while Redis hangs nothing is redeemed, and afterwards one redemption at most was", async () => {
     const state = createRedisStateStore({
-      redis,
+      redis: bed.redis,
       prefix: "{hangs}:",
       durable: true,
       timeoutMs: 100,
     });
-    server.freeze();
+    bed.server.freeze();
     const during = await Promise.allSettled(
       Array.from({ length: 20 }, () => state.claim(onceGrant("a"), now)),
     );
-    server.thaw();
+    bed.server.thaw();
     for (const claim of during)
       expect(claim).toMatchObject({
         status: "rejected",
         reason: { code: "unavailable", retryAfterMs: 1_000 },
       });
-    const patient = createRedisStateStore({ redis, prefix: "{hangs}:", durable: true });
+    const patient = createRedisStateStore({ redis: bed.redis, prefix: "{hangs}:", durable: true });
     const after = await Promise.all([1, 2, 3].map(() => patient.claim(onceGrant("b"), now)));
     expect(after.filter(({ outcome }) => outcome === "granted")).toHaveLength(1);
     // Redis carried out calls after their deadline: one redeemed the grant, and got no bytes
@@ -120,8 +114,8 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   test("what a client sends again, because its connection broke before the answer, is carried out once", async () => {
     const twice: RedisClient = {
       async call(...command) {
-        await redis.call(...command);
-        return redis.call(...command);
+        await bed.redis.call(...command);
+        return bed.redis.call(...command);
       },
     };
     const state = createRedisStateStore({ redis: twice, prefix: "{twice}:", durable: true });
@@ -147,15 +141,15 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   test("what is no client is refused, and a wait that has no end", () => {
     const noClient = {} as RedisClient;
     for (const timeoutMs of [0, Number.NaN, Infinity])
-      expect(() => createRedisStateStore({ redis, timeoutMs })).toThrow(RangeError);
+      expect(() => createRedisStateStore({ redis: bed.redis, timeoutMs })).toThrow(RangeError);
     expect(() => createRedisStateStore({ redis: noClient })).toThrow(TypeError);
-    expect(() => createRedisEventStore({ redis, maxBytes: 0 })).toThrow(RangeError);
+    expect(() => createRedisEventStore({ redis: bed.redis, maxBytes: 0 })).toThrow(RangeError);
   });
 
   const rounds = deep ? 100 : 4;
   const claims = deep ? 1_000 : 99;
   test(`of ${claims} redemptions in three processes one is granted, in each of ${rounds} rounds`, async () => {
-    const children = await Promise.all([1, 2, 3].map(() => startClaiming(server)));
+    const children = await Promise.all([1, 2, 3].map(() => startClaiming(bed.server)));
     try {
       for (let round = 0; round < rounds; round++) {
         const order = { id: `round ${round}`, claims: Math.ceil(claims / 3), now };
@@ -168,13 +162,13 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   });
 
   test("a process that dies in the middle of its claims leaves one redemption at most", async () => {
-    const children = await Promise.all([1, 2].map(() => startClaiming(server)));
+    const children = await Promise.all([1, 2].map(() => startClaiming(bed.server)));
     try {
       const order = { id: "dying", claims: 300, now };
       const granted = Promise.all(children.map((child) => grantsOf(child, order)));
       children[1]?.kill("SIGKILL");
       expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
-      const state = createRedisStateStore({ redis, durable: true });
+      const state = createRedisStateStore({ redis: bed.redis, durable: true });
       expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
     } finally {
       await Promise.all(children.map(stop));

@@ -1,9 +1,9 @@
-import { clockSkewMs, type GrantTerms } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import { clockSkewMs } from "@sluice/core";
+import type { GrantTerms, StateStore } from "@sluice/state";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+import { describe, expect, test } from "vitest";
+import { hasRedis } from "../../../e2e/bed/redis.ts";
+import { useRedis } from "./redis-bed.ts";
 
 const now = 1_800_000_000_000;
 const info = "redis.call('INFO', 'server')";
@@ -14,18 +14,8 @@ function grant(id: string, other: Partial<GrantTerms> = {}): GrantTerms {
 }
 
 describe.runIf(hasRedis)("a Redis that was restarted", () => {
-  let server: RedisServer;
-  let redis: Redis;
+  const bed = useRedis();
   let spaces = 0;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis({ path: server.path });
-  });
-  afterAll(async () => {
-    redis?.disconnect();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   /** A store in a Redis that began so many seconds ago, with changes to its scripts. */
   function storeIn(
@@ -40,7 +30,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
         const answer = `'# Server\\r\\nuptime_in_seconds:${uptime()}\\r\\nuptime_in_days:0\\r\\n'`;
         for (const [from, to] of [[info, answer] as const, ...changes])
           lua = lua.replace(from, () => to);
-        return redis.call(command, lua, ...rest);
+        return bed.redis.call(command, lua, ...rest);
       },
     };
     return createRedisStateStore({ redis: aged, prefix: `{aged ${(spaces += 1)}}:`, timeoutMs });
@@ -133,13 +123,13 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   });
 
   test("that remembers redeems what came before, unless it was redeemed", async () => {
-    const aged = createRedisStateStore({ redis, prefix: "{durable}:", durable: true });
+    const aged = createRedisStateStore({ redis: bed.redis, prefix: "{durable}:", durable: true });
     expect(await aged.claim(grant("a"), now)).toMatchObject({ outcome: "granted" });
     expect(await aged.claim(grant("a"), now)).toEqual({ outcome: "spent" });
   });
 
   test("is seen to be new by what it says of itself", async () => {
-    const store = createRedisStateStore({ redis, prefix: "{new}:" });
+    const store = createRedisStateStore({ redis: bed.redis, prefix: "{new}:" });
     // older than this Redis, however slow the machine is
     const old = grant("a", { issuedAt: now - 3_600_000 });
     const outcome = await store.claim(old, now).catch((error: { code: string }) => error.code);

@@ -1,26 +1,16 @@
 import { shareChanges } from "@sluice/state-redis";
 import { createMemoryBackend, wrap, type ChangeBatch, type StorageBackend } from "@sluice/storage";
 import { checkRule, rules, type Fixture } from "@sluice/storage/conformance";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
+import { describe, expect, test } from "vitest";
+import { hasRedis } from "../../../e2e/bed/redis.ts";
+import { useRedis } from "./redis-bed.ts";
 
 describe.runIf(hasRedis)("changes that processes share", () => {
-  let server: RedisServer;
-  let redis: Redis;
+  const bed = useRedis();
   let names = 0;
 
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis({ path: server.path });
-  });
-  afterAll(async () => {
-    redis?.disconnect();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   const share = (backend: StorageBackend, name: string): StorageBackend =>
-    shareChanges(backend, { redis, name, pollMs: 10, timeoutMs: 500 });
+    shareChanges(backend, { redis: bed.redis, name, pollMs: 10, timeoutMs: 500 });
 
   function createFixture(): Fixture {
     const store = createMemoryBackend();
@@ -104,8 +94,8 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
     const key = "{sluice}:changes:slow";
-    for (let n = 0; n < 120; n++) await redis.xadd(key, "*", "batch", '{"changed":["b"]}');
-    await redis.xtrim(key, "MAXLEN", 110);
+    for (let n = 0; n < 120; n++) await bed.redis.xadd(key, "*", "batch", '{"changed":["b"]}');
+    await bed.redis.xtrim(key, "MAXLEN", 110);
     expect((await batches.next()).value).toMatchObject({ reset: true });
     send(0, "c");
     expect((await batches.next()).value).toMatchObject({ changed: ["c"] });
@@ -123,7 +113,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
     // what the other process told before it is gone as well, and no process can tell what that was
-    await redis.del("{sluice}:changes:forgotten");
+    await bed.redis.del("{sluice}:changes:forgotten");
     expect((await batches.next()).value).toMatchObject({ reset: true });
     send(0, "b");
     expect((await batches.next()).value).toMatchObject({ changed: ["b"] });
@@ -135,11 +125,11 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     const { backends } = createQueue();
     const over = new AbortController();
     const next = await watch(share(backends[0], "frozen"), over.signal);
-    server.freeze();
+    bed.server.freeze();
     try {
       await expect(next()).rejects.toMatchObject({ code: "unavailable", retryable: true });
     } finally {
-      server.thaw();
+      bed.server.thaw();
     }
   });
 });

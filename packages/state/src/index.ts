@@ -1,8 +1,18 @@
 export {
+  claimGrant,
+  leaseAllowance,
+  leaseCharge,
+  leaseMs,
+  refundGrant,
+  type ClaimedBody,
+  type GrantClaim,
+  type GrantRecord,
+  type GrantTerms,
+} from "./contract/grant.ts";
+export {
   readSelector,
   type GrantSelector,
   type RecordTerms,
-  type SessionBinding,
   type StateStore,
   type StateStoreLimits,
 } from "./contract/state-store.ts";
@@ -10,6 +20,7 @@ export {
   createMemoryStateStore,
   type MemoryStateStoreOptions,
 } from "./memory/memory-state-store.ts";
+export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
   createTokenStore,
   isStoredToken,

@@ -1,5 +1,6 @@
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
-import type { MakeEventStore } from "@sluice/state/conformance";
+import { createMemoryEventStore, type EventStore, type EventStoreLimits } from "@sluice/state";
+
+type MakeEventStore = (limits: EventStoreLimits) => EventStore;
 
 /** For every rule of the event store, a store that breaks it. */
 export const brokenEventStores: Readonly<Record<string, MakeEventStore>> = {

@@ -1,12 +1,14 @@
+import { SluiceError } from "@sluice/core";
 import {
   claimGrant,
+  createMemoryStateStore,
   refundGrant,
-  SluiceError,
   type GrantClaim,
   type GrantRecord,
   type GrantTerms,
-} from "@sluice/core";
-import { createMemoryStateStore, type StateStore, type StateStoreLimits } from "@sluice/state";
+  type StateStore,
+  type StateStoreLimits,
+} from "@sluice/state";
 
 type MakeBroken = (limits: StateStoreLimits) => StateStore;
 

@@ -1,5 +1,5 @@
-import type { GrantTerms, GrantUse } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import type { GrantUse } from "@sluice/core";
+import { createMemoryStateStore, type GrantTerms } from "@sluice/state";
 import { stateStoreCases } from "@sluice/state/conformance";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { brokenStateStores } from "./broken-state-stores.ts";

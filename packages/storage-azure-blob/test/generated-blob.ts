@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { formatContentRange, formatUnsatisfiedRange, parseRange } from "@sluice/core";
+import { formatContentRange, parseRange } from "@sluice/core";
 import { refuse } from "./http-service.ts";
 
 /** A blob whose bytes are made when they are read, so that its size costs nothing. */
@@ -25,13 +25,13 @@ export async function answerGenerated(
   const range = parseRange(asked?.toString(), size);
   if (range === "unsatisfiable")
     return refuse(request, response, 416, "InvalidRange", {
-      "content-range": formatUnsatisfiedRange(size),
+      "content-range": formatContentRange({ size }),
     });
   const { start, end } = range ?? { start: 0, end: size };
   response.writeHead(range ? 206 : 200, {
     "content-length": end - start,
     "content-type": "application/octet-stream",
-    ...(range && { "content-range": formatContentRange(range, size) }),
+    ...(range && { "content-range": formatContentRange({ range, size }) }),
     etag: `"0x${size.toString(16)}"`,
     "last-modified": new Date(0).toUTCString(),
     "x-ms-blob-type": "BlockBlob",

@@ -1,10 +1,16 @@
-export { createSidecar, type SidecarOptions } from "./download/sidecar.ts";
+export { createSidecar } from "./download/sidecar.ts";
 export { withBinary, type WithBinaryOptions } from "./binary/with-binary.ts";
 export { createSessions, type SessionsHandler, type SessionsOptions } from "./sessions/sessions.ts";
 export { composeHandler, type HandlerParts } from "./endpoint/compose-handler.ts";
 export { withSluice, type WithSluiceOptions } from "./endpoint/with-sluice.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
-export type { CorsTerms, EndpointRouter, Route, Routes } from "./endpoint/router.ts";
+export type {
+  CorsTerms,
+  EndpointOptions,
+  EndpointRouter,
+  Route,
+  Routes,
+} from "./endpoint/router.ts";
 export { createFrontHandler } from "./sessions/front-handler.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";
 export type { OriginGateOptions } from "@sluice/server/transport";

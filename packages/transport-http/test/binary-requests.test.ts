@@ -181,7 +181,7 @@ describe("requests", () => {
     expect(response.status).toBe(415);
   });
 
-  test("a body that nobody wants ends with its connection", async () => {
+  test("a body that is not wanted ends with its connection", async () => {
     const { url } = await start();
     const outgoing = request(url, {
       method: "POST",
@@ -228,7 +228,7 @@ test.each([
 describe("answers", () => {
   const read = { method: "resources/read", args: { uri, transferMode: "binary" } };
 
-  test("nobody gets several parts who did not declare it on this request", async () => {
+  test("a client gets several parts only where it declared them on this request", async () => {
     const served = await start();
     for (const [capabilities, type] of [
       [declared, "multipart/mixed"],

@@ -33,7 +33,7 @@ async function connect(era: keyof typeof eras, url: string, binary?: BinaryFetch
   return client;
 }
 
-describe.each(["legacy", "modern"] as const)("%s era", (era) => {
+describe.each(["legacy", "modern"] as const)("%s revision", (era) => {
   test("a resource comes as a part where both ends declared it, and else in base64", async () => {
     const { url } = await serve({ attach, binary: {}, sluice: { storage } });
     for (const [binary, transferMode] of [

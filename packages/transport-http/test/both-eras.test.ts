@@ -9,7 +9,7 @@ const bytes = Uint8Array.from({ length: 70_000 }, (_, at) => at % 251);
 const storage = () => createMemoryBackend({ "a.bin": bytes, "note.txt": "hello" });
 const received = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
-describe.each(["legacy", "modern"] as const)("%s era", (era) => {
+describe.each(["legacy", "modern"] as const)("%s revision", (era) => {
   test("direct: the POST is answered with the bytes, and its Link goes on where they stopped", async () => {
     const { url, records } = await serve({ sluice: { storage: storage() } });
     const response = await post(url, era, uri);
@@ -60,7 +60,7 @@ describe.each(["legacy", "modern"] as const)("%s era", (era) => {
     expect(await response.text()).toBe("");
   });
 
-  test("errors have the numbers of their era, also where the SDK would change them", async () => {
+  test("errors have the numbers of their revision, also where the SDK would change them", async () => {
     const { url } = await serve({ sluice: { storage: storage() } });
     const gone = await post(url, era, "files://demo/gone");
     expect(gone.status).toBe(200);
@@ -168,7 +168,7 @@ test("in a batch there is no response to replace: the answer is a download URL",
   expect(await response.text()).toContain("/streams/v1.");
 });
 
-test("each of several principals gets its own bytes and nobody else's, all at the same time", async () => {
+test("each of several principals gets its own bytes and no other's, all at the same time", async () => {
   const people = Array.from({ length: 40 }, (_, at) => `user-${at}`);
   const stores = new Map(
     people.map((name) => [name, createMemoryBackend({ "a.bin": name.repeat(1_000) })]),

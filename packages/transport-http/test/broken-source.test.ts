@@ -94,7 +94,7 @@ test("a source that fails before its first byte is an error answer, not a broken
   expect(errors).toHaveLength(1);
 });
 
-test("a source that never begins is told from a reader who takes nothing: an error answer, and a fault", async () => {
+test("a source that never begins is told from a reader that takes nothing: an error answer, and a fault", async () => {
   const silent = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
     open: (open) => async (key, options) => {
       const { info } = await open(key, options);

@@ -13,7 +13,7 @@ export const streaming = (terms: object = {}): object => ({
   extensions: { "dev.sluice/resource-streaming": terms },
 });
 
-/** Posts one call as a client of that era would, without any SDK. */
+/** Posts one call as a client of that revision would, without any SDK. */
 export function post(
   url: string,
   era: Era,

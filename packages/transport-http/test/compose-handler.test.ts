@@ -6,11 +6,10 @@ import {
   composeHandler,
   withSluice,
   type McpFetchHandler,
-  type SluiceHandler,
+  type Routes,
 } from "@sluice/transport-http";
-import { addRoutes } from "@sluice/transport-http/handlers";
 import { expect, test } from "vitest";
-import { withResume } from "../../resume/src/index.ts";
+import { createResume } from "../../resume/src/index.ts";
 
 const url = "http://127.0.0.1:1/mcp";
 const page = "https://app.example.com";
@@ -26,12 +25,13 @@ function build() {
   const mcp = createMcpHandler(() =>
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
-  const uploads = (handler: SluiceHandler): SluiceHandler =>
-    addRoutes(handler, (path) => {
-      if (path !== `${handler.router.base}/uploads/a`) return undefined;
+  const uploads = {
+    routes(base: string): Routes {
       const answer = async () => ({ status: 200, headers: [], text: "slot" });
-      return { kind: "slot", credential: "url", rest: "a", answer };
-    });
+      return (path) =>
+        path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+    },
+  };
   return { sluice, mcp, uploads };
 }
 
@@ -53,15 +53,22 @@ const list = (headers: Record<string, string> = {}): Request =>
 test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
+  const resume = createResume({ store: createMemoryEventStore() });
   const handler = composeHandler({
-    uploads: (inner) => {
-      order.push(`uploads around a handler with ${inner.router.base}`);
-      return uploads(inner);
+    uploads: {
+      routes(base) {
+        order.push(`uploads around a handler with ${base}`);
+        return uploads.routes(base);
+      },
     },
     binary: {},
-    resume: (inner, { origins }) => {
-      order.push(`resume around mcp: ${inner === mcp}, ${origins?.join()}`);
-      return withResume(inner, sluice, { store: createMemoryEventStore() });
+    resume: {
+      wrap(inner, given, endpoint) {
+        order.push(
+          `resume around mcp: ${inner === mcp && given === sluice}, ${endpoint.origins?.join()}`,
+        );
+        return resume.wrap(inner, given, endpoint);
+      },
     },
     origins: [page],
     sluice,
@@ -77,6 +84,7 @@ test("the parts are nested in one order, however they are named", async () => {
     expect((await handler.fetch(ask(path, { headers: { origin: "https://x.test" } }))).status).toBe(
       403,
     );
+  await resume.close();
 });
 
 test("binary adds the layer for bytes beside JSON, which refuses bytes that no client declared", async () => {
@@ -107,7 +115,7 @@ test("without mcp it serves the routes beside the endpoint alone", async () => {
 
 test("resume and binary without mcp are a mistake that is told at once", () => {
   const { sluice } = build();
-  for (const parts of [{ binary: {} }, { resume: (mcp: McpFetchHandler) => mcp }])
+  for (const parts of [{ binary: {} }, { resume: { wrap: (mcp: McpFetchHandler) => mcp } }])
     expect(() => composeHandler({ sluice, ...parts })).toThrow(/^composeHandler: resume and/);
 });
 

@@ -70,7 +70,7 @@ const whole = { "content-length": 10 };
 /** What the deadline would end is then not ended at all. */
 const patient = { deadlineMs: Number.POSITIVE_INFINITY };
 
-test("what is under way finishes, and nobody else gets in", async () => {
+test("what is under way finishes, and no new request gets in", async () => {
   const { server, port, visit } = await start();
   const begun = await talk(port, get);
   const { res } = await visit();
@@ -86,7 +86,7 @@ test("what is under way finishes, and nobody else gets in", async () => {
   late.res.writeHead(200, whole).end("1234567890");
   const { said } = await waiting.over;
   expect(said).toMatch(/^HTTP\/1\.1 200 [^]*\r\n1234567890$/);
-  // so that nobody sends another request behind it
+  // so that no client sends another request behind it
   expect(said.toLowerCase()).toContain("\r\nconnection: close\r\n");
   expect(await drained).toEqual({ cut: 0 });
 });
@@ -285,7 +285,7 @@ test("streams that would never end are ended cleanly and at once; that of a tool
   expect(await drained).toEqual({ cut: 0 });
 });
 
-test("a connection that was upgraded is left to whoever has it", async () => {
+test("a connection that was upgraded is left to its handler", async () => {
   const { server, port, visit } = await start();
   server.on("upgrade", (_req, socket) => {
     socket.on("error", () => {}).write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
@@ -304,6 +304,6 @@ test("a connection that was upgraded is left to whoever has it", async () => {
   expect(await drained).toEqual({ cut: 0 });
 });
 
-test("a server whose answers nobody counts is no server to drain", async () => {
+test("a server whose answers are not counted is no server to drain", async () => {
   await expect(drainServer(createServer())).rejects.toThrow(TypeError);
 });

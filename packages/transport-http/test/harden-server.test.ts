@@ -35,7 +35,7 @@ function talk(port: number, text: string): { socket: Socket; said: Promise<strin
 const over = (socket: Socket): Promise<void> =>
   new Promise((resolve) => void socket.once("end", resolve).once("close", resolve));
 
-test("a hardened server waits for nobody for ever", async () => {
+test("a hardened server waits for no client for ever", async () => {
   const { server } = await startHardened();
   const { headersTimeout, requestTimeout, keepAliveTimeout } = server;
   expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([15_000, 0, 5_000]);
@@ -43,7 +43,7 @@ test("a hardened server waits for nobody for ever", async () => {
 
 test("a pipeline of requests ends after the hundredth", async () => {
   const { server, port, asked } = await startHardened();
-  server.keepAliveTimeout = 100; // nobody needs to wait for the end that comes anyway
+  server.keepAliveTimeout = 100; // the end that comes anyway needs no wait
   const said = await talk(port, asking.repeat(150)).said;
   expect(said.match(/HTTP\/1\.1 200/g)).toHaveLength(100);
   expect(asked()).toBe(100);

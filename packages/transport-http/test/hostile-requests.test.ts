@@ -72,7 +72,7 @@ describe("Host and Origin", () => {
     ]);
   });
 
-  test("an allowed origin may read the answer and its headers, also in a preflight; nobody else", async () => {
+  test("an allowed origin may read the answer and its headers, also in a preflight; no other origin may", async () => {
     const origin = "https://app.example.com";
     const { url } = await serve({ sluice: { storage }, http: { origins: [origin] } });
     const target = await urlOf(url);

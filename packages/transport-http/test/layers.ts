@@ -39,7 +39,7 @@ export function layers(limits: Limits = {}): Record<string, McpFetchHandler> {
   };
 }
 
-/** A POST of the legacy era. */
+/** A POST of a session. */
 export function post(body: string, headers: Record<string, string> = {}): Request {
   return new Request(url, {
     method: "POST",

@@ -117,7 +117,7 @@ test("a listener is told what it may follow, and what changes of that [MCP/liste
   await cancel();
 });
 
-test("who asked for lists hears of new objects, and the author's own events still come [MCP/listen/must-stamp]", async () => {
+test("a client that asked for lists hears of new objects, and the author's own events still come [MCP/listen/must-stamp]", async () => {
   const { memory, mcp, listen, isWatched } = house();
   const { next, cancel } = await listen({ resourcesListChanged: true, toolsListChanged: true });
   await next();
@@ -169,7 +169,7 @@ test("of more than 1,000 resources the others are not even looked at", async () 
   await cancel();
 });
 
-test("what happens while nobody reads is told once", async () => {
+test("what happens while the stream is not read is told once", async () => {
   const { memory, listen, isWatched } = house();
   const { next, cancel } = await listen({ resourceSubscriptions: uris });
   await next();
@@ -196,7 +196,7 @@ test.each(["cancel", "abort"] as const)(
   },
 );
 
-test("nothing is left when a listener goes before anybody read its stream", async () => {
+test("nothing is left when a listener goes before its stream is read", async () => {
   const { listen, isWatched, watches } = house();
   const { abort } = await listen({ resourceSubscriptions: uris });
   await isWatched();
@@ -215,7 +215,7 @@ test("nothing is left when the handler closes, and the stream ends as the SDK en
   await expect.poll(() => watches()).toBe(0);
 });
 
-test("who may follow nothing gets the answer of an empty filter, and is not watched for", async () => {
+test("a caller that may follow nothing gets the answer of an empty filter, and is not watched for", async () => {
   const { listen, watches } = house();
   const { next } = await listen({ resourceSubscriptions: uris.slice(1) });
   expect((await next()).params.notifications).toEqual({});
@@ -224,7 +224,7 @@ test("who may follow nothing gets the answer of an empty filter, and is not watc
   expect(watches()).toBe(0);
 });
 
-test("a filter that is none is refused by the SDK, a caller who is nobody by us", async () => {
+test("a filter that is none is refused by the SDK, a caller without a principal by us", async () => {
   const { response } = await house().listen({ resourceSubscriptions: "all" });
   expect(response.headers.get("content-type")).toMatch(/json/);
   const nobody = house({ principal: () => undefined });

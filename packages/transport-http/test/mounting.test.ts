@@ -20,7 +20,7 @@ const mounts: Record<string, NonNullable<ServeOptions["mount"]>> = {
 };
 
 describe.each(Object.entries(mounts))("mounted as %s", (_name, mount) => {
-  test.each(["legacy", "modern"] as const)("both routes work in the %s era", async (era) => {
+  test.each(["legacy", "modern"] as const)("both routes work in the %s revision", async (era) => {
     const { url, errors } = await serve({ sluice: { storage }, mount });
     const direct = await post(url, era, uri);
     expect([direct.headers.get("mcp-resource-uri"), await direct.text()]).toEqual([

@@ -89,7 +89,7 @@ async function ask(differences: Differences = {}) {
   const router: EndpointRouter = {
     base: "",
     gate: { refuse: () => undefined, corsHeaders: () => [] },
-    routes: () => ({ kind: "stream", credential: "bearer", rest: "", answer: async () => answer }),
+    routes: () => ({ kind: "stream", credential: "bearer", answer: async () => answer }),
   };
   const handler = toNodeHandler(
     { router, fetch: () => Promise.reject(new Error("not for routes of their own")) },

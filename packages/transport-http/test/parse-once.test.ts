@@ -31,7 +31,7 @@ const bodies: [string, object | readonly object[], Record<string, string>?][] = 
   ["a batch", [call("ping"), { jsonrpc: "2.0", method: "notifications/initialized" }]],
   ["a notification", { jsonrpc: "2.0", method: "notifications/initialized" }],
   [
-    "a call of the modern era",
+    "a call without a session",
     call("tools/list", { _meta: meta }),
     { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" },
   ],

@@ -280,7 +280,7 @@ describe("the buffer pool", () => {
   });
 });
 
-test("bytes that lie in memory are sent as they are, and nobody asks for a body", async () => {
+test("bytes that lie in memory are sent as they are, and no body is asked for", async () => {
   const bytes = randomBytes(9 * KiB);
   const results: TransferResult[] = [];
   const reply: Reply = {

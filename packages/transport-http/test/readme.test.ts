@@ -4,7 +4,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withResume } from "../../resume/src/index.ts";
+import { createResume } from "../../resume/src/index.ts";
 import { expect, test, vi } from "vitest";
 import { post } from "./call.ts";
 import { askForeign } from "./foreign-requests.ts";
@@ -65,12 +65,12 @@ test("the examples of the README run", async () => {
 
   // #region binary
   const { binaryReads } = await import("@sluice/binary-transfer");
-  const { withBinary } = await import("@sluice/transport-http");
+  const { composeHandler } = await import("@sluice/transport-http");
 
   const pictures = createMcpHandler(() =>
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { binary: binaryReads }),
   );
-  const besideJson = toNodeHandler(withBinary(withSluice(pictures, sluice)));
+  const besideJson = toNodeHandler(composeHandler({ mcp: pictures, sluice, binary: {} }));
   // #endregion
 
   // #region binary-client
@@ -114,13 +114,13 @@ test("the examples of the README run", async () => {
   await gated(besideJson);
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
 
-  const resumable = withResume(mcp, sluice, { store: createMemoryEventStore() });
+  const resume = createResume({ store: createMemoryEventStore() });
   // #region drain
   const { drainServer } = await import("@sluice/transport-http/node");
 
   async function shutDown(): Promise<void> {
     const limit = { deadlineMs: 30_000 };
-    const [{ cut }] = await Promise.all([drainServer(server, limit), resumable.close(limit)]);
+    const [{ cut }] = await Promise.all([drainServer(server, limit), resume.close(limit)]);
     console.log(`${cut} answers were cut`);
   }
   process.once("SIGTERM", () => void shutDown());

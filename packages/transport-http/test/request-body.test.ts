@@ -2,8 +2,7 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
-import { liftBodyDeadline, setBodyDeadline } from "../src/node/body-deadline.ts";
-import { nodeBody } from "../src/node/node-body.ts";
+import { liftBodyDeadline, nodeBody, setBodyDeadline } from "../src/node/node-body.ts";
 import { toStreamingRequest } from "../src/node/streaming-request.ts";
 import { listen } from "./serve.ts";
 

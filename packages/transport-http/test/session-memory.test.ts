@@ -2,8 +2,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test } from "vitest";
-import { createSessionCapabilities } from "../src/sessions/session-capabilities.ts";
-import { createSessionMemory } from "../src/sessions/session-memory.ts";
+import { createSessionCapabilities, createSessionMemory } from "../src/sessions/session-memory.ts";
 
 test("a principal that opens sessions without end makes the server forget its own alone", () => {
   const sessions = createSessionCapabilities((capabilities) => capabilities);

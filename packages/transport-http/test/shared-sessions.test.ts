@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 
 const createSharedStore = (): StateStore => ({ ...createMemoryStateStore(), shared: true });
 
-/** A process that says who its clients said they are. */
+/** A process that gives the names of its clients. */
 function process(state: StateStore) {
   let started = 0;
   const sluice = createSluice({

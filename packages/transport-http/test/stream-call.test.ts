@@ -6,7 +6,7 @@ import { serve } from "./serve.ts";
 const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": "0123456789" });
 
-/** Posts with the method spelled as some JSON writers do it, or as nobody does. */
+/** Posts with the method spelled as some JSON writers do it, or as none does. */
 function postSpelled(url: string, method: string, headers: Record<string, string> = {}) {
   return post(url, "modern", uri, { headers }, (input, init) =>
     fetch(input, { ...init, body: (init.body as string).replace("resources/stream", method) }),

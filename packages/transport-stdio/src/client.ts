@@ -1,7 +1,7 @@
-import { StdioClientTransport, type StdioTransportOptions } from "./lib/client-transport.ts";
+import { StdioClientTransport, type StdioTransportOptions } from "./channel/client-transport.ts";
 
 export { type StdioClientTransport, type StdioTransportOptions };
-export type { StdioLimits } from "./lib/stdio-channel.ts";
+export type { StdioLimits } from "./channel/stdio-channel.ts";
 
 /**
  * A transport for the `Client` of the MCP SDK, version 1 or 2, that runs a server as a child process.

@@ -1,11 +1,11 @@
-import { StdioServerTransport, type StdioTransportOptions } from "./lib/server-transport.ts";
+import { StdioServerTransport, type StdioTransportOptions } from "./channel/server-transport.ts";
 
 export { type StdioServerTransport, type StdioTransportOptions };
-export type { StdioLimits } from "./lib/stdio-channel.ts";
+export type { StdioLimits } from "./channel/stdio-channel.ts";
 
 /**
  * A transport for a server of the MCP SDK over the stdin and stdout of this process: pass it to
- * `serveStdio(factory, { transport })` of version 2, which serves both protocol eras, or to `connect`.
+ * `serveStdio(factory, { transport })` of version 2, which serves both protocol revisions, or to `connect`.
  * Messages are lines of JSON for every client; one that declared binary transfer gets bytes beside
  * them. Write nothing else to stdout.
  */

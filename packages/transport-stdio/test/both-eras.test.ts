@@ -178,7 +178,7 @@ describe("a server that is a process", () => {
       .toBe("gone");
   });
 
-  test("that leaves a program behind with its pipes keeps nobody from ending", async () => {
+  test("that leaves a program behind with its pipes keeps no process from ending", async () => {
     const heir = `setInterval(() => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "x" }) + "\\n"), 20);
       process.stdout.on("error", () => process.exit());`;
     const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(heir)}], { stdio: ["ignore", "inherit", "ignore"] });

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
-import { StdioChannel } from "../src/lib/stdio-channel.ts";
+import { StdioChannel } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, whole } from "./raw-peer.ts";
 
 const connections = process.env["SLUICE_DEEP"] ? 3_000 : 500;

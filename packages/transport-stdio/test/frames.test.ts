@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { FrameParser, type FrameTaker } from "../src/lib/frame-parser.ts";
+import { FrameParser, type FrameTaker } from "../src/frames/frame-parser.ts";
 import { frame, rawPeer, whole } from "./raw-peer.ts";
 
 const a = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";

@@ -4,8 +4,8 @@ import { SluiceError } from "@sluice/core";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import type { FrameKind } from "../src/lib/frame-format.ts";
-import { StdioChannel } from "../src/lib/stdio-channel.ts";
+import type { FrameKind } from "../src/frames/frame-format.ts";
+import { StdioChannel } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, whole } from "./raw-peer.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;

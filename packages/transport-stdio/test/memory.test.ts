@@ -8,7 +8,7 @@ import type { ReadingCost } from "./reading-process.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const bytes = deep ? 2 ** 30 : 2 ** 27;
-// Node 24 lets 64 MiB of read buffers lie about, whoever reads a pipe
+// Node 24 lets 64 MiB of read buffers lie about when a pipe is read
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * 2 ** 20;
 let folder: string;
 

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { onTestFinished } from "vitest";
-import { formatFrame, type FrameKind } from "../src/lib/frame-format.ts";
-import { StdioChannel, type StdioLimits } from "../src/lib/stdio-channel.ts";
+import { formatFrame, type FrameKind } from "../src/frames/frame-format.ts";
+import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts";
 
 type Message = Record<string, any>;
 

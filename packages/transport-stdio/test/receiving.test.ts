@@ -1,7 +1,7 @@
 import { openBinary } from "@sluice/binary-transfer";
 import { createStdioTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, test } from "vitest";
-import type { StdioLimits } from "../src/lib/stdio-channel.ts";
+import type { StdioLimits } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";
 
 const bytes = Buffer.from(Array.from({ length: 300 }, (_, i) => i % 251));
@@ -114,7 +114,7 @@ describe("from a peer that knows the RFC alone", () => {
     expect(await isUsable(peer)).toBe(true);
   });
 
-  test("one that nobody reads holds the pipe up until it is given up, and then is dropped", async () => {
+  test("one that is not read holds the pipe up until it is given up, and then is dropped", async () => {
     const peer = await meet(literal, { windowBytes: 100, idleMs: 30 });
     const ref = { streamId: id(), size: 3_000 };
     peer.write(peer.announce(ref), whole(ref.streamId, Buffer.alloc(3_000)));
@@ -125,7 +125,7 @@ describe("from a peer that knows the RFC alone", () => {
   test.each([
     ["an id that is none", { streamId: "x", size: 1 }],
     ["a size that is none", { streamId: crypto.randomUUID(), size: -1 }],
-  ])("%s ends the connection: nobody knows where the next message begins", async (_what, ref) => {
+  ])("%s ends the connection: where the next message begins is unknown", async (_what, ref) => {
     const peer = await meet(literal);
     peer.write(peer.announce(ref));
     expect(await peer.closed).toMatchObject({ code: "protocol" });
@@ -191,7 +191,7 @@ describe("in chunks", () => {
     expect(await isUsable(peer)).toBe(true);
   });
 
-  test("chunks of a stream that nobody announced reach nobody", async () => {
+  test("chunks of a stream that was not announced reach no reader", async () => {
     const peer = await meet(interleaving(4_096));
     const known = id();
     peer.write(peer.announce({ streamId: known, size: bytes.length, interleave: true }));

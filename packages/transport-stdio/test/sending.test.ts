@@ -1,7 +1,7 @@
 import type { FileRegion, Source } from "@sluice/core";
 import { binaryContent, outletOf, type OutgoingBytes } from "@sluice/binary-transfer";
 import { describe, expect, test, vi } from "vitest";
-import type { StdioLimits } from "../src/lib/stdio-channel.ts";
+import type { StdioLimits } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";
 
 const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, i) => i % 251));

@@ -1,8 +1,8 @@
 import { PassThrough, Writable } from "node:stream";
 import { binaryContent, openBinary, outletOf } from "@sluice/binary-transfer";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { OutgoingTransfer } from "../src/lib/outgoing-transfer.ts";
-import { StdioChannel, type StdioLimits } from "../src/lib/stdio-channel.ts";
+import { OutgoingTransfer } from "../src/frames/outgoing-transfer.ts";
+import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, literal, whole } from "./raw-peer.ts";
 
 const id = "00000000-0000-4000-8000-000000000001";
@@ -44,7 +44,7 @@ function meet(limits: StdioLimits = {}) {
     settle,
     stopTaking: () => void (isTaking = false),
     write,
-    /** The client says who it is; gives what handlers get. */
+    /** The client names itself; gives what handlers get. */
     open: async (capabilities: object): Promise<object> => {
       await write({ jsonrpc: "2.0", id: 1, method: "initialize", params: { capabilities } });
       await channel.send({ jsonrpc: "2.0", id: 1, result: { capabilities: {} } });
@@ -149,7 +149,7 @@ test("a transfer that waits for a pipe that is slow is not given up", async () =
 test.each([
   ["whole", literal],
   ["in chunks", interleaving(2 ** 20)],
-])("bytes that nobody takes %s end with the connection", async (_how, capabilities) => {
+])("bytes that are not taken %s end with the connection", async (_how, capabilities) => {
   const peer = meet();
   const ctx = await peer.open(capabilities);
   peer.stopTaking();

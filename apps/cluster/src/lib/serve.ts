@@ -9,9 +9,9 @@ import { createAuditFile, openKeyFile } from "@sluice/server/node";
 import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
-import { createSessions, withSluice } from "@sluice/transport-http";
+import { composeHandler, createSessions } from "@sluice/transport-http";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
-import { withResume } from "@sluice/resume";
+import { createResume } from "@sluice/resume";
 import express from "express";
 import { RateLimiterRedis } from "rate-limiter-flexible";
 import { connectRedis } from "./connect-redis.ts";
@@ -68,8 +68,10 @@ export async function serve(settings: Settings): Promise<Serving> {
     return sluice.attach(mcp);
   };
   const sessions = createSessions(createMcp, sluice);
-  const resumable = withResume(sessions, sluice, { store: createRedisEventStore({ redis }) });
-  const handler = toNodeHandler(withSluice(resumable, sluice), { proxyHops: 1 });
+  const resume = createResume({ store: createRedisEventStore({ redis }) });
+  const handler = toNodeHandler(composeHandler({ mcp: sessions, sluice, resume }), {
+    proxyHops: 1,
+  });
   // #endregion
 
   const app = express();
@@ -90,10 +92,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     // #region drain
     async drain() {
       const deadline = { deadlineMs: settings.drainMs };
-      const [{ cut }] = await Promise.all([
-        drainServer(server, deadline),
-        resumable.close(deadline),
-      ]);
+      const [{ cut }] = await Promise.all([drainServer(server, deadline), resume.close(deadline)]);
       await sessions.close();
       await storage.close?.();
       keys.close();

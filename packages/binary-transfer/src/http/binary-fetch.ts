@@ -1,4 +1,11 @@
-import { readRpc, SluiceError, type FetchLike, type RpcCall } from "@sluice/core";
+import {
+  eventsIn,
+  isEventStream,
+  readRpc,
+  SluiceError,
+  type FetchLike,
+  type RpcCall,
+} from "@sluice/core";
 import type { BinaryRef } from "@sluice/core/wire";
 import { boundaryOf } from "../multipart/multipart-type.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
@@ -8,7 +15,6 @@ import { isObject } from "../content/negotiation.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";
 import { callOf, isAnswerTo, opensExchange } from "./rpc-call.ts";
-import { eventsIn } from "./server-events.ts";
 
 /** Options of {@link createBinaryFetch}. */
 export interface BinaryFetchOptions {
@@ -84,8 +90,9 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
       const message: unknown = await response.json();
       return jsonOf(response, isAnswerTo(message, call) ? heard(message as object) : message);
     }
-    if (!type.startsWith("text/event-stream")) return response;
-    for await (const { message } of eventsIn(body))
+    if (!isEventStream(headers)) return response;
+    const reading = { operation: "binary", maxEventLength: maxJsonBytes };
+    for await (const { message } of eventsIn(body, reading))
       if (message && isAnswerTo(message, call)) return jsonOf(response, heard(message));
     throw new SluiceError("interrupted", `binary: ${call.method}: the answer never came`);
   }

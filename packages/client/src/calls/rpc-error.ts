@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError } from "@sluice/core";
-import { errorTable, type ErrorRow } from "@sluice/core/wire";
+import { errorTable, type ErrorRow, type Reason } from "@sluice/core/wire";
 
 /**
  * What an SDK client rejected with, as an error of ours: by `data.reason` first, then by the
@@ -8,7 +8,7 @@ import { errorTable, type ErrorRow } from "@sluice/core/wire";
 export function rpcError(what: string, error: unknown): SluiceError {
   if (SluiceError.is(error)) return error;
   const { code, data, name } = (error ?? {}) as { code?: unknown; data?: unknown; name?: unknown };
-  const { reason, retryAfterMs, uri } = (data ?? {}) as Record<string, unknown>;
+  const { reason: said, retryAfterMs, uri } = (data ?? {}) as Record<string, unknown>;
   const isWait = typeof retryAfterMs === "number" && retryAfterMs >= 0;
   const options = definedMembers({
     cause: error,
@@ -28,28 +28,25 @@ export function rpcError(what: string, error: unknown): SluiceError {
       `client: ${what}: the server has no resources/stream; use resources/read`,
       options,
     );
-  const row =
-    errorTable.find((candidate) => candidate.reason === reason) ?? rowOf(code, uri !== undefined);
-  if (!row) return new SluiceError("unavailable", `client: ${what}: the call failed`, options);
-  return new SluiceError(row.code, `client: ${what}: ${row.message}${hints[row.reason]}`, options);
+  const reason = isReason(said) ? said : reasonOf(code, uri !== undefined);
+  if (!reason) return new SluiceError("unavailable", `client: ${what}: the call failed`, options);
+  const row = errorTable[reason];
+  return new SluiceError(row.code, `client: ${what}: ${row.message}${hints[reason]}`, options);
 }
 
 /** Modern spells "not found" as invalid params with the URI beside it; −32603 stands for several rows. */
-function rowOf(code: unknown, namesUri: boolean): ErrorRow | undefined {
-  const reason =
-    code === -32602
-      ? namesUri
-        ? "not_found"
-        : "invalid"
-      : code === -32603
-        ? "internal"
-        : undefined;
-  return errorTable.find((row) =>
-    reason === undefined ? row.legacy === code || row.modern === code : row.reason === reason,
-  );
+function reasonOf(code: unknown, namesUri: boolean): Reason | undefined {
+  if (code === -32602) return namesUri ? "not_found" : "invalid";
+  if (code === -32603) return "internal";
+  const rows = Object.entries(errorTable) as [Reason, ErrorRow][];
+  return rows.find(([, row]) => row.legacy === code || row.modern === code)?.[0];
 }
 
-const hints: Readonly<Record<ErrorRow["reason"], string>> = {
+function isReason(reason: unknown): reason is Reason {
+  return typeof reason === "string" && Object.hasOwn(errorTable, reason);
+}
+
+const hints: Readonly<Record<Reason, string>> = {
   not_found: "; see resources/list for what there is",
   stream_unsupported: "; use resources/read for this resource",
   too_large: "; raise maxStreamSize to accept it",

@@ -3,8 +3,8 @@ export class ConcurrencyLimiter {
   readonly #counts = new Map<string, number>();
 
   /**
-   * Counts one more under a key, and gives the function that ends it, which is idempotent. `undefined` where `limit` of
-   * them are under way.
+   * Counts one more under a key, and gives the function that ends it, which is idempotent. `undefined` when `limit`
+   * are under way.
    */
   take(key: string, limit: number): (() => void) | undefined {
     const count = this.#counts.get(key) ?? 0;

@@ -1,19 +1,17 @@
-import { backgroundClock, type Clock } from "./clock.ts";
+import { backgroundClock } from "./clock.ts";
 
 /** Calls back once when nothing touched it for `idleMs`. One timer, however often it is touched. */
 export class IdleTimer {
   readonly #idleMs: number;
   readonly #onIdle: () => void;
-  readonly #clock: Clock;
   #touchedAt: number;
   #cancel: () => void;
 
   /** Starts the time. A callback that touches the timer starts it again. */
-  constructor(idleMs: number, onIdle: () => void, clock: Clock = backgroundClock) {
+  constructor(idleMs: number, onIdle: () => void) {
     this.#idleMs = idleMs;
     this.#onIdle = onIdle;
-    this.#clock = clock;
-    this.#touchedAt = clock.now();
+    this.#touchedAt = backgroundClock.now();
     this.#cancel = this.#lookIn(idleMs);
   }
 
@@ -24,7 +22,7 @@ export class IdleTimer {
 
   /** Starts the time again. */
   touch(): void {
-    this.#touchedAt = this.#clock.now();
+    this.#touchedAt = backgroundClock.now();
   }
 
   /** Ends the timer. Idempotent. */
@@ -33,7 +31,7 @@ export class IdleTimer {
   }
 
   #lookIn(ms: number): () => void {
-    return this.#clock.schedule(() => {
+    return backgroundClock.schedule(() => {
       if (this.#leftMs() <= 0) this.#onIdle();
       const leftMs = this.#leftMs();
       if (leftMs > 0) this.#cancel = this.#lookIn(leftMs);
@@ -41,6 +39,6 @@ export class IdleTimer {
   }
 
   #leftMs(): number {
-    return this.#touchedAt + this.#idleMs - this.#clock.now();
+    return this.#touchedAt + this.#idleMs - backgroundClock.now();
   }
 }

@@ -24,23 +24,31 @@ export function within<T>(
 ): Promise<T> {
   const watchClock = (end: (reason: unknown) => void): (() => void) =>
     clock.schedule(() => end(expired()), timeoutMs);
-  return unlessEnded(work, signal, discard, watchClock);
+  return unlessEnded(work, signal, watchClock, discard);
 }
 
 /** Settles like `work`, unless `signal` aborts first: then it rejects with `signal.reason`. */
-export function abortable<T>(
-  work: Promise<T>,
-  signal: AbortSignal | undefined,
-  discard?: (late: T) => void,
-): Promise<T> {
-  return unlessEnded(work, signal, discard, () => () => {});
+export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return unlessEnded(work, signal, () => () => {});
+}
+
+/** Waits for an event at most `timeoutMs` and until `signal` aborts. True when it came, false else; never rejects. */
+export function isInTime(
+  event: Promise<unknown>,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  return within(event, { timeoutMs, expired: () => new Error("late"), signal }).then(
+    () => true,
+    () => false,
+  );
 }
 
 function unlessEnded<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
-  discard: ((late: T) => void) | undefined,
   watch: (end: (reason: unknown) => void) => () => void,
+  discard?: (late: T) => void,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let isWaiting = true;

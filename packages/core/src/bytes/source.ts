@@ -24,6 +24,13 @@ export interface Source {
   readonly bytes?: Uint8Array;
 }
 
+/** Releases a source without reading it. Never rejects. */
+export async function discardSource(source: Source, error?: unknown): Promise<void> {
+  if (source.bytes) return;
+  // asking for `body` may be what makes it, so only where there is no file
+  await (source.file?.close() ?? source.body.cancel(error)).catch(() => {});
+}
+
 /** A region of an open local file, for readers that can use its descriptor themselves. */
 export interface FileRegion {
   /** Open descriptor, readable until `close`. Positional reads only: it may be shared. */

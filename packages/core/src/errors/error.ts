@@ -1,3 +1,25 @@
+const codes = [
+  "not_found",
+  "permission_denied",
+  "unauthenticated",
+  "invalid_argument",
+  "unsupported",
+  "precondition_failed",
+  "range_not_satisfiable",
+  "too_large",
+  "expired",
+  "already_exists",
+  "no_space",
+  "throttled",
+  "unavailable",
+  "timeout",
+  "interrupted",
+  "corrupt",
+  "untrusted",
+  "protocol",
+  "internal",
+] as const;
+
 /**
  * What went wrong, by cause. The set is closed: a code names a cause, never an operation,
  * so that callers can switch on it and translations to HTTP and JSON-RPC are one table each.
@@ -22,50 +44,10 @@
  * - `protocol` — the peer broke the protocol
  * - `internal` — our own fault
  */
-export type SluiceErrorCode =
-  | "not_found"
-  | "permission_denied"
-  | "unauthenticated"
-  | "invalid_argument"
-  | "unsupported"
-  | "precondition_failed"
-  | "range_not_satisfiable"
-  | "too_large"
-  | "expired"
-  | "already_exists"
-  | "no_space"
-  | "throttled"
-  | "unavailable"
-  | "timeout"
-  | "interrupted"
-  | "corrupt"
-  | "untrusted"
-  | "protocol"
-  | "internal";
+export type SluiceErrorCode = (typeof codes)[number];
 
-const codes: ReadonlySet<string> = new Set<SluiceErrorCode>([
-  "not_found",
-  "permission_denied",
-  "unauthenticated",
-  "invalid_argument",
-  "unsupported",
-  "precondition_failed",
-  "range_not_satisfiable",
-  "too_large",
-  "expired",
-  "already_exists",
-  "no_space",
-  "throttled",
-  "unavailable",
-  "timeout",
-  "interrupted",
-  "corrupt",
-  "untrusted",
-  "protocol",
-  "internal",
-]);
-
-const retryableCodes: ReadonlySet<SluiceErrorCode> = new Set<SluiceErrorCode>([
+const known: ReadonlySet<unknown> = new Set(codes);
+const retryable: ReadonlySet<unknown> = new Set([
   "throttled",
   "unavailable",
   "timeout",
@@ -111,7 +93,7 @@ export class SluiceError extends Error {
 
   /** True when the same call may succeed later: `throttled`, `unavailable`, `timeout`, `interrupted`. */
   get retryable(): boolean {
-    return retryableCodes.has(this.code);
+    return retryable.has(this.code);
   }
 
   /** Recognises a Sluice error by its shape, also one of another installed copy or realm. */
@@ -120,7 +102,7 @@ export class SluiceError extends Error {
       typeof error === "object" &&
       error !== null &&
       (error as { name?: unknown }).name === "SluiceError" &&
-      codes.has((error as { code?: unknown }).code as string)
+      known.has((error as { code?: unknown }).code)
     );
   }
 }

@@ -2,8 +2,8 @@ import { SluiceError } from "./error.ts";
 
 /**
  * What a failed connection says of TLS, as an error that no retry mends: `untrusted` for a certificate that the
- * client does not trust, `protocol` where the two ends share no TLS. `undefined` for every other fault. `operation` begins the
- * message. It knows the codes of Node, also behind the `fetch failed` of its `fetch`.
+ * client does not trust, `protocol` where the two ends share no TLS. `undefined` for every other fault. `operation`
+ * begins the message. It knows the codes of Node, also behind the `fetch failed` of its `fetch`.
  */
 export function tlsFault(
   operation: string,

@@ -1,5 +1,3 @@
-import { isTextName } from "./text-names.ts";
-
 /**
  * True when a file may go to a field that accepts these media types (`image/png`), ranges (`image/*`)
  * and file name extensions (`.pdf`), as SEP-1306 §2 lists them. An empty list accepts everything. A
@@ -21,4 +19,22 @@ export function isAccepted(
     if (wanted.endsWith("/*")) return type.startsWith(wanted.slice(0, -1));
     return type === wanted;
   });
+}
+
+/**
+ * Extensions that texts have, too, whatever else the table of media types says: source code, notes, keys, catalogues.
+ */
+const textExtensions: ReadonlySet<string> = new Set(
+  "ac cat cu dart dir dot key mpp msg mts nb org pot prc prf pub rs sc st stp ts vhd".split(" "),
+);
+
+/** Whether names with this extension are those of texts as well. */
+export function isTextName(name: string): boolean {
+  return textExtensions.has(extensionOf(name));
+}
+
+/** Extension of a name in lower case, without the dot; empty where there is none. */
+export function extensionOf(name: string): string {
+  const at = name.lastIndexOf(".");
+  return at <= 0 ? "" : name.slice(at + 1).toLowerCase();
 }

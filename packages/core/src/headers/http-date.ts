@@ -35,6 +35,21 @@ export function parseHttpDate(header: string | null | undefined, now: number): n
   return undefined;
 }
 
+/**
+ * Milliseconds to wait by a `Retry-After` header, from seconds or from a date in any of the three
+ * forms of RFC 9110 §5.6.7. A date in the past is 0. `undefined` when it is absent or malformed.
+ * `now` is unix milliseconds.
+ */
+export function parseRetryAfter(
+  header: string | null | undefined,
+  now: number,
+): number | undefined {
+  const text = fieldText(header).trim();
+  if (/^\d{1,10}$/.test(text)) return Number(text) * 1_000;
+  const time = parseHttpDate(text, now);
+  return time === undefined ? undefined : Math.max(0, time - now);
+}
+
 /** Two digits mean the past century when they would lie more than 50 years ahead. */
 function fullYear(digits: string, now: number): number {
   if (digits.length === 4) return Number(digits);

@@ -39,38 +39,3 @@ export function formatContentType(text: string | null | undefined): string {
   if (!essence.startsWith("text/") || !charset || !/^[\w.:+-]{1,40}$/.test(charset)) return essence;
   return `${essence}; charset=${charset}`;
 }
-
-/**
- * True for the types of MCP's own answers: JSON in any form and event streams. Bytes of such a
- * type must never be the direct answer to a JSON-RPC request: a client could take them for one.
- */
-export function isProtocolType(essence: string): boolean {
-  return (
-    essence === "application/json" ||
-    essence === "text/json" ||
-    essence === "text/event-stream" ||
-    essence.endsWith("+json")
-  );
-}
-
-/** True for types that a browser may run or that pull in others; serve them as `application/octet-stream`. */
-export function isActiveType(essence: string): boolean {
-  return activeTypes.has(essence) || essence.endsWith("+xml") || script.test(essence);
-}
-
-/** The JavaScript types of WHATWG MIME Sniffing §4.6. */
-const script = /^(?:text|application)\/(?:x-)?(?:java|ecma|j|live)script(?:1\.\d)?$/;
-const activeTypes: ReadonlySet<string> = new Set([
-  "text/html",
-  "text/xml",
-  "text/xsl",
-  "text/css",
-  "text/cache-manifest",
-  "text/mathml",
-  "application/xml",
-  "application/wasm",
-  "application/postscript",
-  "application/pdf",
-  "application/x-shockwave-flash",
-  "application/vnd.adobe.flash.movie",
-]);

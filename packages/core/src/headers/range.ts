@@ -4,9 +4,9 @@ import type { ByteRange } from "../bytes/source.ts";
 /** What a `Content-Range` header says (RFC 9110 §14.4). */
 export interface ContentRange {
   /** The bytes that follow; absent in a 416, which only tells the size. */
-  readonly range?: Required<ByteRange>;
+  readonly range?: Required<ByteRange> | undefined;
   /** Bytes of the whole object; absent when the sender does not know (`*`). */
-  readonly size?: number;
+  readonly size?: number | undefined;
 }
 
 /**
@@ -60,15 +60,13 @@ export function parseContentRange(header: string | null | undefined): ContentRan
   return end > size ? undefined : { range: { start, end }, size };
 }
 
-/** A `Content-Range` header for a 206; without `size` the total is `*`. */
-export function formatContentRange(range: Required<ByteRange>, size?: number): string {
-  return `bytes ${formatRange(range).slice("bytes=".length)}/${size ?? "*"}`;
-}
-
-/** The `Content-Range` header of a 416 (RFC 9110 §15.5.17). */
-export function formatUnsatisfiedRange(size: number): string {
-  ensureSize(size);
-  return `bytes */${size}`;
+/**
+ * A `Content-Range` header: of a 206 with `range`, where an unknown `size` is `*`; of a 416 with `size` alone
+ * (RFC 9110 §15.5.17).
+ */
+export function formatContentRange({ range, size }: ContentRange): string {
+  if (size !== undefined) ensureSize(size);
+  return `bytes ${range ? formatRange(range).slice("bytes=".length) : "*"}/${size ?? "*"}`;
 }
 
 // empty list elements are legal and ignored (RFC 9110 §5.6.1.2); no part can match in two ways, so no backtracking

@@ -1,7 +1,29 @@
+import { isTooDeep } from "./parse-json.ts";
+
 /** Id of a JSON-RPC request. */
 export type RpcId = string | number;
 
-/** A JSON-RPC message of which only the kind is known: its members are not checked. */
+/** A JSON-RPC 2.0 request; without an id, a notification. */
+export interface RpcCall {
+  readonly jsonrpc: "2.0";
+  readonly id?: RpcId;
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** A JSON-RPC 2.0 response: a result, or an error, whose id is `null` where the request could not be read. */
+export interface RpcResponse {
+  readonly jsonrpc: "2.0";
+  readonly id?: RpcId | null;
+  readonly method?: never;
+  readonly result?: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** One message as MCP sends it. What is in its params or result is for the SDK to check. */
+export type RpcMessage = RpcCall | RpcResponse;
+
+/** A message of which only the kind is known: its members are not checked. */
 export interface LooseMessage {
   readonly jsonrpc?: unknown;
   readonly id?: unknown;
@@ -11,31 +33,102 @@ export interface LooseMessage {
   readonly error?: unknown;
 }
 
-/** A request of either side. */
+/** A request of either side, by {@link isRequest}. */
 export interface LooseRequest extends LooseMessage {
   readonly id: RpcId;
   readonly method: string;
 }
 
-/** A response of either side. */
+/** A response of either side, by {@link isResponse}. */
 export interface LooseResponse extends LooseMessage {
   readonly id: RpcId;
 }
 
+/** Why a text is not read, as the JSON-RPC error that says so. */
+export interface MessageFault {
+  /** -32700: no JSON, or nested deeper than 128 levels. -32600: JSON, but not one JSON-RPC message. */
+  readonly code: -32700 | -32600;
+  readonly message: string;
+}
+
+/** JSON of another party, or what is wrong with it. */
+export type ReadJson =
+  | { readonly value: unknown; readonly fault?: never }
+  | { readonly fault: MessageFault; readonly value?: never };
+
+/** A message of another party, or what is wrong with it. */
+export type ReadRpc =
+  | { readonly message: RpcMessage; readonly fault?: never }
+  | { readonly fault: MessageFault; readonly message?: never };
+
+/**
+ * Reads JSON of another party. The text is checked for its depth before it is parsed; its length is for the
+ * transport to bound. A fault never quotes the text.
+ */
+export function readJson(text: string): ReadJson {
+  if (isTooDeep(text)) return { fault: tooDeep };
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return { fault: notJson };
+  }
+}
+
+/**
+ * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 took them out of MCP. Where an
+ * SDK still answers them, as over HTTP, read with {@link readJson}.
+ */
+export function readRpc(text: string): ReadRpc {
+  const { value, fault } = readJson(text);
+  if (fault) return { fault };
+  return isRpcMessage(value) ? { message: value } : { fault: notJsonRpc };
+}
+
+/** True for one well-formed message: the members that JSON-RPC 2.0 names, as MCP narrows them. */
+function isRpcMessage(value: unknown): value is RpcMessage {
+  if (!isObject(value) || value["jsonrpc"] !== "2.0") return false;
+  const { id, method, params, result, error } = value;
+  const isIdentified = typeof id === "string" || Number.isSafeInteger(id);
+  if (method !== undefined)
+    return (
+      typeof method === "string" &&
+      (id === undefined || isIdentified) &&
+      (params === undefined || isObject(params)) &&
+      result === undefined &&
+      error === undefined
+    );
+  if (error === undefined) return isIdentified && isObject(result);
+  return (
+    result === undefined &&
+    (isIdentified || id === undefined || id === null) &&
+    isObject(error) &&
+    Number.isSafeInteger(error["code"]) &&
+    typeof error["message"] === "string"
+  );
+}
+
+/**
+ * True for everything that names a method, well-formed or not. Layers that filter calls use this wider rule: an SDK
+ * takes more than {@link readRpc}, and no call may pass a filter by being odd.
+ */
+export function namesMethod(value: unknown): value is RpcCall {
+  return isObject(value) && typeof value["method"] === "string";
+}
+
 /** True for a request of either side. */
 export function isRequest(message: unknown): message is LooseRequest {
-  return isMessage(message) && typeof message.method === "string" && isId(message.id);
+  return namesMethod(message) && isId(message.id);
 }
 
 /** True for a response of either side: it has a result or an error, and no method. */
 export function isResponse(message: unknown): message is LooseResponse {
-  if (!isMessage(message) || message.method !== undefined || !isId(message.id)) return false;
+  if (!isObject(message) || message["method"] !== undefined || !isId(message["id"])) return false;
   return "result" in message || "error" in message;
 }
 
 /** Id of the request that a notification cancels. */
 export function cancelledBy(message: unknown): RpcId | undefined {
-  if (!isMessage(message) || message.method !== "notifications/cancelled") return undefined;
+  if (!namesMethod(message) || message.method !== "notifications/cancelled") return undefined;
   const id = message.params?.["requestId"];
   return isId(id) ? id : undefined;
 }
@@ -45,10 +138,20 @@ export function keyOf(id: unknown): string {
   return JSON.stringify(id) ?? "";
 }
 
-function isMessage(message: unknown): message is LooseMessage {
-  return typeof message === "object" && message !== null && !Array.isArray(message);
-}
-
 function isId(id: unknown): id is RpcId {
   return typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
 }
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const notJson: MessageFault = { code: -32_700, message: "Parse error: Invalid JSON" };
+const tooDeep: MessageFault = {
+  code: -32_700,
+  message: "Parse error: nested deeper than 128 levels",
+};
+const notJsonRpc: MessageFault = {
+  code: -32_600,
+  message: "Invalid Request: one JSON-RPC 2.0 message, no batches",
+};

@@ -1,25 +1,17 @@
 /** Deepest nesting of arrays and objects in the JSON of another party. */
 const maxLevels = 128;
 
-/** JSON with arrays and objects nested deeper than 128 levels. Its message quotes nothing of the text. */
-export class JsonDepthError extends SyntaxError {
-  override readonly name = "JsonDepthError";
-  constructor() {
-    super(`JSON: nested deeper than ${maxLevels} levels`);
-  }
-}
-
 /**
- * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and a `JsonDepthError` for arrays and
- * objects nested deeper than 128 levels, before any value is made.
+ * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and, before any value is made, for arrays
+ * and objects nested deeper than 128 levels. That message quotes nothing of the text.
  */
 export function parseJson(text: string): unknown {
-  if (isDeep(text)) throw new JsonDepthError();
+  if (isTooDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
   return JSON.parse(text);
 }
 
-/** Looks at each character once; text that is no JSON gives any answer. */
-function isDeep(text: string): boolean {
+/** True for nesting deeper than 128 levels. Looks at each character once; text that is no JSON gives any answer. */
+export function isTooDeep(text: string): boolean {
   let level = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

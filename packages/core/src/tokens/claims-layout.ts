@@ -1,5 +1,4 @@
-import type { GrantUse } from "./grant.ts";
-import type { TokenAuth } from "./token-lifetime.ts";
+import type { GrantUse, TokenAuth } from "./token-lifetime.ts";
 
 /** The claims of a token as its bytes have them. */
 export interface RawClaims {

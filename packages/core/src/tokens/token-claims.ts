@@ -5,18 +5,24 @@ import { encodeBase64Url } from "../bytes/base64.ts";
 import { encodeFields, isText } from "../bytes/length-prefix.ts";
 import { SluiceError } from "../errors/error.ts";
 import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
-import { clockSkewMs, type GrantUse } from "./grant.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
-import { isLifetime, mintTimes, type TokenAuth, type TokenPurpose } from "./token-lifetime.ts";
+import {
+  clockSkewMs,
+  isLifetime,
+  mintTimes,
+  type GrantUse,
+  type TokenAuth,
+  type TokenPurpose,
+} from "./token-lifetime.ts";
 
 /** What a new token claims. */
 export interface TokenClaims {
   /** What the token permits to move, as the server names it: 1 to 1,024 UTF-8 bytes. */
   readonly key: string;
   /**
-   * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session only.
-   * Absent: the token authenticates itself.
+   * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session
+   * only. Absent: the token authenticates itself.
    */
   readonly principal?: Principal | undefined;
   /** Default `window`. */
@@ -62,8 +68,8 @@ export interface OpenedToken {
   /** True for a token that is good for one version of the object only. */
   readonly etagBound: boolean;
   /**
-   * True when the token is bound to exactly this principal; never for a self-authenticating one. A principal with a subject
-   * may come without the session that the token was made in, and never with another one.
+   * True when the token is bound to exactly this principal; never for a self-authenticating one. A principal with a
+   * subject may come without the session that the token was made in, and never with another one.
    */
   matchesPrincipal(principal: Principal): boolean;
   /** True when the token is good for every version, or for the one with this strong etag. */

@@ -4,6 +4,15 @@ export type TokenPurpose = "download" | "upload" | "resume" | "connect";
 /** `bound`: only its principal may use it. `self`: every holder may. */
 export type TokenAuth = "bound" | "self";
 
+/**
+ * How often a grant may be redeemed.
+ * - `window`: any number of requests until it expires
+ * - `once`: one body-bearing response
+ * - `lease`: the first body-bearing request opens a lease; the same holder may read on, in any order, until the lease
+ *   ends or its bytes are used up (`leaseAllowance` of @sluice/state)
+ */
+export type GrantUse = "window" | "once" | "lease";
+
 /** Life of a token in milliseconds: what `seal` takes by default, and at most. */
 export interface TokenLifetime {
   readonly ttlMs: number;
@@ -31,6 +40,9 @@ export const tokenLifetimes: Readonly<
     self: { ttlMs: 30_000, maxTtlMs: 60_000 },
   },
 };
+
+/** Clocks of one deployment may differ by this many milliseconds: a token is over that long after `expiresAt`. */
+export const clockSkewMs = 5_000;
 
 /** Start and end of a new token in unix milliseconds, whole seconds; a `RangeError` out of bounds. */
 export function mintTimes(

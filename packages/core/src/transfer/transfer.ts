@@ -1,6 +1,11 @@
 import type { SluiceErrorCode } from "../errors/error.ts";
-import type { TransferFailure, TransferProgress } from "./progress.ts";
-import { planRecovery, type Interruption, type Recovery } from "./recovery.ts";
+import {
+  planRecovery,
+  type Interruption,
+  type Recovery,
+  type TransferFailure,
+  type TransferProgress,
+} from "./recovery.ts";
 
 /**
  * One download as its client sees it:

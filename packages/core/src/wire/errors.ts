@@ -13,84 +13,50 @@ export type Reason =
   | "internal"
   | "interrupted";
 
-/** One row of the error table. */
+/** One row of {@link errorTable}. */
 export interface ErrorRow {
-  readonly reason: Reason;
-  /** The only text that goes over the wire. */
+  /** `error.message`, the only text that goes over the wire. */
   readonly message: string;
-  /** JSON-RPC code towards a peer of each kind of protocol revision. */
+  /** `error.code` towards a peer of a revision with sessions. */
   readonly legacy: number;
+  /** `error.code` towards a peer of a stateless revision. */
   readonly modern: number;
   /** What a receiver makes of it. */
   readonly code: SluiceErrorCode;
 }
 
 /**
- * JSON-RPC errors by protocol revision (docs/protocol.md, table 5). `modern` forbids −32002 and keeps
+ * JSON-RPC errors by reason (docs/protocol/streaming.md, “Errors”). `modern` forbids −32002 and keeps
  * −32020…−32099 for the specification, hence two columns.
  */
-export const errorTable: readonly ErrorRow[] = [
-  {
-    reason: "not_found",
-    message: "Resource not found",
-    legacy: -32002,
-    modern: -32602,
-    code: "not_found",
-  },
-  {
-    reason: "stream_unsupported",
+export const errorTable: Readonly<Record<Reason, ErrorRow>> = {
+  not_found: { message: "Resource not found", legacy: -32002, modern: -32602, code: "not_found" },
+  stream_unsupported: {
     message: "Stream not supported",
     legacy: -32003,
     modern: -25323,
     code: "unsupported",
   },
-  {
-    reason: "too_large",
-    message: "Resource too large",
-    legacy: -32004,
-    modern: -25324,
-    code: "too_large",
-  },
-  {
-    reason: "forbidden",
+  too_large: { message: "Resource too large", legacy: -32004, modern: -25324, code: "too_large" },
+  forbidden: {
     message: "Permission denied",
     legacy: -32603,
     modern: -25325,
     code: "permission_denied",
   },
-  {
-    reason: "busy",
-    message: "Busy, try again later",
-    legacy: -32603,
-    modern: -25326,
-    code: "throttled",
-  },
-  {
-    reason: "client_capability",
+  busy: { message: "Busy, try again later", legacy: -32603, modern: -25326, code: "throttled" },
+  client_capability: {
     message: "The client did not declare resourceStreaming",
     legacy: -32600,
     modern: -32021,
     code: "unsupported",
   },
-  {
-    reason: "invalid",
-    message: "Invalid params",
-    legacy: -32602,
-    modern: -32602,
-    code: "invalid_argument",
-  },
-  {
-    reason: "internal",
-    message: "Internal error",
-    legacy: -32603,
-    modern: -32603,
-    code: "internal",
-  },
-  {
-    reason: "interrupted",
+  invalid: { message: "Invalid params", legacy: -32602, modern: -32602, code: "invalid_argument" },
+  internal: { message: "Internal error", legacy: -32603, modern: -32603, code: "internal" },
+  interrupted: {
     message: "Interrupted, send the request again",
     legacy: -32603,
     modern: -32603,
     code: "interrupted",
   },
-];
+};

@@ -9,32 +9,33 @@ export const STREAM_METHOD = "resources/stream";
  */
 export const EXTENSION_ID = "dev.sluice/resource-streaming";
 
-/** Response header that names the resource whose bytes follow (SEP-2532 §3). */
+/** Response header that names the resource whose bytes follow (SEP-2532 §3): `parseResourceUri` reads it. */
 export const RESOURCE_URI_HEADER = "mcp-resource-uri";
 
 /** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
 export const OFFLOAD_HEADER = "x-sluice-offload";
 
-/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol.md, 3) or of events (SEP-1335). */
+/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol/streaming.md) or of events (SEP-1335). */
 export const STREAM_RELATION = "stream";
 
 /** What a client declares, literally as `capabilities.resourceStreaming` and mirrored in the extension. */
 export interface ClientStreaming {
-  /** Largest stream in bytes that the client accepts (SEP-2532 §1). */
+  /** Largest stream in bytes that the client accepts (SEP-2532 §1). Absent: any. */
   readonly maxStreamSize?: number;
-  /** Ours, extension only: answers the client would rather have, best first. */
+  /** Ours, extension only: answers the client would rather have, best first. Absent: the server chooses. */
   readonly prefer?: readonly DeliveryMode[];
 }
 
-/** The three ways bytes travel (SEP-2532 §3). */
+/** How bytes travel (SEP-2532 §3): as the HTTP response itself, behind its redirect, or behind a URL in its result. */
 export type DeliveryMode = "direct" | "redirect" | "downloadUrl";
 
 /** `result` of a `resources/stream` call that answers with a URL (SEP-2532 §3, download URL mode). */
 export interface DownloadUrlResult {
   readonly uri: string;
   readonly mimeType?: string;
-  /** Bytes. */
+  /** Bytes of the whole object. */
   readonly size?: number;
+  /** Absolute URL for a GET. */
   readonly downloadUrl: string;
 }
 
@@ -42,15 +43,15 @@ export interface DownloadUrlResult {
 export interface DownloadUrlMeta {
   /** `bound`: send the session's credentials with the GET. `self`: the URL is enough. Absent means `bound`. */
   readonly auth: "bound" | "self";
-  /** ISO 8601 date-time. */
+  /** ISO 8601 date-time, from which the URL is refused. */
   readonly expiresAt: string;
   /** Strong validator with quotes, as in the `ETag` header. */
   readonly etag?: string;
-  /** As in the `Repr-Digest` header (RFC 9530). */
+  /** Digest of the whole object, as in the `Repr-Digest` header (RFC 9530). */
   readonly digest?: string;
   /** File name as the server suggests it. Untrusted. */
   readonly name?: string;
-  /** Milliseconds for which what is said here may be used without asking again; absent means 0. */
+  /** Milliseconds for which this result may be used without asking again. Absent means 0. */
   readonly ttlMs?: number;
   /** True when the URL belongs to a session: a client without other credentials sends its `Mcp-Session-Id`. */
   readonly sessionBound?: boolean;

@@ -6,7 +6,7 @@
  */
 export const UPLOADS_EXTENSION_ID = "dev.sluice/uploads";
 
-/** What `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint says. Absent fields mean the least. */
+/** What `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint says. */
 export interface UploadEndpointMeta {
   /**
    * `raw`: one file as the body of a `POST`. `resumable`: also in steps, as
@@ -17,17 +17,17 @@ export interface UploadEndpointMeta {
   readonly auth?: "bound" | "self";
   /** True when the bytes must also carry the `Mcp-Session-Id` of the session, in protocol revisions with sessions. */
   readonly sessionBound?: boolean;
-  /** ISO 8601 date-time. */
+  /** ISO 8601 date-time, from which the endpoint is refused. Absent: not told. */
   readonly expiresAt?: string;
-  /** Most files, where `multiple` is true. */
+  /** Most files, where `multiple` is true. Absent: not told. */
   readonly maxFiles?: number;
 }
 
 /** What a client declares as `capabilities.elicitation.binary` (SEP-1306 §1). */
 export interface BinaryElicitation {
-  /** Largest file in bytes. */
+  /** Largest file in bytes. Absent: any. */
   readonly maxFileSize?: number;
-  /** Media types and ranges. Absent means everything. */
+  /** Media types (`image/png`) and ranges (`image/*`). Absent means everything. */
   readonly supportedMimeTypes?: readonly string[];
 }
 
@@ -38,28 +38,32 @@ export interface FileFieldSchema {
   readonly description?: string;
   /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Absent means everything. */
   readonly accept?: readonly string[];
-  /** Largest file in bytes. */
+  /** Largest file in bytes. Absent: any. */
   readonly maxSize?: number;
+  /** Whether several files may come. Absent means one. */
   readonly multiple?: boolean;
-  /** The same as being listed in the `required` of the whole. */
+  /** The same as being listed in the `required` of the whole. Absent means no. */
   readonly required?: boolean;
 }
 
 /** Where the files of one field go (SEP-1306 §2). */
 export interface UploadEndpoint {
+  /** Absolute URL. */
   readonly url: string;
   readonly method: "POST" | "PUT";
+  /** Names the field's slot; comes back in {@link AnsweredFile}. */
   readonly uploadId: string;
   readonly _meta?: { readonly [UPLOADS_EXTENSION_ID]?: UploadEndpointMeta };
 }
 
-/** A file in the answer (SEP-1306 §3). */
+/** A file in the answer to an elicitation (SEP-1306 §3). */
 export interface AnsweredFile {
+  /** As the user's system names it. Untrusted. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
   readonly mimeType: string;
   readonly uploadId: string;
-  /** Ours: lower-case hex. */
+  /** Ours: SHA-256, 64 lower-case hex digits. */
   readonly sha256?: string;
 }

@@ -1,15 +1,15 @@
 import {
   cancelledBy,
+  createEventReader,
   isRequest,
   isResponse,
   keyOf,
   type LooseResponse,
+  readJson,
+  type ServerEvent,
   SluiceError,
 } from "@sluice/core";
-import { onAbort, sleep, systemClock } from "@sluice/core/async";
-import type { EventSourceMessage } from "eventsource-parser";
-import { CountingNotifier } from "../protocol/counting-notifier.ts";
-import { openEvents, type EventConnection } from "./event-connection.ts";
+import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/async";
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 
@@ -38,14 +38,16 @@ export interface EventFlowOptions {
 /** Makes the flow of one request. */
 export function createEventFlow(options: EventFlowOptions): EventFlow {
   const { link, requestId, limits, signal } = options;
+  const { maxEventLength } = limits;
   /** Requests of the server: those without an answer, and all so far. */
   const waiting = new Set<string>();
   const asked = new Set<string>();
-  /** Notifies when every request of the server has its answer. */
-  const answered = new CountingNotifier();
+  /** Of the wait until every request of the server has its answer. */
+  let answered: Notifier | undefined;
   let answers: string[] = [];
   let answerBytes = 0;
-  let connection: EventConnection | undefined;
+  /** Ends the connection that is read. */
+  let cut: (() => void) | undefined;
   let cancelOverdue: (() => void) | undefined;
   let lastEventId: string | undefined;
   let { retryMs } = limits;
@@ -53,13 +55,15 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   let failures = 0;
   let silences = 0;
 
-  /** Takes in an event; `undefined` for one that the client has had. */
-  function take({ id, data }: EventSourceMessage): "event" | "result" | undefined {
+  /** Takes in an event; `undefined` for one that the client has had, and for what tells it nothing. */
+  function take({ id, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
+    if (ms !== undefined) retryMs = Math.min(ms, limits.maxRetryMs);
+    if (data === undefined) return undefined;
     // the same event again is no progress
     if (id !== lastEventId) silences = 0;
     // an empty id means none (HTML, section 9.2.6)
     if (id !== undefined) lastEventId = id === "" ? undefined : id;
-    const message = data === "" ? undefined : parse(data);
+    const message = readJson(data).value;
     if (isResponse(message))
       return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
     const withdrawn = cancelledBy(message);
@@ -75,22 +79,29 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   }
 
   async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<string, boolean> {
-    connection = openEvents(body, {
-      ...limits,
-      onRetry: (ms) => (retryMs = Math.min(ms, limits.maxRetryMs)),
-    });
-    const removeListener = onAbort(signal, connection.cut);
+    const reader = body.getReader();
+    const end = (): void => void reader.cancel().catch(() => {});
+    const events = createEventReader({ operation: "client", maxEventLength });
+    const removeListener = onAbort(signal, end);
+    cut = end;
     try {
-      for await (const event of connection.events()) {
-        const kind = take(event);
-        if (kind) yield format(event);
-        if (kind === "result") return true;
+      for (;;) {
+        const cancelIdle = systemClock.schedule(end, limits.idleMs);
+        // a broken body is an end
+        const chunk = await reader.read().catch(() => undefined);
+        cancelIdle();
+        if (!chunk?.value) return false;
+        for (const event of events.read(chunk.value)) {
+          const kind = take(event);
+          if (kind) yield format(event);
+          if (kind === "result") return true;
+        }
       }
-      return false;
     } finally {
       cancelOverdue?.();
-      connection = undefined;
+      cut = undefined;
       removeListener();
+      end();
     }
   }
 
@@ -101,7 +112,8 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     if (asking !== "your turn") return asking;
     if (waiting.size > 0) {
       silences = 0;
-      await answered.wait(answered.count, { ms: limits.renewMs, signal });
+      answered = new Notifier();
+      await isInTime(answered.wait(), limits.renewMs, signal);
       if (waiting.size > 0) return undefined;
     }
     if (answers.length === 0)
@@ -146,8 +158,8 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       answers.push(text);
       if (waiting.size > 0) return;
       // a server that waits must end the connection; one that does not is cut off
-      if (connection) cancelOverdue = systemClock.schedule(connection.cut, overdueMs);
-      else answered.notify();
+      if (cut) cancelOverdue = systemClock.schedule(cut, overdueMs);
+      else answered?.notify();
     },
     follow,
   };
@@ -157,15 +169,8 @@ const maxAsked = 1_000;
 const leastMs = 5;
 const overdueMs = 1_000;
 
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
-}
-
-function format({ event, id, data }: EventSourceMessage): string {
+/** An event without its `retry`, which the SDK has no use for. */
+function format({ event, id, data = "" }: ServerEvent): string {
   const lines = data.split("\n").map((line) => `data: ${line}\n`);
   return `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}${lines.join("")}\n`;
 }

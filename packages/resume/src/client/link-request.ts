@@ -1,6 +1,12 @@
-import { type FetchLike, httpError, parseRetryAfter, SluiceError, tlsFault } from "@sluice/core";
+import {
+  type FetchLike,
+  httpError,
+  isEventStream,
+  parseRetryAfter,
+  SluiceError,
+  tlsFault,
+} from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
-import { hasEvents } from "../protocol/event-reader.ts";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;
@@ -90,7 +96,7 @@ function utf8FieldOf(text: string): string {
 
 async function bodyOf(response: Response): Promise<Body> {
   const { status } = response;
-  if (status === 200 && hasEvents(response.headers) && response.body) return response.body;
+  if (status === 200 && isEventStream(response.headers) && response.body) return response.body;
   await response.body?.cancel().catch(() => {});
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), Date.now());
   const failure = httpError("a stream that is picked up again", status, retryAfterMs);

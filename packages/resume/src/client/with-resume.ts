@@ -1,13 +1,14 @@
 import {
   cancelledBy,
   type FetchLike,
+  isEventStream,
   isRequest,
   isResponse,
   keyOf,
+  readJson,
   SluiceError,
 } from "@sluice/core";
 import { backgroundClock, onAbort } from "@sluice/core/async";
-import { hasEvents } from "../protocol/event-reader.ts";
 import { isStateless } from "../protocol/revision.ts";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 import { createEventFlow, type EventFlow } from "./event-flow.ts";
@@ -40,7 +41,7 @@ export function withResume(
   /** Begins to follow an answer that has a link. */
   function follow(response: Response, asked: OutgoingRequest): Response {
     const { url, headers, signal, message } = asked;
-    const isStream = response.status === 200 && hasEvents(response.headers);
+    const isStream = response.status === 200 && isEventStream(response.headers);
     const target = isStream ? streamLinkOf(response.headers, url) : undefined;
     if (!target || !response.body) return response;
     const ending = new AbortController();
@@ -135,7 +136,10 @@ function readRequest(input: string | URL, init: RequestInit | undefined): Outgoi
     headers,
     session: `${url.href} ${headers.get("mcp-session-id") ?? ""}`,
     signal: init?.signal ?? undefined,
-    message: init?.method === "POST" ? parse(init.body) : undefined,
+    message:
+      init?.method === "POST" && typeof init.body === "string"
+        ? readJson(init.body).value
+        : undefined,
   };
 }
 
@@ -175,12 +179,3 @@ function bodyOf(
 const encoder = new TextEncoder();
 /** Number by which SDKs tell, on their own side, that a connection is gone. */
 const CONNECTION_CLOSED = -32000;
-
-function parse(body: unknown): unknown {
-  if (typeof body !== "string") return undefined;
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-}

@@ -16,7 +16,7 @@ import {
 import { noteRequest, notesOf } from "@sluice/server/transport";
 import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";
 import type { InterruptedCall } from "../stream/rerun.ts";
-import type { RunningCall } from "../stream/running-call.ts";
+import type { RunningCall } from "../stream/stream-writer.ts";
 
 /**
  * Runs a call again from its start. Its messages are compared with those of the first run, in order: equal ones are

@@ -23,7 +23,7 @@ export interface RerunOptions {
 export function rerunCalls({ allows, server }: RerunOptions): Rerun {
   return {
     open({ state, onError }) {
-      const openings = createSessionOpenings({ state, onError });
+      const openings = createSessionOpenings(state, onError);
       return {
         remember: (sessionId, initialize, owner) => openings.remember(sessionId, initialize, owner),
         forget: (sessionId) => openings.forget(sessionId),

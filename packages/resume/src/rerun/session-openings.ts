@@ -12,12 +12,6 @@ export interface SessionOpenings {
   forget(sessionId: string): Promise<void>;
 }
 
-/** What {@link createSessionOpenings} needs. */
-export interface SessionOpeningsOptions {
-  readonly state: StateStore;
-  readonly onError: (error: unknown) => void;
-}
-
 const maxLength = 4_096;
 const keepMs = 24 * 3_600_000;
 
@@ -26,7 +20,10 @@ const keepMs = 24 * 3_600_000;
  * the oldest is forgotten here; one with more than 4 KiB of JSON is not remembered. An opening that is not known, also
  * because the store is away or the share of its owner is full, costs only this: calls of its session do not run again.
  */
-export function createSessionOpenings({ state, onError }: SessionOpeningsOptions): SessionOpenings {
+export function createSessionOpenings(
+  state: StateStore,
+  onError: (error: unknown) => void,
+): SessionOpenings {
   const sessions = createSessionMemory<InitializeParams>();
 
   return {

@@ -1,8 +1,8 @@
 import { definedMembers } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
 import { markPaced } from "@sluice/transport-http/handlers";
-import type { StreamPosition } from "../stream/event-id.ts";
 import { createEventFeed, type SendAway } from "../stream/event-feed.ts";
+import type { StreamPosition } from "../stream/event-id.ts";
 import type { ResumeParts } from "./parts.ts";
 import { noteRead } from "./read-note.ts";
 
@@ -20,35 +20,30 @@ interface EventAnswer {
 }
 
 /** Answers with the events behind a position. */
-export type AnswerWithEvents = (answer: EventAnswer) => Response;
-
-/** Makes the answers of one endpoint. */
-export function createEventAnswers(
-  parts: Pick<ResumeParts, "sluice" | "store" | "calls" | "holdMs" | "retryMs" | "onError">,
-): AnswerWithEvents {
-  const { sluice, store, calls, holdMs, retryMs, onError } = parts;
-  const { state } = sluice.host;
-  return ({ position, sessionId, link, primed, sendAway, adopt, owner = "" }) => {
-    const feed = createEventFeed({
-      store,
-      position,
-      writerOf: calls.writerOf,
-      isClosing: () => calls.isClosing,
-      primed,
-      sendAway,
-      onAsked: (read) => noteRead(read, { state, owner, onError }),
-      adopt,
-      holdMs,
-      retryMs,
-      onError,
-    });
-    const headers = definedMembers({
-      "content-type": "text/event-stream",
-      "cache-control": "no-cache, no-transform",
-      "x-accel-buffering": "no",
-      "mcp-session-id": sessionId,
-      link,
-    });
-    return markPaced(new Response(feed, { headers }));
-  };
+export function answerWithEvents(
+  parts: ResumeParts,
+  { position, sessionId, link, primed, sendAway, adopt, owner = "" }: EventAnswer,
+): Response {
+  const { store, calls, holdMs, retryMs, onError } = parts;
+  const feed = createEventFeed({
+    store,
+    position,
+    writerOf: calls.writerOf,
+    isClosing: () => calls.isClosing,
+    primed,
+    sendAway,
+    onAsked: (read) => noteRead(parts, read, owner),
+    adopt,
+    holdMs,
+    retryMs,
+    onError,
+  });
+  const headers = definedMembers({
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+    "mcp-session-id": sessionId,
+    link,
+  });
+  return markPaced(new Response(feed, { headers }));
 }

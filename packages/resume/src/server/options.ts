@@ -1,14 +1,11 @@
 import type { EventStore } from "@sluice/state";
-import type { OriginGateOptions } from "@sluice/server/transport";
-import type { SluiceHandler } from "@sluice/transport-http";
+import type { EndpointOptions, SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";
 
 /** Options of `withResume`. */
-export interface WithResumeOptions extends OriginGateOptions {
+export interface WithResumeOptions extends EndpointOptions {
   /** Where streams are kept: `createMemoryEventStore()` for one process, a store that they share for several. */
   readonly store: EventStore;
-  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
-  readonly path?: string;
   /** Milliseconds for which a reader is kept while there is nothing to read. 0 sends it away at once. Default: 25 s. */
   readonly holdMs?: number;
   /** Milliseconds that a reader is told to wait before it comes back. Default: 1 s. */

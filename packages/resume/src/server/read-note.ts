@@ -1,30 +1,23 @@
 import { resourceTag, SluiceError, tokenLifetimes } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
 import type { StreamPosition } from "../stream/event-id.ts";
-
-/** What {@link noteRead} needs. */
-export interface ReadNoteOptions {
-  readonly state: StateStore;
-  /** In whose share of the state store the note counts. */
-  readonly owner: string;
-  readonly onError: (error: unknown) => void;
-}
+import type { ResumeParts } from "./parts.ts";
 
 /** No link of a stream is good for longer. */
 const keptMs = tokenLifetimes.resume.bound.maxTtlMs;
 
 /**
  * Notes that a client was given everything up to a question, in an answer that ended there: it need not name the event
- * when it comes back. False where the note cannot be kept.
+ * when it comes back. The note counts in the share of `owner`. False where it cannot be kept.
  */
 export async function noteRead(
+  { sluice, onError }: ResumeParts,
   position: StreamPosition,
-  { state, owner, onError }: ReadNoteOptions,
+  owner: string,
 ): Promise<boolean> {
   const now = Date.now();
   try {
     const terms = { now, expiresAt: now + keptMs, owner };
-    await state.put(nameOf(position), new Uint8Array(), terms);
+    await sluice.host.state.put(nameOf(position), new Uint8Array(), terms);
     return true;
   } catch (error) {
     const code = SluiceError.is(error) ? error.code : undefined;
@@ -34,8 +27,8 @@ export async function noteRead(
 }
 
 /** True where a process that shares the state store has noted the position. */
-export async function isRead(position: StreamPosition, state: StateStore): Promise<boolean> {
-  return (await state.get(nameOf(position), Date.now())) !== undefined;
+export async function isRead({ sluice }: ResumeParts, position: StreamPosition): Promise<boolean> {
+  return (await sluice.host.state.get(nameOf(position), Date.now())) !== undefined;
 }
 
 /** The store has the tag of a stream only: its id is half of what its links say. */

@@ -1,10 +1,15 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { cancelledBy, isRequest, type RpcId, type LooseMessage } from "@sluice/core";
+import {
+  cancelledBy,
+  createEventReader,
+  isRequest,
+  type EventReader,
+  type LooseMessage,
+  type RpcId,
+} from "@sluice/core";
 import type { McpFetchHandler } from "@sluice/transport-http";
-import { createEventReader, endsEvent, type EventReader } from "../protocol/event-reader.ts";
 import { formatQuestionId, ownIdOf } from "../stream/question.ts";
-import type { RunningCall } from "../stream/running-call.ts";
-import type { StreamWriter } from "../stream/stream-writer.ts";
+import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 
 /** What {@link startRelay} needs. */
 export interface RelayOptions {
@@ -95,17 +100,14 @@ class Relay implements RunningCall {
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    this.#events ??= createEventReader({
-      operation: "resume",
-      maxEventLength,
-      // the least pause bounds a handler whose streams end again and again at once
-      onRetry: (ms) => void (this.#retryMs = Math.min(Math.max(ms, 10), 60_000)),
-    });
-    const events = this.#events(bytes);
+    this.#events ??= createEventReader({ operation: "resume", maxEventLength });
+    const events = this.#events.read(bytes);
     if (endsEvent(bytes)) this.#events = undefined;
-    for (const { id, data } of events) {
+    for (const { id, data, retryMs } of events) {
       if (id) this.#lastEventId = id;
-      if (data !== "") await this.writer.write(this.#renamed(JSON.parse(data) as LooseMessage));
+      // the least pause bounds a handler whose streams end again and again at once
+      if (retryMs !== undefined) this.#retryMs = Math.min(Math.max(retryMs, 10), 60_000);
+      if (data) await this.writer.write(this.#renamed(JSON.parse(data) as LooseMessage));
     }
   }
 
@@ -127,8 +129,7 @@ class Relay implements RunningCall {
     const { writer } = this;
     this.#stop();
     if (writer.isOver || this.#lastEventId === "") return false;
-    // the end of the stream ends this wait
-    await writer.notifier.wait(writer.notifier.count, { ms: this.#retryMs });
+    await writer.pause(this.#retryMs);
     if (writer.isOver) return false;
     const request = new Request(this.#terms.url, {
       headers: {
@@ -169,5 +170,11 @@ function sessionHeaders(headers: Headers): Record<string, string> {
   return kept;
 }
 
+/** True when no event has begun behind the last one of a chunk. */
+function endsEvent(bytes: Uint8Array): boolean {
+  return bytes.at(-1) === newline && bytes.at(-2) === newline;
+}
+
+const newline = 10;
 /** Longest event of a handler, in characters. */
 const maxEventLength = 64 * 1024 * 1024;

@@ -1,10 +1,8 @@
 import type { RpcId } from "@sluice/core";
 import type { EventStore } from "@sluice/state";
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock, isInTime } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
-import { CountingNotifier } from "../protocol/counting-notifier.ts";
-import type { RunningCall } from "../stream/running-call.ts";
-import type { StreamWriter } from "../stream/stream-writer.ts";
+import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 import type { CloseResumeOptions } from "./options.ts";
 
 /** The calls that this process is working on. */
@@ -38,7 +36,6 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
   const { store, leaseMs, sluice, onError } = options;
   const calls = new Map<string, RunningCall>();
   const sessions = new Map<string, Set<RunningCall>>();
-  const emptied = new CountingNotifier();
   let cancelLook: (() => void) | undefined;
   let isClosing = false;
 
@@ -87,7 +84,13 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
     if (calls.size > 0) return;
     cancelLook?.();
     cancelLook = undefined;
-    emptied.notify();
+  }
+
+  /** Resolves when there are no calls any more. */
+  async function emptied(): Promise<void> {
+    // those that are added meanwhile come up, too
+    for (const { writer } of calls.values())
+      await new Promise<void>((resolve) => writer.onEnd(resolve));
   }
 
   return {
@@ -108,8 +111,8 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
     },
     async close({ deadlineMs = 0, signal } = {}) {
       isClosing = true;
-      for (const { writer } of calls.values()) writer.notifier.notify();
-      if (calls.size > 0) await emptied.wait(emptied.count, { ms: deadlineMs, signal });
+      for (const { writer } of calls.values()) writer.notify();
+      if (calls.size > 0) await isInTime(emptied(), deadlineMs, signal);
       await Promise.all([...calls.values()].map((call) => giveUp(call).catch(onError)));
     },
   };

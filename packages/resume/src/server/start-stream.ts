@@ -1,9 +1,8 @@
-import type { LooseRequest } from "@sluice/core";
+import { isEventStream, type LooseRequest } from "@sluice/core";
 import { noteRequest, notesOf } from "@sluice/server/transport";
-import { hasEvents } from "../protocol/event-reader.ts";
 import { takesPriming } from "../protocol/revision.ts";
 import { newStreamId } from "../stream/event-id.ts";
-import type { AnswerWithEvents } from "./event-answer.ts";
+import { answerWithEvents } from "./event-answer.ts";
 import type { ResumeParts } from "./parts.ts";
 import { startRelay } from "./relay.ts";
 import { findMember, ownerOf, type SessionMember, type SessionRequest } from "./session-request.ts";
@@ -13,83 +12,76 @@ import type { StreamRecord } from "./stream-record.ts";
  * Has a call answered by the handler, and keeps its answer while it comes about. An answer that is no stream of events
  * goes on as it is, and so does one that there is no room to keep.
  */
-export type StartStream = (asked: SessionRequest, call: LooseRequest) => Promise<Response>;
-
-/** Makes the function that starts streams. */
-export function createStreamStart(
+export async function startStream(
   parts: ResumeParts,
-  answerWithEvents: AnswerWithEvents,
-): StartStream {
-  const { handler, sluice, store, calls, links, openWriter, reruns } = parts;
-  const { maxAgeMs, leaseMs, onError } = parts;
+  asked: SessionRequest,
+  call: LooseRequest,
+): Promise<Response> {
+  const { handler, sluice, calls, links, openWriter, onError } = parts;
+  const { request, sessionId, mcpOptions } = asked;
+  const member = await findMember(sluice, asked);
+  const position = { streamId: newStreamId(), seq: 0 };
+  const link = member && links.linkTo(member, position);
+  const told = { ...mcpOptions, parsedBody: call };
+  if (!member || link === undefined || !(await isBound(parts, member)))
+    return handler.fetch(request, told);
 
-  /** Has the end of the session remembered; without that, no link is given that would outlive it. */
-  async function isBound(member: SessionMember): Promise<boolean> {
-    try {
-      await sluice.host.bindSession(member);
-      return true;
-    } catch (error) {
-      onError(error);
-      return false;
-    }
+  // a copy without the signal: a client that goes away has not cancelled the call
+  const copy = new Request(request.url, { method: "POST", headers: request.headers });
+  noteRequest(copy, notesOf(request));
+  const { url, headers } = copy;
+  const answer = await handler.fetch(copy, told);
+  const { body } = answer;
+  if (!answer.ok || !body || !isEventStream(answer.headers)) return answer;
+
+  const { streamId } = position;
+  const ids = { sessionId, owner: ownerOf(member), requestId: call.id };
+  if (!(await open(parts, streamId, { ...ids, call }))) return answer;
+  const writer = openWriter({ streamId, epoch: 1, requestId: call.id, lastSeq: 0 });
+  calls.add(startRelay({ handler, url, headers, mcpOptions, body, writer, onError, ...ids }));
+  const primed = takesPriming(headers.get("mcp-protocol-version"));
+  return answerWithEvents(parts, {
+    position,
+    sessionId,
+    link,
+    primed,
+    sendAway: primed ? "asking" : "never",
+    owner: member.owner,
+  });
+}
+
+/** Has the end of the session remembered; without that, no link is given that would outlive it. */
+async function isBound({ sluice, onError }: ResumeParts, member: SessionMember): Promise<boolean> {
+  try {
+    await sluice.host.bindSession(member);
+    return true;
+  } catch (error) {
+    onError(error);
+    return false;
   }
+}
 
-  /** Makes room for a stream; false where there is none. */
-  async function open(
-    streamId: string,
-    { call, sessionId, owner }: { call: LooseRequest; sessionId: string; owner: string },
-  ): Promise<boolean> {
-    try {
-      const now = Date.now();
-      const rerun = await reruns?.recordOf(sessionId, call);
-      const record: StreamRecord = { requestId: call.id, sessionId, owner, rerun };
-      await store.open(streamId, {
-        record: JSON.stringify(record),
-        now,
-        expiresAt: now + maxAgeMs,
-        heldUntil: now + leaseMs,
-      });
-      return true;
-    } catch (error) {
-      onError(error);
-      // a store that did not answer in time may have opened it
-      store.drop(streamId).catch(onError);
-      return false;
-    }
-  }
-
-  return async (asked, call) => {
-    const { request, sessionId, mcpOptions } = asked;
-    const member = await findMember(sluice, asked);
-    const position = { streamId: newStreamId(), seq: 0 };
-    const link = member && links.linkTo(member, position);
-    const told = { ...mcpOptions, parsedBody: call };
-    if (!member || link === undefined || !(await isBound(member)))
-      return handler.fetch(request, told);
-
-    // a copy without the signal: a client that goes away has not cancelled the call
-    const copy = new Request(request.url, { method: "POST", headers: request.headers });
-    noteRequest(copy, notesOf(request));
-    const { url, headers } = copy;
-    const answer = await handler.fetch(copy, told);
-    const { body } = answer;
-    if (!answer.ok || !body || !hasEvents(answer.headers)) return answer;
-
-    const { streamId } = position;
-    const { id: requestId } = call;
-    const owner = ownerOf(member);
-    if (!(await open(streamId, { call, sessionId, owner }))) return answer;
-    const writer = openWriter({ streamId, epoch: 1, requestId, lastSeq: 0 });
-    const ids = { sessionId, owner, requestId };
-    calls.add(startRelay({ handler, url, headers, mcpOptions, body, writer, onError, ...ids }));
-    const primed = takesPriming(headers.get("mcp-protocol-version"));
-    return answerWithEvents({
-      position,
-      sessionId,
-      link,
-      primed,
-      sendAway: primed ? "asking" : "never",
-      owner: member.owner,
+/** Makes room for a stream; false where there is none. */
+async function open(
+  { store, reruns, maxAgeMs, leaseMs, onError }: ResumeParts,
+  streamId: string,
+  { call, ...ids }: Omit<StreamRecord, "rerun"> & { readonly call: LooseRequest },
+): Promise<boolean> {
+  try {
+    const now = Date.now();
+    const rerun = await reruns?.recordOf(ids.sessionId, call);
+    const record: StreamRecord = { ...ids, rerun };
+    await store.open(streamId, {
+      record: JSON.stringify(record),
+      now,
+      expiresAt: now + maxAgeMs,
+      heldUntil: now + leaseMs,
     });
-  };
+    return true;
+  } catch (error) {
+    onError(error);
+    // a store that did not answer in time may have opened it
+    store.drop(streamId).catch(onError);
+    return false;
+  }
 }

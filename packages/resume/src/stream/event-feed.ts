@@ -1,5 +1,5 @@
 import type { EventStore, StreamPage } from "@sluice/state";
-import { sleep } from "@sluice/core/async";
+import { Notifier, systemClock } from "@sluice/core/async";
 import { formatEventId, type StreamPosition } from "./event-id.ts";
 import type { StreamWriter } from "./stream-writer.ts";
 
@@ -45,7 +45,10 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
   const { store, position, writerOf, isClosing, primed, sendAway } = options;
   const { onAsked, adopt, holdMs, retryMs, onError } = options;
   const { streamId } = position;
-  const gone = new AbortController();
+  /** Something is to be looked at: an event, the end, a reader that has gone, or the time is over. */
+  const news = new Notifier();
+  const notify = (): void => news.notify();
+  let isGone = false;
   let { seq } = position;
   const patienceMs = sendAway === "never" ? silenceMs : holdMs;
   let text = primed ? `id: ${formatEventId(position)}\nretry: ${retryMs}\ndata: \n\n` : "";
@@ -55,7 +58,16 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
   async function next(): Promise<FeedPart | undefined> {
     if (text !== "") return give("", false);
     const writer = writerOf(streamId);
-    const notified = writer?.notifier.count ?? 0;
+    const removeListener = writer?.onChange(notify);
+    try {
+      return await look(writer);
+    } finally {
+      removeListener?.();
+    }
+  }
+
+  /** Reads the store, and waits for news where it has nothing. */
+  async function look(writer: StreamWriter | undefined): Promise<FeedPart | undefined> {
     const page = await store.read(streamId, {
       after: seq,
       now: Date.now(),
@@ -78,9 +90,10 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
     if (sendAway !== "never" && isOut) return give(`retry: ${retryMs}\n\n`, true);
     if (!writer) await adopt?.(page);
     if (leftMs <= 0) return give(": still there\n\n", false);
-    const { signal } = gone;
-    if (writer) await writer.notifier.wait(notified, { ms: leftMs, signal });
-    else await pause(Math.min(leftMs, Math.max(retryMs, leastMs)), signal);
+    const waitMs = writer ? leftMs : Math.min(leftMs, Math.max(retryMs, leastMs));
+    const cancelTimer = systemClock.schedule(notify, waitMs);
+    await news.wait();
+    cancelTimer();
     return undefined;
   }
 
@@ -95,10 +108,10 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
     {
       async pull(controller) {
         try {
-          while (!gone.signal.aborted) {
+          for (;;) {
             const part = await next();
+            if (isGone) return;
             if (!part) continue;
-            if (gone.signal.aborted) return;
             if (part.text !== "") controller.enqueue(encoder.encode(part.text));
             if (part.isEnd) controller.close();
             return;
@@ -109,15 +122,13 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
           controller.error(error);
         }
       },
-      cancel: () => gone.abort(),
+      cancel() {
+        isGone = true;
+        notify();
+      },
     },
     { highWaterMark: 0 },
   );
-}
-
-/** Waits so long, or until the reader is gone. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, signal).catch(() => {});
 }
 
 const encoder = new TextEncoder();

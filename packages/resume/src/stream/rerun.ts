@@ -1,8 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { LooseRequest } from "@sluice/core";
 import type { StateStore, StreamPage } from "@sluice/state";
-import type { RunningCall } from "./running-call.ts";
-import type { StreamWriter } from "./stream-writer.ts";
+import type { RunningCall, StreamWriter } from "./stream-writer.ts";
 
 /** What a call is run again with. */
 export interface RerunRecord {

@@ -8,8 +8,8 @@ import {
   type LooseMessage,
 } from "@sluice/core";
 import type { EventStore } from "@sluice/state";
+import { systemClock } from "@sluice/core/async";
 import { errorTable, type Reason } from "@sluice/core/wire";
-import { CountingNotifier } from "../protocol/counting-notifier.ts";
 import { noAnswer, questionName } from "./question.ts";
 
 /** What the writers of one endpoint share. */
@@ -38,8 +38,6 @@ export interface WrittenStream {
  */
 export class StreamWriter {
   readonly streamId: string;
-  /** Notifies after every event, and at the end. */
-  readonly notifier: CountingNotifier = new CountingNotifier();
   readonly #terms: WriterTerms;
   readonly #stream: WrittenStream;
   #lastSeq: number;
@@ -47,6 +45,7 @@ export class StreamWriter {
   #isOver = false;
   #isAnswered = false;
   #onEnd: (() => void)[] | undefined;
+  #onChange: Set<() => void> | undefined;
   #queue: Promise<void> = done;
 
   constructor(terms: WriterTerms, stream: WrittenStream) {
@@ -88,6 +87,34 @@ export class StreamWriter {
     this.#onEnd = [...(this.#onEnd ?? []), listener];
   }
 
+  /** Calls `listener` after every event, at the end and at `notify`, until the returned function removes it. */
+  onChange(listener: () => void): () => void {
+    const listeners = (this.#onChange ??= new Set());
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#onChange === listeners) this.#onChange = undefined;
+    };
+  }
+
+  /** Has the readers look again. */
+  notify(): void {
+    for (const listener of this.#onChange ?? []) listener();
+  }
+
+  /** Resolves after so many milliseconds, at the next event, and at the end. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        cancelTimer();
+        removeListener();
+        resolve();
+      };
+      const cancelTimer = systemClock.schedule(wake, ms);
+      const removeListener = this.onChange(wake);
+    });
+  }
+
   /** Writes a message, in the order of the calls. Resolves when it is kept, or will never be. */
   write(message: LooseMessage): Promise<void> {
     return this.#enqueue(() => this.#keep(message));
@@ -119,14 +146,14 @@ export class StreamWriter {
     this.#openQuestions = undefined;
     for (const listener of this.#onEnd ?? []) listener();
     this.#onEnd = undefined;
-    this.notifier.notify();
+    this.notify();
   }
 
   async #keep(message: LooseMessage): Promise<void> {
     if (this.#isOver) return;
     const { store, keepMs, patienceMs } = this.#terms;
     const { epoch, requestId } = this.#stream;
-    const { streamId, notifier } = this;
+    const { streamId } = this;
     const ask = isRequest(message) ? questionName(message.id) : undefined;
     const isLast = isResponse(message) && message.id === requestId;
     // before it is kept: its answer can come as soon as a reader has it
@@ -153,13 +180,12 @@ export class StreamWriter {
           await this.#giveUp(error).finally(() => this.end());
           return;
         }
-        // the end of the stream ends this wait
-        await notifier.wait(notifier.count, { ms: retryMs });
+        await this.pause(retryMs);
       }
     }
     this.#isAnswered = isLast;
     if (isLast) this.end();
-    else notifier.notify();
+    else this.notify();
   }
 
   /** Ends the stream with an error: without an event that cannot be kept, it would have a hole. */
@@ -174,7 +200,7 @@ export class StreamWriter {
   async #writeError(reason: Reason): Promise<void> {
     const { store, keepMs } = this.#terms;
     const { epoch, requestId } = this.#stream;
-    const row = errorTable.find((each) => each.reason === reason)!;
+    const row = errorTable[reason];
     const error = { code: row.legacy, message: row.message, data: { reason } };
     const now = Date.now();
     await store.append(this.streamId, {
@@ -189,6 +215,17 @@ export class StreamWriter {
     this.#queue = this.#queue.then(work).catch(this.#terms.onError);
     return this.#queue;
   }
+}
+
+/** A call that this process is working on. */
+export interface RunningCall {
+  readonly writer: StreamWriter;
+  readonly sessionId: string;
+  /** Tag of the principal, in its session, that made the call. */
+  readonly owner: string;
+  readonly requestId: RpcId;
+  /** Gives the server the answer to one of its questions, at most once each. */
+  deliver(question: string, answer: string): Promise<void>;
 }
 
 const done = Promise.resolve();

@@ -38,11 +38,7 @@ export type AccessPageRule = (
 export interface Access {
   /** False when every caller may do everything. */
   readonly hasRules: boolean;
-  decide(
-    principal: Principal | undefined,
-    uri: string,
-    action: AccessAction,
-  ): AccessDecision | Promise<AccessDecision>;
+  readonly decide: AccessRule;
   /** One decision for each URI, in the same order. */
   decideAll(
     principal: Principal | undefined,

@@ -1,9 +1,15 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
-import { protect, type ObjectInfo, type StorageBackend, type UriMapper } from "@sluice/storage";
+import {
+  protect,
+  type ObjectInfo,
+  type OpenedObject,
+  type StorageBackend,
+  type UriMapper,
+} from "@sluice/storage";
 import { contentHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
-/** What one principal may use of storage for one resource. */
+/** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {}
 
@@ -59,21 +65,17 @@ function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAcce
 async function authorize(
   { access, mapper }: StorageAccessOptions,
   storage: StorageBackend,
-  request: AuthorizationRequest,
+  { principal, key, action }: AuthorizationRequest,
 ): Promise<AuthorizedStorage> {
-  const { principal, key, action } = request;
-  const heads = contentHeads(storage, key);
+  const describe = storage.describe.bind(storage);
+  const open = storage.open.bind(storage);
   const presign = storage.presign?.bind(storage);
-  if (!access.hasRules)
-    return {
-      describe: storage.describe.bind(storage),
-      open: storage.open.bind(storage),
-      ...definedMembers({ presign }),
-      ...heads,
-    };
+  const heads = contentHeads(storage, key);
+  const whole = { describe, open, ...definedMembers({ presign }), ...heads };
+  if (!access.hasRules) return withClientFaults(whole);
   const decision = await access.decide(principal, mapper.toUri(key), action);
   if (decision === "deny") ensureAllowed(decision);
-  if (decision !== "allow") return { ...hidden(storage), ...heads };
+  if (decision !== "allow") return withClientFaults({ ...hidden(storage), ...heads });
 
   /** Links and file systems without case lead to an object under another name: that counts, too. */
   async function ensureSame(info: ObjectInfo): Promise<void> {
@@ -81,30 +83,71 @@ async function authorize(
     ensureAllowed(await access.decide(principal, mapper.toUri(info.key), action));
   }
 
-  const describe: AuthorizedStorage["describe"] = async (asked, options) => {
-    const info = await storage.describe(asked, options).catch(rethrowAsAbsent);
+  const describeSame: AuthorizedStorage["describe"] = async (asked, options) => {
+    const info = await describe(asked, options).catch(rethrowAsAbsent);
     await ensureSame(info);
     return info;
   };
-  return {
-    describe,
+  return withClientFaults({
+    ...whole,
+    describe: describeSame,
     async open(asked, options) {
-      const opened = await storage.open(asked, options).catch(async (error: unknown) => {
+      const opened = await open(asked, options).catch(async (error: unknown) => {
         // an archived object can be described, a folder cannot
-        if (isUnsupported(error)) await describe(asked, options);
+        if (isUnsupported(error)) await describeSame(asked, options);
         throw error;
       });
-      try {
-        await ensureSame(opened.info);
-      } catch (error) {
-        await discardSource(opened, error);
-        throw error;
-      }
+      await orDiscard(opened, () => ensureSame(opened.info));
       return opened;
     },
-    ...definedMembers({ presign }),
-    ...heads,
+  });
+}
+
+/** Gives what `use` makes of an opened object. Discards the object when `use` throws. */
+export async function orDiscard<Result>(
+  opened: OpenedObject | undefined,
+  use: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use();
+  } catch (error) {
+    if (opened) await discardSource(opened, error);
+    throw error;
+  }
+}
+
+/** The same storage with the faults that a client may learn. */
+function withClientFaults(storage: AuthorizedStorage): AuthorizedStorage {
+  const { describe, open, presign, typeOf, isText } = storage;
+  const sign: AuthorizedStorage["presign"] =
+    presign && ((key, options) => presign(key, options).catch(rethrowStorageFault));
+  return {
+    describe: (key, options) => describe(key, options).catch(rethrowStorageFault),
+    open: (key, options) => open(key, options).catch(rethrowStorageFault),
+    ...definedMembers({ presign: sign }),
+    typeOf: (info, options) => typeOf(info, options).catch(rethrowStorageFault),
+    isText: (info, options) => isText(info, options).catch(rethrowStorageFault),
   };
+}
+
+/**
+ * What a fault of storage means to a client. What the service says about permissions concerns
+ * the server's own credentials: a client learns neither that, nor that the object exists.
+ */
+function storageFault(error: unknown): unknown {
+  if (!SluiceError.is(error)) return error;
+  if (error.code === "permission_denied")
+    return new SluiceError("not_found", "sluice: storage denies it", { cause: error });
+  if (error.code === "unauthenticated")
+    return new SluiceError("unavailable", "sluice: storage refuses our credentials", {
+      cause: error,
+    });
+  return error;
+}
+
+/** For `catch` of calls of storage that is not authorized: throws what the fault means to a client. */
+export function rethrowStorageFault(error: unknown): never {
+  throw storageFault(error);
 }
 
 /** Nothing is found in it; each call makes the same way in storage as one for a missing object. */

@@ -38,13 +38,8 @@ export async function endSession(state: StateStore, sessionId: string): Promise<
 }
 
 /** Whether a process ended a session. */
-export async function isSessionOver(state: StateStore, sessionId: string): Promise<boolean> {
-  return isTaggedSessionOver(state, sessionTag(sessionId));
-}
-
-/** The same by the `sessionTag` of a token. */
-export async function isTaggedSessionOver(state: StateStore, tag: string): Promise<boolean> {
-  return state.isSessionOver(tag, Date.now());
+export function isSessionOver(state: StateStore, sessionId: string): Promise<boolean> {
+  return state.isSessionOver(sessionTag(sessionId), Date.now());
 }
 
 /** A session's id is half of a credential: the store has its tag. */

@@ -45,18 +45,42 @@ export interface Identity {
   readonly owner?: string;
 }
 
-/** Options of {@link createIdentify}. */
-export interface IdentifyOptions {
+/** Says of a caller what a Sluice works with. */
+export interface Callers {
+  /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
+  readonly identify: (caller: Caller) => Identity | Promise<Identity>;
+  /** Address of the client of a request, where it is known. Never throws. */
+  readonly addressOf: (caller: Caller) => string | undefined;
+}
+
+interface IdentifyOptions {
   readonly principal: PrincipalResolver | undefined;
   readonly anonymous: boolean | undefined;
   readonly isLoopback: boolean;
   readonly onWarning: (message: string) => void;
 }
 
+interface CallersOptions extends IdentifyOptions {
+  readonly address: ((caller: Caller) => string | undefined) | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+export function createCallers({ address, onError, ...options }: CallersOptions): Callers {
+  return {
+    identify: createIdentify(options),
+    addressOf(caller) {
+      try {
+        return address ? address(caller) : caller.address;
+      } catch (error) {
+        onError(error);
+        return undefined;
+      }
+    },
+  };
+}
+
 /** Makes the function that identifies callers. It rejects those that it cannot identify. */
-export function createIdentify(
-  options: IdentifyOptions,
-): (caller: Caller) => Identity | Promise<Identity> {
+export function createIdentify(options: IdentifyOptions): Callers["identify"] {
   const { principal: resolve, isLoopback, onWarning } = options;
   const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
   const unidentified: Identity = {

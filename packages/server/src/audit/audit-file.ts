@@ -1,13 +1,12 @@
 import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { AuditRecord } from "./audit-record.ts";
-import type { AuditOptions, AuditSink } from "./audit.ts";
 import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
-import { auditPathOf } from "./audit-place.ts";
-import { createAuditRoom } from "./audit-room.ts";
-import { isFull } from "./disk-reserve.ts";
+import type { AuditRecord } from "./audit-record.ts";
+import { createAuditRoom, isFull } from "./audit-room.ts";
+import type { AuditOptions, AuditSink } from "./audit.ts";
 import { followRotation, openChain } from "./open-chain.ts";
 import { syncFolder } from "./plain-file.ts";
 
@@ -117,7 +116,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
 
   /** Writes the rest of a batch to a full disk, with the reserved room. */
   async function writeWithin(batch: readonly QueuedRecord[]): Promise<void> {
-    const needed = room.needed(batch, ({ record }) => record);
+    const needed = batch.filter(({ record }) => room.takes(record));
     if (needed.length === 0) return;
     try {
       await write(needed);
@@ -188,6 +187,21 @@ async function makePlace(name: string): Promise<string> {
   const path = auditPathOf(name);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   return path;
+}
+
+/**
+ * Where the trail of a server lies that has a name and no place: in the folder for what programs keep
+ * of their runs, `$XDG_STATE_HOME` (XDG Base Directory Specification) or `%LOCALAPPDATA%`.
+ */
+function auditPathOf(name: string): string {
+  return join(stateFolder(process.env), "sluice", "audit", `${encodeURIComponent(name)}.log`);
+}
+
+function stateFolder({ XDG_STATE_HOME: xdg, LOCALAPPDATA: local }: NodeJS.ProcessEnv): string {
+  // the specification has relative paths ignored
+  if (xdg !== undefined && isAbsolute(xdg)) return xdg;
+  if (process.platform === "win32" && local !== undefined && isAbsolute(local)) return local;
+  return join(homedir(), ".local", "state");
 }
 
 interface QueuedRecord {

@@ -1,10 +1,13 @@
+import { randomFillSync } from "node:crypto";
+import { constants } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import type { AuditRecord } from "./audit-record.ts";
-import { openReserve } from "./disk-reserve.ts";
+import { openPlain } from "./plain-file.ts";
 
 /** What an audit file does about a disk that is full. */
 export interface AuditRoom {
-  /** Those of a batch that are written even now; the refusals among the others are counted. */
-  needed<Entry>(batch: readonly Entry[], recordOf: (entry: Entry) => AuditRecord): Entry[];
+  /** Whether a record is written even now. A refusal that is not is counted. */
+  takes(record: AuditRecord): boolean;
   /** Lines to write before the next record. */
   notes(): readonly object[];
   /** The lines of {@link notes} are written. */
@@ -51,14 +54,10 @@ export async function createAuditRoom({
 
   if (reserve && !(await reserve.refill())) becomeFull();
   return {
-    needed(batch, recordOf) {
-      if (fullSince === undefined) return [...batch];
-      return batch.filter((entry) => {
-        const record = recordOf(entry);
-        const isNeeded = !isRefusal(record);
-        if (!isNeeded) dropped += record.count ?? 1;
-        return isNeeded;
-      });
+    takes(record) {
+      if (fullSince === undefined || !isRefusal(record)) return true;
+      dropped += record.count ?? 1;
+      return false;
     },
     notes: () => notes,
     noted: () => void (notes = []),
@@ -82,4 +81,54 @@ export async function createAuditRoom({
 /** Gave nothing away, and nothing waits for it. */
 function isRefusal({ outcome, count }: AuditRecord): boolean {
   return outcome === "denied" || count !== undefined;
+}
+
+/** Room on a disk that is held by a file, to be given back when the disk is full. */
+interface DiskReserve {
+  /** Gives the next part of it back. Resolves with false when nothing is left. */
+  release(): Promise<boolean>;
+  /** Holds all of it again. Resolves with false when the disk has no room for that. */
+  refill(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** Bytes given back at a time: other programs that write to a full disk take them, too. */
+const stepBytes = 64 * 1024;
+
+/** Opens the file that holds the room; it stays when it is closed. Rejects with `corrupt` for a link at its place. */
+async function openReserve(path: string, bytes: number): Promise<DiskReserve> {
+  const file = await openPlain(path, constants.O_RDWR | constants.O_CREAT);
+  let held = (await file.stat()).size;
+  return {
+    async release() {
+      if (held === 0) return false;
+      held = Math.max(0, held - stepBytes);
+      await file.truncate(held);
+      return true;
+    },
+    async refill() {
+      try {
+        while (held < bytes) held += await extend(file, held, Math.min(stepBytes, bytes - held));
+        await file.datasync();
+        return true;
+      } catch (error) {
+        if (!isFull(error)) throw error;
+        await file.truncate(held);
+        return false;
+      }
+    },
+    close: () => file.close(),
+  };
+}
+
+async function extend(file: FileHandle, at: number, bytes: number): Promise<number> {
+  // random: some file systems keep nothing of zeros, and little of what repeats itself
+  const { bytesWritten } = await file.write(randomFillSync(Buffer.alloc(bytes)), 0, bytes, at);
+  return bytesWritten;
+}
+
+/** True for what the system says when a disk or a quota is full. */
+export function isFull(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOSPC" || code === "EDQUOT";
 }

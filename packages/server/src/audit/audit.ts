@@ -67,7 +67,6 @@ export interface AuditTrail {
   flush(): Promise<void>;
 }
 
-/** Begins entries for one sink and one telemetry. */
 export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): AuditTrail {
   const {
     sink,

@@ -146,7 +146,6 @@ interface LastLine {
   readonly isTorn?: boolean;
 }
 
-/** The last whole line. */
 async function lastLine(file: FileHandle, size: number): Promise<LastLine> {
   const start = Math.max(0, size - maxLineBytes);
   const bytes = Buffer.alloc(size - start);

@@ -8,6 +8,7 @@ import {
   trace,
   type Attributes,
   type Context,
+  type Histogram,
   type Meter,
   type Tracer,
 } from "@opentelemetry/api";
@@ -23,7 +24,6 @@ export interface TelemetryOptions {
   readonly meter?: Meter;
 }
 
-/** Names of the operations: methods of MCP, and the two that are none. */
 const names: Readonly<Record<AuditAction, string>> = {
   list: "resources/list",
   templates: "resources/templates/list",
@@ -45,19 +45,20 @@ const explicitBucketBoundaries = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 
  */
 export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
   const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options;
-  const duration = { unit: "s", advice: { explicitBucketBoundaries } };
-  const operations = meter.createHistogram("mcp.server.operation.duration", {
-    ...duration,
-    description: "Calls, from the request to the last byte of the answer",
-  });
-  const downloads = meter.createHistogram("sluice.download.duration", {
-    ...duration,
-    description: "Requests to download URLs, from the request to the last byte",
-  });
-  const uploads = meter.createHistogram("sluice.upload.duration", {
-    ...duration,
-    description: "Steps of uploads, from the request to the last byte",
-  });
+  const durationOf = (name: string, description: string): Histogram =>
+    meter.createHistogram(name, { unit: "s", advice: { explicitBucketBoundaries }, description });
+  const operations = durationOf(
+    "mcp.server.operation.duration",
+    "Calls, from the request to the last byte of the answer",
+  );
+  const downloads = durationOf(
+    "sluice.download.duration",
+    "Requests to download URLs, from the request to the last byte",
+  );
+  const uploads = durationOf(
+    "sluice.upload.duration",
+    "Steps of uploads, from the request to the last byte",
+  );
   const sent = meter.createCounter("sluice.transfer.io", {
     unit: "By",
     description: "Bytes of resources handed over",

@@ -5,15 +5,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import type { Callers } from "../access/callers.ts";
+import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
-import { methodNotFound, type ProtocolErrors } from "../sdk/protocol-errors.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import { askHandler, ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
+import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
+import { ensureReadScopes, findHandler, handlerOf } from "../sdk/sdk-handlers.ts";
 import type { Subscriber, Subscribers } from "./subscriber.ts";
 
-/** What the other handlers tell subscriptions. */
 interface AttachedSubscriptions {
   /** A client was given a list, a template or a content: on a lasting connection it hears of changes. */
   readonly onSeen: (ctx: ServerContext) => void;
@@ -21,7 +20,6 @@ interface AttachedSubscriptions {
 
 interface SubscriptionsOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   readonly callers: Callers;
   readonly subscribers: Subscribers;
   /** Base of the resource URIs. */
@@ -32,10 +30,7 @@ interface SubscriptionsOptions {
 }
 
 /** Serves subscriptions on a server. */
-export type AttachSubscriptions = (
-  mcp: McpServer,
-  isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>,
-) => AttachedSubscriptions;
+export type AttachSubscriptions = (mcp: McpServer, isOurs: AnswersFor) => AttachedSubscriptions;
 
 /**
  * Serves `resources/subscribe` and `unsubscribe` (session revisions) and tells long-lived connections what
@@ -44,7 +39,7 @@ export type AttachSubscriptions = (
  * SDK sends on what its client listens to out of all that the server tells.
  */
 export function createAttachSubscriptions(options: SubscriptionsOptions): AttachSubscriptions {
-  const { calls, errors, callers, subscribers, baseUri, runApart, onError } = options;
+  const { calls, callers, subscribers, baseUri, runApart, onError } = options;
   return (mcp, isOurs) => {
     const { server } = mcp;
     let channel: Subscriber | undefined;
@@ -84,10 +79,9 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
 
     server.registerCapabilities({ resources: { subscribe: true } });
     server.setRequestHandler("resources/subscribe", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+      calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         const { uri } = params;
-        if (await isForeign(uri, ctx))
-          return subscribe ? askHandler(subscribe, "resources/subscribe", params, ctx) : {};
+        if (await isForeign(uri, ctx)) return subscribe ? subscribe(params, ctx) : {};
         if (!isLasting(mcp, ctx))
           throw methodNotFound("resources/subscribe needs a session: this server keeps none");
         return calls.answer(
@@ -104,19 +98,17 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
       }),
     );
     server.setRequestHandler("resources/unsubscribe", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx, uri: params.uri }, async () => {
+      calls.translate({ mcp, ctx, uri: params.uri }, async () => {
         channel?.unfollow(params.uri);
-        if (unsubscribe && (await isForeign(params.uri, ctx)))
-          return askHandler(unsubscribe, "resources/unsubscribe", params, ctx);
+        if (unsubscribe && (await isForeign(params.uri, ctx))) return unsubscribe(params, ctx);
         return {};
       }),
     );
 
     // a server without a way back to its client must not promise one
-    const initialize = handlerOf(server, "initialize");
+    const initialize = handlerOf<InitializeResult>(server, "initialize");
     server.setRequestHandler("initialize", async ({ params }, ctx) => {
-      const answer = await askHandler(initialize, "initialize", params, ctx);
-      const result = answer as InitializeResult;
+      const result = await initialize(params, ctx);
       if (subscribe || isLasting(mcp, ctx)) return result;
       const { subscribe: _none, ...resources } = result.capabilities.resources ?? {};
       return { ...result, capabilities: { ...result.capabilities, resources } };

@@ -33,20 +33,18 @@ export interface ChangeHub {
   leave(listener: ChangeListener): void;
 }
 
-/** Options of {@link createChangeHub}. */
 export interface ChangeHubOptions {
   readonly onError: (error: unknown) => void;
   /** Runs the watch, which begins with the call of the first listener and outlives it. */
   readonly runApart?: (work: () => Promise<void>) => Promise<void>;
-  /** Changes gather for so long before listeners hear of them. Default 200. */
-  readonly gatherMs?: number;
-  /** Between two looks at every followed object, where storage cannot be watched. Default 30 s. */
-  readonly rescanMs?: number;
 }
 
+/** Changes gather for so long before listeners hear of them. */
+const gatherMs = 200;
+/** Between two looks at every followed object, where storage cannot be watched. */
+const rescanMs = 30_000;
 /** Shortest wait before a watch that ended is begun again. */
 const leastWaitMs = 250;
-/** Objects looked at together in a rescan. */
 const together = 8;
 /** Followed objects of all listeners; more are refused. */
 const mostFollowed = 100_000;
@@ -59,7 +57,7 @@ const mostKnown = 10_000;
  * every object, again and again, where storage has no watch or refuses one; lists are then silent.
  */
 export function createChangeHub(backend: StorageBackend, options: ChangeHubOptions): ChangeHub {
-  const { onError, runApart = (work) => work(), gatherMs = 200, rescanMs = 30_000 } = options;
+  const { onError, runApart = (work) => work() } = options;
   const listeners = new Set<ChangeListener>();
   const followers = new Map<string, Followed>();
   const followed = new Map<ChangeListener, Set<string>>();

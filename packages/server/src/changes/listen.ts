@@ -1,15 +1,13 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import type { Callers } from "../access/callers.ts";
-import { tagOf, type Caller } from "../access/principal.ts";
-import { signInFault } from "../access/sign-in-fault.ts";
-import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
+import { type Callers, tagOf, type Caller } from "../access/principal.ts";
+import type { AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
-import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
+import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
@@ -124,38 +122,31 @@ interface FollowRequest extends ListenRequest {
 
 /** Subscribes to one resource, with one record; false when it may not be. */
 async function followOne(options: ListenOptions, request: FollowRequest): Promise<boolean> {
-  const { callers, audit } = options;
-  const { uri, caller } = request;
-  const principal = tagOf(request.principal);
+  const { callers, audit, subscribers, scopeChallenge } = options;
+  const { uri, caller, principal, subscriber, signal } = request;
   const address = callers.addressOf(caller);
-  const facts = { action: "subscribe", era: "modern", uri, principal, address } as const;
-  const entry = audit.begin(facts, carrierIn(request.params?.["_meta"]));
-  return entry.run(() => tryToFollow(options, request, entry));
+  const entry = audit.begin(
+    { action: "subscribe", era: "modern", uri, principal: tagOf(principal), address },
+    carrierIn(request.params?.["_meta"]),
+  );
+  return entry.run(async () => {
+    try {
+      // a signal of its own: many that wait for one look like a leak to Node
+      const own = signal && AbortSignal.any([signal]);
+      const info = await subscribers.find({ uri, principal, signal: own });
+      await ensureScopes(scopeChallenge, request);
+      subscriber.follow(uri, info);
+      // no change is sent before the whole request is answered
+      await entry.conclude("complete");
+      return true;
+    } catch (error) {
+      entry.end(signal?.aborted ? "aborted" : outcomeOf(error), { reason: reasonOf(error) });
+      if (isRefusal(error)) return false;
+      throw error;
+    }
+  });
 }
 
-async function tryToFollow(
-  options: ListenOptions,
-  request: FollowRequest,
-  entry: AuditEntry,
-): Promise<boolean> {
-  const { uri, principal, subscriber, signal } = request;
-  try {
-    // a signal of its own: many that wait for one look like a leak to Node
-    const own = signal && AbortSignal.any([signal]);
-    const info = await options.subscribers.find({ uri, principal, signal: own });
-    await ensureScopes(options.scopeChallenge, request);
-    subscriber.follow(uri, info);
-    // no change is sent before the whole request is answered
-    await entry.conclude("complete");
-    return true;
-  } catch (error) {
-    entry.end(signal?.aborted ? "aborted" : outcomeOf(error), { reason: reasonOf(error) });
-    if (isRefusal(error)) return false;
-    throw error;
-  }
-}
-
-/** Resources that are looked at together. */
 const together = 16;
 
 /** The SDK asks for the scopes of a resource when it is read; to hear of it takes the same. */

@@ -1,10 +1,15 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import type { ObjectInfo, UriMapper } from "@sluice/storage";
+import { Notifier } from "@sluice/core/async";
+import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { ChangeHub, ChangeListener, ObjectChanges } from "./change-hub.ts";
-import type { ChangeHubs } from "./change-hubs.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
+import {
+  createChangeHub,
+  type ChangeHub,
+  type ChangeHubOptions,
+  type ChangeListener,
+  type ObjectChanges,
+} from "./change-hub.ts";
 
 /** A change as the protocol tells it. */
 type ChangeNotification =
@@ -38,7 +43,7 @@ const mostPending = 10_000;
 
 /** Makes subscribers, and finds what they may follow. */
 export interface Subscribers {
-  /** Where changes of the storage of a principal are heard. */
+  /** Where changes of the storage of a principal are heard: one hub for all principals that use a backend. */
   hubOf(principal: Principal | undefined): ChangeHub;
   /**
    * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
@@ -49,32 +54,36 @@ export interface Subscribers {
   find(request: SubscriptionRequest): Promise<ObjectInfo>;
 }
 
-/** What a client wants to subscribe to. */
 interface SubscriptionRequest {
   readonly uri: string;
   readonly principal: Principal | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-interface SubscribersOptions {
-  readonly hubs: ChangeHubs;
+interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onError"> {
   readonly storages: StorageAccess;
   readonly access: Access;
   readonly mapper: UriMapper;
-  readonly onError: (error: unknown) => void;
 }
 
-/** Makes the subscribers of one Sluice. */
 export function createSubscribers(options: SubscribersOptions): Subscribers {
-  const { hubs, storages, mapper } = options;
-  const hubOf: Subscribers["hubOf"] = (principal) => hubs.of(storages.of(principal));
+  const { storages, mapper } = options;
+  const hubs = new WeakMap<StorageBackend, ChangeHub>();
+
+  function hubOf(principal: Principal | undefined): ChangeHub {
+    const backend = storages.of(principal);
+    let hub = hubs.get(backend);
+    if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
+    return hub;
+  }
+
   return {
     hubOf,
     create: (principal) => createSubscriber(options, hubOf(principal), principal),
     async find({ uri, principal, signal }) {
       const key = mapper.toKey(uri);
       const storage = await storages.authorize({ principal, key, action: "subscribe" });
-      return storage.describe(key, definedMembers({ signal })).catch(rethrowStorageFault);
+      return storage.describe(key, definedMembers({ signal }));
     },
   };
 }
@@ -90,7 +99,7 @@ function createSubscriber(
   let updated = new Set<string>();
   let listed: Set<string> | "unknown" = new Set();
   let isClosed = false;
-  let wake: (() => void) | undefined;
+  const news = new Notifier();
 
   const listener = {
     hearsAll: false as boolean,
@@ -101,7 +110,7 @@ function createSubscriber(
       else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);
       if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
       if (updated.size > mostPending) updated = new Set();
-      wake?.();
+      news.notify();
     },
   } satisfies ChangeListener;
 
@@ -169,7 +178,7 @@ function createSubscriber(
       for (;;) {
         if (isClosed) return undefined;
         if (queue.length > 0) return queue.shift();
-        if (isQuiet()) await new Promise<void>((resolve) => (wake = resolve));
+        if (isQuiet()) await news.wait();
         else await fill().catch(onError);
       }
     },
@@ -177,7 +186,7 @@ function createSubscriber(
       isClosed = true;
       hub.leave(listener);
       keyOf.clear();
-      wake?.();
+      news.notify();
     },
   };
 }

@@ -26,26 +26,6 @@ export interface DeliverySubject {
   readonly client: ClientStreaming;
 }
 
-/** The modes that are possible on this request. */
-export interface DeliveryMeans {
-  readonly direct: boolean;
-  readonly redirect: boolean;
-  readonly downloadUrl: boolean;
-}
-
-/** The modes to try, best first. */
-export function deliveryOrder(
-  delivery: Delivery,
-  prefer: readonly DeliveryMode[],
-  means: DeliveryMeans,
-): DeliveryMode[] {
-  const wanted: readonly DeliveryMode[] =
-    delivery === "auto"
-      ? [...prefer, "redirect", "direct", "downloadUrl"]
-      : [delivery, "downloadUrl"];
-  return [...new Set(wanted)].filter((mode) => means[mode]);
-}
-
 /** A resource on its way to one client. */
 export interface ResourceDelivery {
   /** As the client asked for it. */

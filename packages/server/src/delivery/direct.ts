@@ -1,14 +1,9 @@
-import {
-  discardSource,
-  isProtocolType,
-  parseMediaType,
-  SluiceError,
-  definedMembers,
-} from "@sluice/core";
+import { definedMembers, discardSource, SluiceError } from "@sluice/core";
+import { orDiscard } from "../access/authorized-storage.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { byteHeaders } from "../http/byte-headers.ts";
+import { isProtocolType } from "../http/media-types.ts";
 import { ensureFits, type DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
 
@@ -24,14 +19,14 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
     const { uri, key, info, storage, client, identity, address, entry, signal } = delivery;
     const release = transfers.take(tagOf(identity.principal), address);
     try {
-      const opened = await storage.open(key, definedMembers({ signal })).catch(rethrowStorageFault);
-      const transfer = transfers.of(opened, { entry, release });
-      try {
+      const opened = await storage.open(key, definedMembers({ signal }));
+      const { etag } = opened.info;
+      return await orDiscard(opened, async () => {
         // the object may have grown since it was described
         ensureFits(opened.info, client);
-        const isDescribed = opened.info.etag === info.etag;
+        const isDescribed = etag === info.etag;
         const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
-        if (isProtocol(mimeType)) {
+        if (isProtocolType(mimeType)) {
           await discardSource(opened);
           release();
           return undefined;
@@ -40,33 +35,23 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
           uri,
           info: opened.info,
           mimeType,
-          rangeable: opened.info.etag !== undefined,
+          rangeable: etag !== undefined,
           exactType: true,
         });
-        const grant = await mintLink({ grants, onError }, identity, {
-          key,
-          etag: opened.info.etag,
-        });
+        const grant = await mintLink({ grants, onError }, identity, { key, etag });
         if (grant) {
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
         }
         await entry.admit();
+        const transfer = transfers.of(opened, { entry, release });
         return { reply: { status: 200, headers, transfer } };
-      } catch (error) {
-        await discardSource(opened, error);
-        throw error;
-      }
+      });
     } catch (error) {
       release();
       throw error;
     }
   };
-}
-
-/** True for bytes that could pose as an answer of the protocol itself. */
-export function isProtocol(mimeType: string): boolean {
-  return isProtocolType(parseMediaType(mimeType)?.essence ?? "");
 }
 
 /** A URL from which the download can resume. The bytes go without one while the state store keeps none. */

@@ -1,8 +1,8 @@
 import { definedMembers, formatContentDisposition, formatResourceUri } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { tagOf } from "../access/principal.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
 import { resourceName } from "../resources/resource-type.ts";
-import { tagOf } from "../access/principal.ts";
 import type { DeliverResource } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
 

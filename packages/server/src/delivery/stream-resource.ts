@@ -2,31 +2,26 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { StorageAccess } from "../access/authorized-storage.ts";
-import { signInFault } from "../access/sign-in-fault.ts";
 import { outcomeOf } from "../audit/outcome.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
+import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import { toProtocolError } from "../sdk/protocol-errors.ts";
-import type { IsElsewhere } from "../sdk/registered-elsewhere.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
-import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
+import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
+import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
-import { clientStreaming } from "./client-streaming.ts";
 import {
-  deliveryOrder,
   ensureFits,
   type DeliverResource,
   type DeliveryPolicy,
   type ResourceDelivery,
   type StreamAnswer,
 } from "./delivery.ts";
-import { isProtocol } from "./direct.ts";
-import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import { clientStreaming } from "./streaming-declarations.ts";
 
-/** A call of `resources/stream`. */
 interface StreamRequest extends ReadCall {
-  readonly isElsewhere: IsElsewhere;
+  readonly isElsewhere: AnswersFor;
 }
 
 /**
@@ -92,7 +87,7 @@ async function answerStream(
   }
 
   const signal = ctx.http?.req?.signal;
-  const info = await storage.describe(key, definedMembers({ signal })).catch(rethrowStorageFault);
+  const info = await storage.describe(key, definedMembers({ signal }));
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -100,9 +95,7 @@ async function answerStream(
   const client = isUntold ? {} : declared;
   ensureFits(info, client);
 
-  const mimeType = await storage
-    .typeOf(info, definedMembers({ signal }))
-    .catch(rethrowStorageFault);
+  const mimeType = await storage.typeOf(info, definedMembers({ signal }));
   const { address } = callerOf(ctx, mcp);
   const delivery: ResourceDelivery = {
     uri,
@@ -145,15 +138,19 @@ function modesFor(
   { uri, info, mimeType, client, identity, storage }: ResourceDelivery,
   takesReply: boolean,
 ): DeliveryMode[] {
-  const delivery =
-    typeof policy === "function"
-      ? policy({ uri, info, mimeType, principal: identity.principal, client })
-      : policy;
-  return deliveryOrder(delivery, client.prefer ?? [], {
-    direct: takesReply && !isProtocol(mimeType),
+  const { principal } = identity;
+  const wanted =
+    typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
+  const order: readonly DeliveryMode[] =
+    wanted === "auto"
+      ? [...(client.prefer ?? []), "redirect", "direct", "downloadUrl"]
+      : [wanted, "downloadUrl"];
+  const isPossible: Readonly<Record<DeliveryMode, boolean>> = {
+    direct: takesReply && !isProtocolType(mimeType),
     redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
-  });
+  };
+  return [...new Set(order)].filter((mode) => isPossible[mode]);
 }
 
 /** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */
@@ -184,15 +181,10 @@ function faultFor(
   resourceMetadataUrl: string | undefined,
 ): RpcFault {
   const revision = revisionOf(mcp);
-  if (!SluiceError.is(error)) return faultOf(error, revision, { uri });
-  switch (error.code) {
-    case "unauthenticated":
-      return signInFault(resourceMetadataUrl, revision);
-    case "permission_denied":
-      return rpcFault("forbidden", revision, { uri, status: 403, challenge: "Bearer" });
-    case "unsupported":
-      return faultOf(error, revision, { uri, suggestion: "Use resources/read for this resource" });
-    default:
-      return faultOf(error, revision, { uri });
-  }
+  const code = SluiceError.is(error) ? error.code : undefined;
+  if (code === "unauthenticated") return signInFault(resourceMetadataUrl, revision);
+  if (code === "permission_denied")
+    return rpcFault("forbidden", revision, { uri, status: 403, challenge: "Bearer" });
+  const suggestion = code === "unsupported" ? "Use resources/read for this resource" : undefined;
+  return faultOf(error, revision, { uri, suggestion });
 }

@@ -1,9 +1,9 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
-import type { StreamLimiter } from "../limits/stream-limiter.ts";
-import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { StreamLimiter } from "../limits/stream-limiter.ts";
 
 /** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
 export interface Transfers {
@@ -30,7 +30,6 @@ interface TransfersOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the transfers of one Sluice. */
 export function createTransfers({ limiter, usage, onError }: TransfersOptions): Transfers {
   return {
     take: (principal, address) => limiter.take(principal, address),

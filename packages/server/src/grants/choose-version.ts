@@ -1,6 +1,8 @@
 import {
+  matchesIfMatch,
+  matchesIfNoneMatch,
+  parseHttpDate,
   definedMembers,
-  discardSource,
   formatEntityTag,
   matchesIfRange,
   parseRange,
@@ -8,11 +10,9 @@ import {
   type ByteRange,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { conditionalStatus, isConditional } from "../http/conditions.ts";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
 
-/** What the request of a redemption asks for. */
 interface DownloadRequest {
   readonly method: "GET" | "HEAD";
   readonly header: (name: string) => string | undefined;
@@ -39,12 +39,8 @@ export async function chooseVersion(
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
-    try {
-      return { status: 200, info: ensurePinned(grant, opened.info), opened };
-    } catch (error) {
-      await discardSource(opened, error);
-      throw error;
-    }
+    const info = await orDiscard(opened, () => ensurePinned(grant, opened.info));
+    return { status: 200, info, opened };
   }
   const info = ensurePinned(grant, await storage.describe(key, options));
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
@@ -72,4 +68,25 @@ export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
 function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
   if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
   throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
+}
+
+/** Whether a request has a condition that a download looks at. */
+function isConditional(header: DownloadRequest["header"]): boolean {
+  return ["if-match", "if-unmodified-since", "if-none-match"].some(
+    (name) => header(name) !== undefined,
+  );
+}
+
+/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` where they let it pass. */
+function conditionalStatus(
+  { lastModified }: ObjectInfo,
+  tag: string | undefined,
+  header: DownloadRequest["header"],
+): 304 | 412 | undefined {
+  const ifMatch = header("if-match");
+  const latest = parseHttpDate(header("if-unmodified-since"), Date.now()) ?? Infinity;
+  // HTTP dates have whole seconds
+  const changed = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
+  if (ifMatch === undefined ? changed > latest : !matchesIfMatch(ifMatch, tag)) return 412;
+  return matchesIfNoneMatch(header("if-none-match"), tag) ? 304 : undefined;
 }

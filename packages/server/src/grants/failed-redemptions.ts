@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
-import { addressShare } from "../access/address-share.ts";
 import { consumeAt, type RateLimiter } from "../limits/rate-limits.ts";
+import { addressShare } from "../limits/share.ts";
 
 /** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
 export interface FailedRedemptions {
@@ -84,16 +84,10 @@ export function createMemoryLimiter(): RateLimiter {
       const counted = counts.has(key) || counts.size < mostAddresses ? key : "others";
       const count = (counts.get(counted) ?? 0) + points;
       counts.set(counted, count);
-      if (count > mostFailures) throw new Exceeded(endsAt - now);
+      if (count > mostFailures)
+        throw Object.assign(new Error("too many failed redemptions"), {
+          msBeforeNext: endsAt - now,
+        });
     },
   };
-}
-
-/** As limiters of rate-limiter-flexible say it. */
-class Exceeded extends Error {
-  readonly msBeforeNext: number;
-  constructor(msBeforeNext: number) {
-    super("too many failed redemptions");
-    this.msBeforeNext = msBeforeNext;
-  }
 }

@@ -3,13 +3,12 @@ import {
   createSealer,
   SluiceError,
   tokenLifetimes,
-  type ClaimedBody,
   type GrantUse,
   type KeyRing,
   type IssuedToken,
 } from "@sluice/core";
-import { createTokenStore, isStoredToken, type StateStore } from "@sluice/state";
-import { isTaggedSessionOver, type BindSession } from "../access/bound-sessions.ts";
+import { createTokenStore, isStoredToken, type ClaimedBody, type StateStore } from "@sluice/state";
+import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
 
@@ -51,9 +50,10 @@ export interface Grants {
     key: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
+  /** Download URLs have a route in this process. */
+  readonly markServed: () => void;
 }
 
-/** The answer that a grant is claimed for. */
 interface ClaimedAnswer {
   /** Tag of the principal. */
   readonly principal: string | undefined;
@@ -71,20 +71,24 @@ interface GrantsOptions {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly bindSession: BindSession;
-  /** URL of the endpoint. */
-  readonly endpoint: string;
+  /** URL of the endpoint, for which alone tokens are good. */
+  readonly audience: string;
   readonly grant: GrantOptions;
+  /** Hears once of a download URL that is minted while no route in this process serves any. */
+  readonly onWarning: (message: string) => void;
 }
 
 /** Makes sealed or stored tokens, as `grant` says; a `TypeError` or `RangeError` for options that cannot work. */
-export function createGrants({ keys, state, bindSession, endpoint, grant }: GrantsOptions): Grants {
+export function createGrants(options: GrantsOptions): Grants {
+  const { keys, state, bindSession, audience, grant, onWarning } = options;
   ensureGrant(grant);
   const { tokens = "sealed", revocable = true, use } = grant;
-  const sealer = createSealer({ keys, audience: endpoint });
-  const stored = createTokenStore({ keys, audience: endpoint, state });
+  const sealer = createSealer({ keys, audience });
+  const stored = createTokenStore({ keys, audience, state });
   const unseal = createGrantOpener(sealer, keys);
   // without stored tokens a text that looks like one costs the store nothing
   const opensStored = tokens === "stored";
+  let needsWarning = true;
 
   /** Whether the store has a say in it: how often it is used, and whether it or its session was withdrawn. */
   const asksStore = ({ auth, use: made }: OpenGrant): boolean =>
@@ -108,7 +112,7 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
       const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
       const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
       if (!mayMint || ttlMs < 1_000) return undefined;
-      const terms = {
+      const claims = {
         key,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
@@ -117,15 +121,21 @@ export function createGrants({ keys, state, bindSession, endpoint, grant }: Gran
       } as const;
       if (revocable) await bindSession(identity);
       const minted = opensStored
-        ? await stored.issue("download", terms, { owner })
-        : sealer.seal("download", terms);
-      return { ...minted, url: `${endpoint}/streams/${minted.token}` };
+        ? await stored.issue("download", claims, { owner })
+        : sealer.seal("download", claims);
+      if (needsWarning) onWarning(unservedWarning);
+      needsWarning = false;
+      return { ...minted, url: `${audience}/streams/${minted.token}` };
     },
+    markServed: () => void (needsWarning = false),
   };
 }
 
+const unservedWarning =
+  "a download URL was issued, and nothing in this process serves it: serve the endpoint with withSluice(handler, sluice) of @sluice/transport-http, or let createSidecar serve it, here or in another process";
+
 async function ensureLiveSession(state: StateStore, sessionTag: string): Promise<void> {
-  if (await isTaggedSessionOver(state, sessionTag))
+  if (await state.isSessionOver(sessionTag, Date.now()))
     throw new SluiceError("not_found", "sluice: redeem: the session is over");
 }
 

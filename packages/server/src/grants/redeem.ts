@@ -1,24 +1,15 @@
-import {
-  definedMembers,
-  discardSource,
-  leaseCharge,
-  SluiceError,
-  type ClaimedBody,
-  type Principal,
-} from "@sluice/core";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { leaseCharge, type ClaimedBody } from "@sluice/state";
 import type { UriMapper } from "@sluice/storage";
-import type { StorageAccess } from "../access/authorized-storage.ts";
-import type { Callers } from "../access/callers.ts";
-import { tagOf, type Caller } from "../access/principal.ts";
+import { orDiscard, type StorageAccess } from "../access/authorized-storage.ts";
+import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
-import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
-import { problemOf } from "../http/error-problem.ts";
-import { problem } from "../http/problem.ts";
-import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../delivery/transfers.ts";
+import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
+import { problemOf, problem } from "../http/problem.ts";
+import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
@@ -106,24 +97,21 @@ async function answer(
   const release = transfers.take(tag, request.address);
   try {
     const storage = await storages.authorize({ principal, key, action: "stream" });
-    const chosen = await chooseVersion(storage, grant, request).catch(rethrowStorageFault);
+    const chosen = await chooseVersion(storage, grant, request);
     const { opened, info, status } = chosen;
-    try {
+    return await orDiscard(opened, async () => {
       // a 304 has no media type
       const mimeType =
         status === 304
           ? undefined
-          : await storage
-              .typeOf(info, definedMembers({ signal: request.signal }))
-              .catch(rethrowStorageFault);
+          : await storage.typeOf(info, definedMembers({ signal: request.signal }));
       if (opened) await entry.admit();
       const hasBytes = opened !== undefined;
       await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-      return await replyWith(options, { ...chosen, grant, entry, release, mimeType });
-    } catch (error) {
-      if (opened) await discardSource(opened, error);
-      throw error;
-    }
+      const reply = await replyWith(options, { ...chosen, grant, entry, release, mimeType });
+      if (!reply.transfer) release();
+      return reply;
+    });
   } catch (error) {
     release();
     throw error;
@@ -170,12 +158,10 @@ async function replyWith(
 ): Promise<Reply> {
   const { grant, entry, release, status, info, mimeType, range, opened } = redemption;
   if (mimeType === undefined) {
-    release();
     await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };
   }
   if (status === 412) {
-    release();
     await entry.conclude("denied", { reason: "precondition_failed" });
     return problem(412);
   }
@@ -188,7 +174,6 @@ async function replyWith(
     exactType: exactTypes,
   });
   if (!opened) {
-    release();
     await entry.conclude("complete");
     return { status, headers };
   }

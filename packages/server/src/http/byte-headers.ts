@@ -5,12 +5,11 @@ import {
   formatEntityTag,
   formatReprDigest,
   formatResourceUri,
-  isActiveType,
-  parseMediaType,
   type ByteRange,
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
+import { isActiveType } from "./media-types.ts";
 import { resourceName } from "../resources/resource-type.ts";
 
 /**
@@ -62,7 +61,7 @@ export function byteHeaders({
   const sha256 = info.digests?.sha256;
   const headers = [
     "Content-Type",
-    exactType || !isActive(mimeType) ? mimeType : "application/octet-stream",
+    exactType || !isActiveType(mimeType) ? mimeType : "application/octet-stream",
     "Content-Disposition",
     formatContentDisposition(resourceName(info.key)),
     RESOURCE_URI_HEADER,
@@ -78,7 +77,7 @@ export function byteHeaders({
   if (sha256 !== undefined) headers.push("Repr-Digest", formatReprDigest(sha256));
   const codings = contentCodings(info.contentEncoding).join(", ");
   if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);
-  if (range) headers.push("Content-Range", formatContentRange(range, size));
+  if (range) headers.push("Content-Range", formatContentRange({ range, size }));
   headers.push(...shieldHeaders);
   return headers;
 }
@@ -92,8 +91,4 @@ export function unchangedHeaders({ etag }: ObjectInfo): string[] {
 function formatLastModified(time: Date | undefined, now: number): string | undefined {
   const ms = Math.min(time?.getTime() ?? Number.NaN, now);
   return ms > 0 ? new Date(ms).toUTCString() : undefined;
-}
-
-function isActive(type: string): boolean {
-  return isActiveType(parseMediaType(type)?.essence ?? "");
 }

@@ -1,7 +1,7 @@
-import { problem } from "./problem.ts";
-import type { Reply } from "./reply.ts";
 import type { Caller } from "../access/principal.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
+import { problem } from "./problem.ts";
+import type { Reply } from "./reply.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {
@@ -64,4 +64,19 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
 function hostName(header: string | undefined): string {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/i.exec(header ?? "");
   return match?.[1]?.toLowerCase() ?? "";
+}
+
+/**
+ * The refusal of a request by its header fields, names and values in turn as they came: 400 for two `Host` (RFC 9112 §3.2),
+ * of which each hop could take another one, and 431 for more than `most` fields. Default of `most`: any number.
+ */
+export function refuseFields(
+  rawHeaders: readonly string[],
+  most: number = Infinity,
+): Reply | undefined {
+  if (rawHeaders.length > 2 * most) return problem(431);
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (rawHeaders[at]!.length === 4 && rawHeaders[at]!.toLowerCase() === "host") hosts++;
+  return hosts > 1 ? problem(400) : undefined;
 }

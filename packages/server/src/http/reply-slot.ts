@@ -1,7 +1,7 @@
 import { definedMembers } from "@sluice/core";
-import { discardReply, type Reply } from "./reply.ts";
 import type { RpcFault } from "../sdk/rpc-fault.ts";
-import { sharedRequest, shareRequest } from "./shared-request.ts";
+import { discardReply, type Reply } from "./reply.ts";
+import { knownOf, shareRequest } from "./shared-request.ts";
 
 /**
  * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has
@@ -53,7 +53,5 @@ export function leaveReply(slot: ReplySlot | undefined, reply: Reply): void {
 
 /** The slot of a request, if its transport opened one. */
 export function replySlotOf(request: Request | undefined): ReplySlot | undefined {
-  if (!request) return undefined;
-  const shared = slots.has(request) ? request : sharedRequest(request.headers);
-  return shared && slots.get(shared);
+  return knownOf(slots, request);
 }

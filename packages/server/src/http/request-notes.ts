@@ -1,5 +1,5 @@
 import type { ByteLease } from "../limits/byte-account.ts";
-import { sharedRequest } from "./shared-request.ts";
+import { knownOf } from "./shared-request.ts";
 
 /** Says when answers are sent. */
 export interface AnswerKeeper {
@@ -41,9 +41,5 @@ export function noteRequest(request: Request, known: RequestNotes): void {
 
 /** What was noted of a request; nothing where no transport did. */
 export function notesOf(request: Request | undefined): RequestNotes {
-  if (!request) return {};
-  const known = notes.get(request);
-  if (known) return known;
-  const shared = sharedRequest(request.headers);
-  return (shared && notes.get(shared)) ?? {};
+  return knownOf(notes, request) ?? {};
 }

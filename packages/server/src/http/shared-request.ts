@@ -34,3 +34,13 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
   const id = headers.get(SHARED_REQUEST_HEADER);
   return id === null ? undefined : requests.get(id);
 }
+
+/** What is known of a request, or of the one that was shared with its headers. */
+export function knownOf<Known>(
+  known: WeakMap<Request, Known>,
+  request: Request | undefined,
+): Known | undefined {
+  if (!request) return undefined;
+  const shared = known.has(request) ? request : sharedRequest(request.headers);
+  return shared && known.get(shared);
+}

@@ -1,41 +1,13 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { createByteAccount, type ByteLease } from "./byte-account.ts";
-import { notesOf } from "../http/request-notes.ts";
-import { ensureLimit, shareOf, type ClientShare } from "./share.ts";
 import { tagOf } from "../access/principal.ts";
+import { notesOf } from "../http/request-notes.ts";
+import { createByteAccount, type ByteLease } from "./byte-account.ts";
+import { ensureLimit, shareOf } from "./share.ts";
 import type { AnswerLimits, StreamLimiter } from "./stream-limiter.ts";
 
-/** Bytes of the answers of one server. */
-export interface AnswerAccount {
-  open(principal: string | undefined, address: string | undefined): ByteLease;
-}
-
-/** Makes the account of one server. Limits that are no whole number from 1 are a `RangeError`. */
-export function createAnswerAccount(limits: AnswerLimits = {}): AnswerAccount {
-  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
-  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
-  const account = createByteAccount(perProcess);
-  return {
-    open(principal, address) {
-      const share: ClientShare | undefined = shareOf(
-        { perPrincipal, perAddress },
-        principal,
-        address,
-      );
-      return account.open(share);
-    },
-  };
-}
-
 const mib = 2 ** 20;
-
-/** What an answer takes from. */
-export interface AnswerLimiters {
-  readonly limiter: StreamLimiter;
-  readonly answers: AnswerAccount;
-}
 
 interface AnswerCaller {
   readonly ctx: ServerContext;
@@ -47,36 +19,46 @@ interface AnswerCaller {
  * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
  * the transport says when that is; else, and when it will not be sent, until `make` is done.
  */
-export async function withAnswerLease<Answer>(
-  { limiter, answers }: AnswerLimiters,
-  { ctx, principal, address }: AnswerCaller,
+export type WithAnswerLease = <Answer>(
+  caller: AnswerCaller,
   make: (lease: ByteLease) => Promise<Answer>,
-): Promise<Answer> {
-  const tag = tagOf(principal);
-  const leave = limiter.take(tag, address);
-  const lease = answers.open(tag, address);
-  const { signal, id } = ctx.mcpReq;
-  let stopWatching: (() => void) | undefined;
-  const release = (): void => {
-    stopWatching?.();
-    lease.release();
-    leave();
-  };
-  try {
-    const answer = await make(lease);
-    const { answers: keeper } = notesOf(ctx.http?.req);
-    if (!keeper || signal.aborted) release();
-    else {
-      stopWatching = onAbort(signal, (reason) => {
-        if (isCancelled(reason)) release();
-      });
-      keeper.keep(id, release);
+) => Promise<Answer>;
+
+/** Counts the answers of one server. Limits that are no whole number from 1 are a `RangeError`. */
+export function createAnswerLeases(
+  limiter: StreamLimiter,
+  limits: AnswerLimits = {},
+): WithAnswerLease {
+  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
+  const account = createByteAccount(perProcess);
+  return async ({ ctx, principal, address }, make) => {
+    const tag = tagOf(principal);
+    const leave = limiter.take(tag, address);
+    const lease = account.open(shareOf({ perPrincipal, perAddress }, tag, address));
+    const { signal, id } = ctx.mcpReq;
+    let stopWatching: (() => void) | undefined;
+    const release = (): void => {
+      stopWatching?.();
+      lease.release();
+      leave();
+    };
+    try {
+      const answer = await make(lease);
+      const { answers: keeper } = notesOf(ctx.http?.req);
+      if (!keeper || signal.aborted) release();
+      else {
+        stopWatching = onAbort(signal, (reason) => {
+          if (isCancelled(reason)) release();
+        });
+        keeper.keep(id, release);
+      }
+      return answer;
+    } catch (error) {
+      release();
+      throw error;
     }
-    return answer;
-  } catch (error) {
-    release();
-    throw error;
-  }
+  };
 }
 
 /** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */

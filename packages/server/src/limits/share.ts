@@ -1,5 +1,3 @@
-import { addressShare } from "../access/address-share.ts";
-
 /** Limits of a share. */
 export interface ShareLimits {
   readonly perPrincipal: number;
@@ -24,8 +22,20 @@ export function shareOf(
   return { name: `address ${addressShare(address)}`, limit: perAddress };
 }
 
+/**
+ * Name of the share that an address belongs to: an IPv4 address by itself, an IPv6 address with all of its /64, which one
+ * client has to itself. `undefined` without an address.
+ */
+export function addressShare(address: string | undefined): string | undefined {
+  if (address === undefined || !address.includes(":")) return address;
+  const [head = "", tail = ""] = address.split("::", 2);
+  const [left, right] = [head, tail].map((text) => (text === "" ? [] : text.split(":")));
+  const zeros = Array<string>(Math.max(0, 8 - left!.length - right!.length)).fill("0");
+  return `${[...left!, ...zeros, ...right!].slice(0, 4).join(":")}::/64`;
+}
+
 /** Throws a `RangeError` for a limit that is no whole number from 1. */
-export function ensureLimit(limit: number | undefined, maker: string): void {
+export function ensureLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
-    throw new RangeError(`${maker}: ${limit} is no limit; pass a whole number from 1`);
+    throw new RangeError(`createSluice: ${limit} is no limit; pass a whole number from 1`);
 }

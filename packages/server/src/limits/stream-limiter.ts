@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { ConcurrencyLimiter } from "@sluice/core/async";
 import { ensureLimit, shareOf } from "./share.ts";
 
 /** Most streams at the same time; a `resources/read` is one, too, until its answer is sent. */
@@ -50,34 +51,31 @@ export function createStreamLimiter(
   onChange: (change: 1 | -1) => void = () => {},
 ): StreamLimiter {
   const { perPrincipal = 8, perAddress, perProcess = 256 } = limits;
-  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit, "createSluice");
-  const held = new Map<string, number>();
-  let total = 0;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
+  const open = new ConcurrencyLimiter();
   return {
     take(principal, address) {
-      if (total >= perProcess)
+      const leaveProcess = open.take("process", perProcess);
+      if (!leaveProcess)
         throw new SluiceError("unavailable", "sluice: too many streams are open", {
           retryAfterMs: 1_000,
         });
       const share = shareOf({ perPrincipal, perAddress }, principal, address);
-      const mine = share ? (held.get(share.name) ?? 0) : 0;
-      if (share && mine >= share.limit)
+      const leaveShare = share ? open.take(share.name, share.limit) : () => {};
+      if (!leaveShare) {
+        leaveProcess();
         throw new SluiceError("throttled", "sluice: too many streams are open for one client", {
           retryAfterMs: 1_000,
         });
-      total += 1;
+      }
       onChange(1);
-      if (share) held.set(share.name, mine + 1);
-      let taken = true;
+      let isTaken = true;
       return () => {
-        if (!taken) return;
-        taken = false;
-        total -= 1;
+        if (!isTaken) return;
+        isTaken = false;
+        leaveShare();
+        leaveProcess();
         onChange(-1);
-        if (!share) return;
-        const left = (held.get(share.name) ?? 1) - 1;
-        if (left === 0) held.delete(share.name);
-        else held.set(share.name, left);
       };
     },
   };

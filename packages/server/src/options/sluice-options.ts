@@ -3,14 +3,14 @@ import type { KeyRing, KeyRingInput, Principal } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { AccessPageRule, AccessRule } from "../access/access.ts";
-import type { AuditOptions, AuditSink } from "../audit/audit.ts";
-import type { DeliveryPolicy } from "../delivery/delivery.ts";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
-import type { WindowLimits } from "../limits/rate-limits.ts";
-import type { GrantOptions } from "../grants/grants.ts";
-import type { DescribeResource } from "../resources/resource-entry.ts";
-import type { StreamLimits } from "../limits/stream-limiter.ts";
+import type { AuditOptions, AuditSink } from "../audit/audit.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
+import type { DeliveryPolicy } from "../delivery/delivery.ts";
+import type { GrantOptions } from "../grants/grants.ts";
+import type { WindowLimits } from "../limits/rate-limits.ts";
+import type { StreamLimits } from "../limits/stream-limiter.ts";
+import type { DescribeResource } from "../resources/resource-entry.ts";
 
 /** Options of `createSluice`. */
 export interface SluiceOptions {

@@ -64,7 +64,6 @@ type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 type Decode = (bytes: Bytes) => AsyncIterable<Uint8Array>;
 type CreateDecoder = (options: object) => AsyncIterable<Uint8Array>;
 
-/** The members of `node:zlib` in use. */
 interface NodeZlib {
   readonly constants: Readonly<Record<string, number>>;
   readonly createGunzip: CreateDecoder;
@@ -74,7 +73,6 @@ interface NodeZlib {
   readonly createZstdDecompress?: CreateDecoder;
 }
 
-/** The members of `node:stream` in use. */
 interface NodeStream {
   readonly Readable: {
     readonly from: (bytes: Bytes, options: object) => AsyncIterable<Uint8Array>;
@@ -92,7 +90,8 @@ function decoderFor(coding: string, isCut: boolean): Decode | undefined {
   const zlib = builtInModule("node:zlib") as NodeZlib | undefined;
   const stream = builtInModule("node:stream") as NodeStream | undefined;
   if (zlib && stream) {
-    const create = creatorIn(zlib, name);
+    const creator = creators[name];
+    const create = creator && zlib[creator];
     if (!create) return undefined;
     const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH, ZSTD_e_flush } = zlib.constants;
     const flush = { br: BROTLI_OPERATION_FLUSH, zstd: ZSTD_e_flush }[name] ?? Z_SYNC_FLUSH;
@@ -103,20 +102,12 @@ function decoderFor(coding: string, isCut: boolean): Decode | undefined {
   return (bytes) => throughWeb(bytes, new DecompressionStream(name));
 }
 
-function creatorIn(zlib: NodeZlib, name: string): CreateDecoder | undefined {
-  switch (name) {
-    case "gzip":
-      return zlib.createGunzip;
-    case "deflate":
-      return zlib.createInflate;
-    case "br":
-      return zlib.createBrotliDecompress;
-    case "zstd":
-      return zlib.createZstdDecompress;
-    default:
-      return undefined;
-  }
-}
+const creators: Readonly<Record<string, Exclude<keyof NodeZlib, "constants">>> = {
+  gzip: "createGunzip",
+  deflate: "createInflate",
+  br: "createBrotliDecompress",
+  zstd: "createZstdDecompress",
+};
 
 async function* throughNode(
   { pipeline, Readable }: NodeStream,

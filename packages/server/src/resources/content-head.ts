@@ -7,9 +7,9 @@ import { beginsAsText, headBytes, knownType, resourceType, storedAsText } from "
 /** Looks at the first bytes of objects, where their metadata do not tell what they are. */
 export interface ContentHeads {
   /** Media type of an object, as it is sent with it: by its first 8 KiB where nothing else tells. */
-  typeOf(info: ObjectInfo, options?: CallOptions): Promise<string>;
+  readonly typeOf: (info: ObjectInfo, options?: CallOptions) => Promise<string>;
   /** Whether the content of an object is text, by its first 8 KiB. */
-  isText(info: ObjectInfo, options?: CallOptions): Promise<boolean>;
+  readonly isText: (info: ObjectInfo, options?: CallOptions) => Promise<boolean>;
 }
 
 /** Versions whose content is remembered, for each storage. */
@@ -42,7 +42,6 @@ export function contentHeads(storage: StorageBackend, key: string): ContentHeads
   };
 }
 
-/** Reads the first bytes of the version that `info` is about. */
 async function look(
   storage: StorageBackend,
   key: string,

@@ -1,46 +1,43 @@
 import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
-import { isStreaming } from "../delivery/client-streaming.ts";
-import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
-import type { CacheHint } from "./cache-hint.ts";
+import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePageOptions } from "./visible-page.ts";
 
 interface ListHandlerOptions extends VisiblePageOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   readonly entries: ResourceEntries;
   /** Seals cursors: one of storage can name objects that the caller may not know. */
   readonly cursors: TextSealer;
-  /** URL of the endpoint. */
-  readonly endpoint: string;
+  /** URL of the endpoint, for which alone cursors are good. */
+  readonly audience: string;
   readonly pageSize: number | undefined;
-  readonly cacheHint: CacheHint;
 }
 
-/** Serves `resources/list` on a server. `onListed` is called when a client is about to get a page. */
-export type AttachList = (mcp: McpServer, onListed: (ctx: ServerContext) => void) => void;
+/** Makes what answers `resources/list` on a server. */
+export type ListResources = (
+  mcp: McpServer,
+) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
 
 /**
  * Puts pages of storage behind what the author registered. Only listing is replaced, because the
  * SDK's handler has no pages; the author's resources stay first.
  */
-export function createAttachList(options: ListHandlerOptions): AttachList {
-  const { calls, errors, cursors, endpoint, mapper, cacheHint } = options;
-  return (mcp, onListed) => {
-    const { server } = mcp;
-    const listRegistered = handlerOf(server, "resources/list");
+export function createListResources(options: ListHandlerOptions): ListResources {
+  const { calls, cursors, audience, mapper } = options;
+  return (mcp) => {
+    const listRegistered = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
 
-    async function answer(
-      { cursor: sent, ...others }: Readonly<Record<string, unknown>>,
+    async function pageFor(
+      { cursor: sent, ...others }: { readonly cursor?: unknown },
       ctx: ServerContext,
       work: CallWork,
     ): Promise<ListResourcesResult> {
-      const context = [endpoint, mapper.baseUri, tagOf(work.principal) ?? ""];
+      const context = [audience, mapper.baseUri, tagOf(work.principal) ?? ""];
       const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
         page.nextCursor === undefined
           ? page
@@ -51,28 +48,17 @@ export function createAttachList(options: ListHandlerOptions): AttachList {
 
       if (source === fromStorage) return seal(await pageOf(cursor), fromStorage);
       const asked = cursor === undefined ? others : { ...others, cursor };
-      const registered = (await askHandler(
-        listRegistered,
-        "resources/list",
-        asked,
-        ctx,
-      )) as ListResourcesResult;
+      const registered = await listRegistered(asked, ctx);
       if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
       const page = await pageOf(undefined);
       const resources = [...registered.resources, ...page.resources];
       return seal({ ...registered, ...page, resources }, fromStorage);
     }
 
-    server.setRequestHandler("resources/list", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx }, async () => {
-        const call = { mcp, ctx, action: "list", kind: "request" } as const;
-        const result = await calls.answer(call, async (work) => ({
-          result: await answer(params ?? {}, ctx, work),
-        }));
-        onListed(ctx);
-        return { ...result, ...cacheHint(mcp) };
-      }),
-    );
+    return (params = {}, ctx) =>
+      calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => ({
+        result: await pageFor(params, ctx, work),
+      }));
   };
 }
 

@@ -3,50 +3,31 @@ import type {
   McpServer,
   ServerContext,
 } from "@modelcontextprotocol/server";
-import { isStreaming } from "../delivery/client-streaming.ts";
-import { unmarked } from "../delivery/streaming-offer.ts";
-import type { ProtocolErrors } from "../sdk/protocol-errors.ts";
+import { isStreaming, unmarked } from "../delivery/streaming-declarations.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import { askHandler, handlerOf } from "../sdk/sdk-handlers.ts";
-import type { CacheHint } from "./cache-hint.ts";
+import { handlerOf } from "../sdk/sdk-handlers.ts";
 
-interface TemplatesOptions {
-  readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
-  /** Template of the resources of this Sluice. */
-  readonly template: string;
-  readonly cacheHint: CacheHint;
-}
+/** Makes what answers `resources/templates/list` on a server. */
+export type ListTemplates = (
+  mcp: McpServer,
+) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourceTemplatesResult>;
 
-/** Serves `resources/templates/list` on a server. `onListed` is called when a client is about to get the answer. */
-export type AttachTemplates = (mcp: McpServer, onListed: (ctx: ServerContext) => void) => void;
-
-/** Lets the SDK list templates, ours and the author's, within the limits and with a record. */
-export function createAttachTemplates({
-  calls,
-  errors,
-  template,
-  cacheHint,
-}: TemplatesOptions): AttachTemplates {
-  return (mcp, onListed) => {
-    const { server } = mcp;
-    const listTemplates = handlerOf(server, "resources/templates/list");
-    server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
-      errors.translate({ mcp, ctx }, async () => {
-        const call = { mcp, ctx, action: "templates", kind: "request" } as const;
-        const result = await calls.answer(call, async ({ entry }) => {
-          const listed = await askHandler(listTemplates, "resources/templates/list", params, ctx);
-          const templates = listed as ListResourceTemplatesResult;
-          entry.facts.shown = templates.resourceTemplates.length;
-          if (isStreaming(mcp, ctx)) return { result: templates };
-          const resourceTemplates = templates.resourceTemplates.map((one) =>
-            one.uriTemplate === template ? unmarked(one) : one,
-          );
-          return { result: { ...templates, resourceTemplates } };
-        });
-        onListed(ctx);
-        return { ...result, ...cacheHint(mcp) };
-      }),
-    );
+/**
+ * Lets the SDK list templates, ours and the author's, within the limits and with a record. `template` is that of the resources
+ * of this Sluice.
+ */
+export function createListTemplates(calls: ResourceCalls, template: string): ListTemplates {
+  return (mcp) => {
+    const listAll = handlerOf<ListResourceTemplatesResult>(mcp.server, "resources/templates/list");
+    return (params, ctx) =>
+      calls.answer({ mcp, ctx, action: "templates", kind: "request" }, async ({ entry }) => {
+        const listed = await listAll(params, ctx);
+        entry.facts.shown = listed.resourceTemplates.length;
+        if (isStreaming(mcp, ctx)) return { result: listed };
+        const resourceTemplates = listed.resourceTemplates.map((one) =>
+          one.uriTemplate === template ? unmarked(one) : one,
+        );
+        return { result: { ...listed, resourceTemplates } };
+      });
   };
 }

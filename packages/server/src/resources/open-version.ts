@@ -1,7 +1,6 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { CallOptions, OpenedObject, OpenOptions } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { storageFault } from "../access/storage-fault.ts";
 import { advised } from "../sdk/advice.ts";
 import type { AskedRange } from "./read-range.ts";
 
@@ -51,7 +50,7 @@ export function readFault(error: unknown): unknown {
         : `The resource has ${error.size} bytes`,
       error,
     );
-  return storageFault(error);
+  return error;
 }
 
 /** The etag of storage behind the entity tag that a client has; a tag does not tell it alone. */

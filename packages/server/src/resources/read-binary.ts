@@ -1,13 +1,12 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { CallWork } from "../sdk/resource-calls.ts";
-import { isCoded } from "./content-coding.ts";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import type { ReplyTransfer } from "../http/reply.ts";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
+import type { ReplyTransfer } from "../http/reply.ts";
+import type { CallWork } from "../sdk/resource-calls.ts";
+import { isCoded } from "./content-coding.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {
@@ -23,7 +22,6 @@ export interface BinaryReads {
   ): { readonly blob: string; readonly _meta: Readonly<Record<string, unknown>> };
 }
 
-/** A whole resource that is read. */
 interface BinaryRead {
   readonly ctx: ServerContext;
   readonly uri: string;
@@ -44,9 +42,9 @@ export async function readBinary(
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
-  const opened = await storage.open(key).catch(rethrowStorageFault);
+  const opened = await storage.open(key);
   const { size, etag, digests } = opened.info;
-  try {
+  return orDiscard(opened, async () => {
     if (size === undefined || size > maxBytes || isCoded(opened.info)) {
       await discardSource(opened);
       return undefined;
@@ -59,13 +57,7 @@ export async function readBinary(
       size,
       ...definedMembers({ checksum: digests?.sha256 }),
     });
-    const _meta = {
-      ...given._meta,
-      ...(etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } }),
-    };
-    return { contents: [{ uri, mimeType, ...given, _meta }] };
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
+    const version = etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } };
+    return { contents: [{ uri, mimeType, ...given, _meta: { ...given._meta, ...version } }] };
+  });
 }

@@ -1,9 +1,9 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { openVersion, readFault } from "./open-version.ts";
 import {
   countLines,
@@ -225,27 +225,13 @@ async function readLines(
 }
 
 /** The decoded body of an object. Discards an object that cannot be decoded. */
-async function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
-  try {
-    return decodeContent(opened.body, opened.info.contentEncoding);
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
+function decoded(opened: OpenedObject): Promise<AsyncIterable<Uint8Array>> {
+  return orDiscard(opened, () => decodeContent(opened.body, opened.info.contentEncoding));
 }
 
 /** Announces how many bytes will be collected. Discards the object when that throws. */
-async function announce(
-  opened: OpenedObject,
-  { onSize }: PartRequest,
-  bytes: number,
-): Promise<void> {
-  try {
-    onSize?.(bytes);
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
+function announce(opened: OpenedObject, { onSize }: PartRequest, bytes: number): Promise<void> {
+  return orDiscard(opened, () => onSize?.(bytes));
 }
 
 function noLines(): SluiceError {
@@ -266,12 +252,7 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
   const { maxBytes } = request;
   const stored = range ? range.end - range.start : info.size;
   const promised = isCoded(info) ? undefined : stored;
-  try {
-    ensureSmall(promised ?? 0, maxBytes);
-  } catch (error) {
-    await discardSource(opened, error);
-    throw error;
-  }
+  await orDiscard(opened, () => ensureSmall(promised ?? 0, maxBytes));
   await announce(opened, request, promised ?? maxBytes);
   const chunks: Uint8Array[] = [];
   let received = 0;

@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import type { ByteRange } from "@sluice/core";
+import { definedMembers, type ByteRange } from "@sluice/core";
 import { advised } from "../sdk/advice.ts";
 
 /** A part of a resource as a client names it: `bytes 0-99` from 0, `lines 1-50` from 1, both ends included. */

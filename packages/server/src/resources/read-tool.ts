@@ -1,14 +1,15 @@
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
+import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
-import { toolFault } from "../sdk/tool-fault.ts";
 import { partMeta, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
-import type { ReadCall, ResourceReader } from "./resource-reader.ts";
+import type { ResourceReader } from "./resource-reader.ts";
 import { resourceName } from "./resource-type.ts";
 
 /** What one call of the tool gives at most. */
@@ -26,65 +27,58 @@ interface ReadToolOptions {
 /** Registers the tool of a name on a server. */
 export type AttachReadTool = (
   mcp: McpServer,
-  tool: { readonly name: string; readonly isOurs: ReadCall["isOurs"] },
+  tool: { readonly name: string; readonly isOurs: AnswersFor },
 ) => void;
 
 /** Makes the tool with which a model reads parts of resources. */
 export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
   const { calls, reader, entries, baseUri, onError } = options;
   return (mcp, { name, isOurs }) => {
-    mcp.registerTool(
-      name,
-      {
-        title: "Read a part of a file",
-        description:
-          `Reads the text of a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
-          "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version. " +
-          "Of a resource that is not text it says what it is and links to it.",
-        inputSchema: z.object({
-          uri: z.string().describe(`URI of the resource, such as ${baseUri}notes.txt`),
-          range: z
-            .string()
-            .optional()
-            .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
-          etag: z
-            .string()
-            .optional()
-            .describe("etag of an earlier answer: fails if the resource has changed since"),
-        }),
-        annotations: { readOnlyHint: true, openWorldHint: false },
-      },
-      async ({ uri, range = "bytes 0-", etag }, ctx) => {
-        try {
-          return await calls.answer(
-            { mcp, ctx, action: "read", uri, kind: "transfer" },
-            async (work) => {
-              await ensureReadScopes(mcp, ctx, uri);
-              if (!(await isOurs(uri, ctx)))
-                throw new SluiceError("not_found", "sluice: read: the resource is not ours");
-              const asked = definedMembers({
-                range: parseAskedRange(range),
-                maxBytes: mostBytes,
-                etag,
-              });
-              return reader.readPart({ mcp, ctx, uri, isOurs }, work, asked, async (part) => {
-                await work.entry.admit();
-                if (part.text === undefined)
-                  return {
-                    result: await linkOf(entries, part, { uri, isMarked: isStreaming(mcp, ctx) }),
-                  };
-                const result = answerOf(part, part.text);
-                return { result, ending: { bytes: part.bytes.byteLength } };
-              });
-            },
-          );
-        } catch (error) {
-          const { text, isOurs: isFault } = toolFault(error);
-          if (isFault && !ctx.mcpReq.signal.aborted) onError(error);
-          return { isError: true, content: [{ type: "text", text: `${uri}: ${text}` }] };
-        }
-      },
-    );
+    mcp.registerTool(name, descriptionOf(baseUri), async ({ uri, range, etag }, ctx) => {
+      const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
+      try {
+        return await calls.answer(call, async (work) => {
+          await ensureReadScopes(mcp, ctx, uri);
+          if (!(await isOurs(uri, ctx)))
+            throw new SluiceError("not_found", "sluice: read: the resource is not ours");
+          const asked = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes: mostBytes };
+          const request = { ...asked, ...definedMembers({ etag }) };
+          return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
+            await work.entry.admit();
+            const isMarked = isStreaming(mcp, ctx);
+            return part.text === undefined
+              ? { result: await linkOf(entries, part, { uri, isMarked }) }
+              : { result: answerOf(part, part.text), ending: { bytes: part.bytes.byteLength } };
+          });
+        });
+      } catch (error) {
+        const { text, isOurs: isFault } = toolFault(error);
+        if (isFault && !ctx.mcpReq.signal.aborted) onError(error);
+        return { isError: true, content: [{ type: "text", text: `${uri}: ${text}` }] };
+      }
+    });
+  };
+}
+
+/** The tool as a model sees it. */
+function descriptionOf(baseUri: string) {
+  const text = z.string();
+  return {
+    title: "Read a part of a file",
+    description:
+      `Reads the text of a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
+      "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version. " +
+      "Of a resource that is not text it says what it is and links to it.",
+    inputSchema: z.object({
+      uri: text.describe(`URI of the resource, such as ${baseUri}notes.txt`),
+      range: text
+        .optional()
+        .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
+      etag: text
+        .optional()
+        .describe("etag of an earlier answer: fails if the resource has changed since"),
+    }),
+    annotations: { readOnlyHint: true, openWorldHint: false },
   };
 }
 

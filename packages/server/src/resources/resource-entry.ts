@@ -42,7 +42,6 @@ interface ResourceEntriesOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the entries of one Sluice. */
 export function createResourceEntries({
   mapper,
   describe,

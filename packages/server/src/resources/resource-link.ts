@@ -1,16 +1,16 @@
-import type { ContentBlock, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
-import { isStreaming } from "../delivery/client-streaming.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
+import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
-import { toolFault } from "../sdk/tool-fault.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 import type { ResourceEntries } from "./resource-entry.ts";
-import type { ReadCall } from "./resource-reader.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
@@ -24,7 +24,7 @@ interface LinkHandlerOptions {
   readonly storages: StorageAccess;
   readonly entries: ResourceEntries;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
 }
 
@@ -36,55 +36,40 @@ export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
 export function createLinkTo(options: LinkHandlerOptions): LinkTo {
+  const { calls, mapper, storages, entries, isOursOn, onError } = options;
   return async (uri, given) => {
-    const call = callInV2(given);
+    const { mcp, ctx } = callInV2(given);
     const { previewBytes = 2_048 } = given;
+    const { signal } = ctx.mcpReq;
+    const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
     try {
-      return await makeLink(options, uri, { ...call, previewBytes });
+      return await calls.answer(call, async ({ principal, entry }) => {
+        const key = mapper.toKey(uri);
+        const isOurs = isOursOn(mcp);
+        for (const spelling of new Set([mapper.toUri(key), uri]))
+          if (!(await isOurs(spelling, ctx)))
+            throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
+        await ensureReadScopes(mcp, ctx, uri);
+        const storage = await storages.authorize({ principal, key, action: "read" });
+        const { info, part } = await preview(storage, { key, previewBytes, signal });
+        const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
+        await entry.admit();
+        const named = await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) });
+        const link = { ...named, type: "resource_link" as const };
+        if (part?.text === undefined) return { result: [link] };
+        const _meta = { [EXTENSION_ID]: partMeta(part) };
+        return {
+          result: [link, { type: "text", text: part.text, _meta }],
+          ending: { bytes: part.bytes.byteLength },
+        };
+      });
     } catch (error) {
-      call.ctx.mcpReq.signal.throwIfAborted();
-      const { code, text, isOurs } = toolFault(error);
-      if (isOurs) options.onError(error);
+      signal.throwIfAborted();
+      const { code, text, isOurs: isFault } = toolFault(error);
+      if (isFault) onError(error);
       throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
     }
   };
-}
-
-interface LinkCall {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
-  readonly previewBytes: number;
-}
-
-function makeLink(
-  { calls, mapper, storages, entries, isOursOn }: LinkHandlerOptions,
-  uri: string,
-  { mcp, ctx, previewBytes }: LinkCall,
-): Promise<ContentBlock[]> {
-  const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
-  return calls.answer(call, async ({ principal, entry }) => {
-    const key = mapper.toKey(uri);
-    const isOurs = isOursOn(mcp);
-    for (const spelling of new Set([mapper.toUri(key), uri]))
-      if (!(await isOurs(spelling, ctx)))
-        throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
-    await ensureReadScopes(mcp, ctx, uri);
-    const storage = await storages.authorize({ principal, key, action: "read" });
-    const { signal } = ctx.mcpReq;
-    const { info, part } = await preview(storage, { key, previewBytes, signal });
-    const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
-    await entry.admit();
-    const link = {
-      ...(await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) })),
-      type: "resource_link" as const,
-    };
-    if (part?.text === undefined) return { result: [link] };
-    const meta = { [EXTENSION_ID]: partMeta(part) };
-    return {
-      result: [link, { type: "text", text: part.text, _meta: meta }],
-      ending: { bytes: part.bytes.byteLength },
-    };
-  });
 }
 
 /** The version to link to, and its beginning; an empty resource has none. */

@@ -6,13 +6,9 @@ import { encodeBlob } from "@sluice/storage/plugin";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
-import {
-  answerBytes,
-  expectedBytes,
-  withAnswerLease,
-  type AnswerLimiters,
-} from "../limits/answer-lease.ts";
+import { answerBytes, expectedBytes, type WithAnswerLease } from "../limits/answer-lease.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
+import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
@@ -25,7 +21,7 @@ export interface ReadCall {
   readonly ctx: ServerContext;
   readonly uri: string;
   /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
-  readonly isOurs: (uri: string, ctx: ServerContext) => Promise<boolean>;
+  readonly isOurs: AnswersFor;
 }
 
 /** Reads resources into answers in JSON. */
@@ -54,13 +50,12 @@ interface ResourceReaderOptions {
   readonly mapper: UriMapper;
   readonly storages: StorageAccess;
   readonly transfers: Transfers;
-  readonly limiters: AnswerLimiters;
+  readonly withAnswerLease: WithAnswerLease;
   readonly maxReadBytes: number | undefined;
 }
 
-/** Makes the reader of one Sluice. */
 export function createResourceReader(options: ResourceReaderOptions): ResourceReader {
-  const { calls, mapper, storages, transfers, limiters } = options;
+  const { calls, mapper, storages, transfers, withAnswerLease } = options;
   const { maxReadBytes = defaultMaxReadBytes } = options;
 
   async function authorize(
@@ -107,7 +102,7 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
     async readPart(call, work, request, answer) {
       const { ctx } = call;
       const { key, storage } = await authorize(call, work);
-      return withAnswerLease(limiters, { ctx, ...work }, async (lease) => {
+      return withAnswerLease({ ctx, ...work }, async (lease) => {
         let expected = 0;
         const part = await readPart(storage, {
           ...request,
@@ -128,7 +123,6 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
   return reader;
 }
 
-/** Content as JSON carries it. */
 function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: string } {
   return text === undefined ? { blob: encodeBlob(bytes) } : { text };
 }

@@ -1,3 +1,4 @@
+import { extensionOf } from "@sluice/core";
 import mime from "mime";
 
 /** What a name says about content. */
@@ -14,8 +15,7 @@ export interface NamedType {
  */
 export function typeOfName(key: string): NamedType {
   const name = key.slice(key.lastIndexOf("/") + 1).toLowerCase();
-  const dot = name.lastIndexOf(".");
-  const extension = dot > 0 ? name.slice(dot + 1) : "";
+  const extension = extensionOf(name);
   const text = extensions.get(extension);
   // a path with an extension alone: mime takes a bare name such as "js" for one
   const other = mime.getType(`/x.${extension}`) ?? undefined;
@@ -30,18 +30,7 @@ export function typeOfName(key: string): NamedType {
 const octets = "application/octet-stream";
 
 /** Extensions of text that are those of a binary format, too. */
-const twofold: ReadonlySet<string> = new Set([
-  "dot",
-  "key",
-  "mod",
-  "mts",
-  "plist",
-  "pot",
-  "pub",
-  "tpl",
-  "ts",
-  "vhd",
-]);
+const twofold: ReadonlySet<string> = new Set("dot key mod mts plist pot pub tpl ts vhd".split(" "));
 
 /** Extensions of text that `mime` does not know, or takes for something seldom (`.rs`, `.bat`). */
 const extensions: ReadonlyMap<string, string> = toMap({

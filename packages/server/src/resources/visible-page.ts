@@ -1,10 +1,8 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
-import type { StorageAccess } from "../access/authorized-storage.ts";
-import { rethrowStorageFault, storageFault } from "../access/storage-fault.ts";
+import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 
-/** The page that a client asks for. */
 export interface PageRequest {
   readonly principal: Principal | undefined;
   /** Of an earlier page. It names objects: seal it before it goes out. */
@@ -22,7 +20,6 @@ export interface VisiblePage extends ListPage {
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
 const mostObjects = 10_000;
 
-/** What a page is made from. */
 export interface VisiblePageOptions {
   readonly storages: StorageAccess;
   readonly access: Access;
@@ -130,7 +127,7 @@ function readPosition(cursor: string | undefined): Position {
 /** What was there a page ago and is not now is no fault. */
 function ignoreAbsent(error: unknown): undefined {
   if (SluiceError.is(error) && absences.has(error.code)) return undefined;
-  throw storageFault(error);
+  return rethrowStorageFault(error);
 }
 
 const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied", "unsupported"]);

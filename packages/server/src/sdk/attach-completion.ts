@@ -2,11 +2,9 @@ import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
 import { allowedUris, type Access } from "../access/access.ts";
-import type { StorageAccess } from "../access/authorized-storage.ts";
-import { rethrowStorageFault } from "../access/storage-fault.ts";
-import type { ProtocolErrors } from "./protocol-errors.ts";
+import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 import type { ResourceCalls } from "./resource-calls.ts";
-import { askHandler, handlerOf } from "./sdk-handlers.ts";
+import { handlerOf } from "./sdk-handlers.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
 const mostValues = 100;
@@ -17,7 +15,6 @@ const longestKey = 1_024;
 
 interface CompletionOptions {
   readonly calls: ResourceCalls;
-  readonly errors: ProtocolErrors;
   readonly storages: StorageAccess;
   readonly access: Access;
   readonly mapper: UriMapper;
@@ -28,20 +25,15 @@ export type AttachCompletion = (mcp: McpServer) => void;
 
 /** Completes the variable of our template from storage; every other completion stays the author's. */
 export function createAttachCompletion(options: CompletionOptions): AttachCompletion {
-  const { calls, errors, mapper } = options;
+  const { calls, mapper } = options;
   return (mcp) => {
     const { server } = mcp;
-    const completeOthers = handlerOf(server, "completion/complete");
+    const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
     server.setRequestHandler("completion/complete", (request, ctx) =>
-      errors.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
+      calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
         const { ref, argument } = request.params;
         if (ref.type !== "ref/resource" || ref.uri !== mapper.template || argument.name !== "key")
-          return (await askHandler(
-            completeOthers,
-            "completion/complete",
-            request.params,
-            ctx,
-          )) as CompleteResult;
+          return completeOthers(request.params, ctx);
         const { value } = argument;
         const call = { mcp, ctx, action: "completion", kind: "request" } as const;
         return calls.answer(call, async ({ principal, entry }) => {

@@ -1,28 +1,28 @@
 import {
+  type Server,
   ResourceTemplate,
   type McpServer,
   type ReadResourceResult,
   type ScopeChallengeHandler,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
+import { z } from "zod";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { isStreaming } from "../delivery/client-streaming.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
-import { declareStreaming } from "../delivery/streaming-offer.ts";
-import type { CacheHint } from "../resources/cache-hint.ts";
-import type { AttachList } from "../resources/list-resources.ts";
-import type { AttachTemplates } from "../resources/list-templates.ts";
+import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
+import type { ListResources } from "../resources/list-resources.ts";
+import type { ListTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
 import { streamableMark } from "../resources/resource-entry.ts";
-import type { ReadCall, ResourceReader } from "../resources/resource-reader.ts";
+import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
-import { anyResult, checkParams, uriParams } from "./check-params.ts";
-import { methodNotFound, type ProtocolErrors } from "./protocol-errors.ts";
-import { findElsewhere } from "./registered-elsewhere.ts";
-import { createReadProbe } from "./read-probe.ts";
+import { cacheHint } from "./request-caller.ts";
+import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
+import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
 import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 
@@ -46,14 +46,14 @@ export interface AttachOptions {
 }
 
 interface AttachmentsOptions {
+  readonly calls: ResourceCalls;
   readonly mapper: UriMapper;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
-  readonly errors: ProtocolErrors;
-  readonly cacheHint: CacheHint;
+  readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
   readonly streamResource: StreamResource;
-  readonly list: AttachList;
-  readonly templates: AttachTemplates;
+  readonly list: ListResources;
+  readonly templates: ListTemplates;
   readonly completion: AttachCompletion;
   readonly subscriptions: AttachSubscriptions;
   readonly readTool: AttachReadTool;
@@ -64,12 +64,11 @@ export interface Attachments {
   /** Serves the resources on a server that is not connected yet; once for each server. */
   attach(given: AnyMcpServer, options: AttachOptions): void;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  readonly isOursOn: (mcp: McpServer) => ReadCall["isOurs"];
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
 }
 
-/** Makes the attachments of one Sluice. */
 export function createAttachments(handlers: AttachmentsOptions): Attachments {
-  const attached = new WeakMap<McpServer, ReadCall["isOurs"]>();
+  const attached = new WeakMap<McpServer, AnswersFor>();
   return {
     attach(given, options) {
       const mcp = serverInV2(given);
@@ -91,8 +90,8 @@ function attach(
   handlers: AttachmentsOptions,
   mcp: McpServer,
   { stream = true, readTool, binary }: AttachOptions,
-): ReadCall["isOurs"] {
-  const { mapper, scopeChallenge, errors, cacheHint, reader, streamResource } = handlers;
+): AnswersFor {
+  const { mapper, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);
   if (isV1 && binary)
@@ -101,6 +100,17 @@ function attach(
     );
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const { isOurs, isProbe, probed } = createReadProbe(server);
+
+  /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
+  const answerSeen = <Result extends object>(
+    { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
+    answer: () => Promise<Result>,
+  ): Promise<Result> =>
+    calls.translate({ mcp, ctx, ...about }, async () => {
+      const result = await answer();
+      onSeen(ctx);
+      return { ...result, ...cacheHint(mcp, cacheTtlMs) };
+    });
 
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
   mcp.registerResource(
@@ -117,20 +127,24 @@ function attach(
     },
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
-      return errors.translate({ mcp, ctx, uri }, async () => {
+      return answerSeen({ ctx, uri }, async () => {
         // SDK v2 asks for scopes before it calls this
         if (isV1) await ensureReadScopes(mcp, ctx, uri);
-        const result = await reader.read({ mcp, ctx, uri, isOurs }, binary);
-        subscriptions.onSeen(ctx);
-        return { ...result, ...cacheHint(mcp) };
+        return reader.read({ mcp, ctx, uri, isOurs }, binary);
       });
     },
   );
 
   const isElsewhere = findElsewhere(mcp);
-  const subscriptions = handlers.subscriptions(mcp, isOurs);
-  handlers.list(mcp, subscriptions.onSeen);
-  handlers.templates(mcp, subscriptions.onSeen);
+  const { onSeen } = handlers.subscriptions(mcp, isOurs);
+  const list = handlers.list(mcp);
+  server.setRequestHandler("resources/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => list(params, ctx)),
+  );
+  const listTemplates = handlers.templates(mcp);
+  server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => listTemplates(params, ctx)),
+  );
   handlers.completion(mcp);
   if (readTool !== undefined) handlers.readTool(mcp, { name: readTool, isOurs });
 
@@ -147,4 +161,35 @@ function attach(
   }
   checkParams(server);
   return isOurs;
+}
+
+/** Parameters of a method about one resource. */
+const uriParams: z.ZodType<{ uri: string }> = z.looseObject({
+  uri: z.string({ error: "must be a string" }),
+});
+
+const cursorParams = z.looseObject({
+  cursor: z.optional(z.string({ error: "must be a string" })),
+});
+
+/** Takes every result. Made once: schemas are large, and there is a server for each connection. */
+const anyResult: z.ZodType<Record<string, unknown>> = z.looseObject({});
+
+const checked = {
+  "resources/read": uriParams,
+  "resources/subscribe": uriParams,
+  "resources/unsubscribe": uriParams,
+  "resources/list": cursorParams,
+  "resources/templates/list": cursorParams,
+} as const;
+
+/**
+ * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
+ * text of its validator.
+ */
+function checkParams(server: Server): void {
+  for (const [method, params] of Object.entries(checked)) {
+    const handler = findHandler(server, method);
+    if (handler) server.setRequestHandler(method, { params, result: anyResult }, handler);
+  }
 }

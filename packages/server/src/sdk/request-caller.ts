@@ -1,7 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Era } from "@sluice/core/wire";
 import type { Caller } from "../access/principal.ts";
-import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
 import { notesOf } from "../http/request-notes.ts";
 
 /** First protocol revision without sessions. Revisions are dates, so text order is their order. */
@@ -25,7 +24,13 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
   };
 }
 
-/** Reads what may carry a trace context in a request's `_meta` (SEP-414). */
-export function carrierOf(ctx: ServerContext): CarrierReader {
-  return carrierIn(ctx.mcpReq._meta);
+/**
+ * Fields of MCP 2026-07-28 that say how long an answer may be kept, and that no other client may use it. Session revisions
+ * have none.
+ */
+export function cacheHint(
+  mcp: McpServer,
+  ttlMs: number = 0,
+): { ttlMs?: number; cacheScope?: "private" } {
+  return revisionOf(mcp) === "legacy" ? {} : { ttlMs, cacheScope: "private" };
 }

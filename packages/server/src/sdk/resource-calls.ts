@@ -1,15 +1,22 @@
-import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
-import type { Principal } from "@sluice/core";
-import type { Callers } from "../access/callers.ts";
-import { tagOf, type Identity } from "../access/principal.ts";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { SluiceError, type Principal } from "@sluice/core";
+import { type Callers, tagOf, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { carrierIn } from "../audit/telemetry.ts";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { callerOf, carrierOf, revisionOf } from "./request-caller.ts";
+import { adviceOf } from "./advice.ts";
+import { callerOf, revisionOf } from "./request-caller.ts";
+import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 
-/** A call of one of the resource methods. */
 interface ResourceCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
@@ -40,26 +47,30 @@ export interface ResourceCalls {
     call: ResourceCall,
     work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
   ): Promise<Result>;
+  /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
+  translate<Result>(
+    call: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
+    run: () => Promise<Result>,
+  ): Promise<Result>;
 }
 
 interface ResourceCallsOptions {
   readonly callers: Callers;
   readonly usage: UsageMeter;
   readonly audit: AuditTrail;
+  readonly resourceMetadataUrl: string | undefined;
+  /** Gets faults that clients see only as `internal`. */
+  readonly onError: (error: unknown) => void;
 }
 
-/** Makes the runner of calls of one Sluice. */
-export function createResourceCalls({
-  callers,
-  usage,
-  audit,
-}: ResourceCallsOptions): ResourceCalls {
+export function createResourceCalls(options: ResourceCallsOptions): ResourceCalls {
+  const { callers, usage, audit, resourceMetadataUrl, onError } = options;
   return {
     answer({ mcp, ctx, action, uri, kind, signal = ctx.mcpReq.signal }, work) {
       const caller = callerOf(ctx, mcp);
       const address = callers.addressOf(caller);
       const facts = { action, era: revisionOf(mcp), uri, address };
-      const entry = audit.begin(facts, carrierOf(ctx));
+      const entry = audit.begin(facts, carrierIn(ctx.mcpReq._meta));
       return entry.run(async () => {
         try {
           const identity = await callers.identify(caller);
@@ -80,5 +91,33 @@ export function createResourceCalls({
         }
       });
     },
+
+    async translate({ mcp, ctx, uri }, run) {
+      try {
+        return await run();
+      } catch (error) {
+        // the SDK and the author's own handlers throw errors of the protocol
+        if (error instanceof ProtocolError) throw error;
+        const revision = revisionOf(mcp);
+        if (SluiceError.is(error) && error.code === "unauthenticated") {
+          const slot = replySlotOf(ctx.http?.req);
+          if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
+        }
+        const suggestion = adviceOf(error, isStreaming(mcp, ctx));
+        const fault = faultOf(error, revision, { uri, suggestion });
+        if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
+        throw toProtocolError(fault);
+      }
+    },
   };
+}
+
+/** A fault as the SDK's handlers throw it. */
+export function toProtocolError({ code, message, data }: RpcFault): ProtocolError {
+  return new ProtocolError(code, message, data);
+}
+
+/** The answer of a server to a method that it cannot serve here. */
+export function methodNotFound(message: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.MethodNotFound, message);
 }

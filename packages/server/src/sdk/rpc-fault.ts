@@ -1,4 +1,4 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Era, type Reason } from "@sluice/core/wire";
 
 /** A JSON-RPC error as it goes over the wire, and the HTTP answer around it. */
@@ -27,7 +27,6 @@ export class FaultError extends Error {
   }
 }
 
-/** What a fault tells beside its reason. */
 export interface RpcFaultDetails {
   readonly uri?: string | undefined;
   readonly retryAfterMs?: number | undefined;
@@ -38,7 +37,7 @@ export interface RpcFaultDetails {
 
 /** The row of the error table for a reason, towards one protocol revision. */
 export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails = {}): RpcFault {
-  const row = errorTable.find((each) => each.reason === reason)!;
+  const row = errorTable[reason];
   const { uri, retryAfterMs, suggestion, status, challenge } = details;
   const isUndeclared = reason === "client_capability" && revision === "modern";
   return {
@@ -57,33 +56,36 @@ export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails
   };
 }
 
+/** A bearer challenge (RFC 6750 §3, RFC 9728 §5.1). */
+export function formatChallenge(resourceMetadataUrl: string | undefined): string {
+  return resourceMetadataUrl === undefined
+    ? "Bearer"
+    : `Bearer resource_metadata="${encodeURI(resourceMetadataUrl)}"`;
+}
+
+/** The answer to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
+export function signInFault(resourceMetadataUrl: string | undefined, revision: Era): RpcFault {
+  const challenge = formatChallenge(resourceMetadataUrl);
+  return rpcFault("forbidden", revision, { status: 401, challenge });
+}
+
 /** The fault for something that was thrown: causes become reasons, and nothing else of it goes out. */
 export function faultOf(error: unknown, revision: Era, details: RpcFaultDetails = {}): RpcFault {
   if (error instanceof FaultError) return error.fault;
   if (!SluiceError.is(error)) return rpcFault("internal", revision, details);
-  const reason = reasonOf(error);
+  const reason = reasons[error.code] ?? "internal";
   if (reason !== "busy") return rpcFault(reason, revision, details);
   return rpcFault(reason, revision, { ...details, retryAfterMs: error.retryAfterMs });
 }
 
-function reasonOf(error: SluiceError): Reason {
-  switch (error.code) {
-    case "not_found":
-      return "not_found";
-    case "invalid_argument":
-      return "invalid";
-    case "permission_denied":
-    case "unauthenticated":
-      return "forbidden";
-    case "unsupported":
-      return "stream_unsupported";
-    case "too_large":
-      return "too_large";
-    case "throttled":
-    case "unavailable":
-    case "timeout":
-      return "busy";
-    default:
-      return "internal";
-  }
-}
+const reasons: Readonly<Partial<Record<SluiceErrorCode, Reason>>> = {
+  not_found: "not_found",
+  invalid_argument: "invalid",
+  permission_denied: "forbidden",
+  unauthenticated: "forbidden",
+  unsupported: "stream_unsupported",
+  too_large: "too_large",
+  throttled: "busy",
+  unavailable: "busy",
+  timeout: "busy",
+};

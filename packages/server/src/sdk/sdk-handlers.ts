@@ -7,38 +7,45 @@ import {
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 
-/** A handler as the SDK keeps it: from a JSON-RPC request to a result. */
-export type SdkHandler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
+/** A handler that a server has for a method, to be asked as the SDK would. */
+export type SdkHandler<Answer = Record<string, unknown>> = (
+  params: object | undefined,
+  ctx: ServerContext,
+) => Promise<Answer>;
 
 /** Reaches the SDK's accessor for stored handlers, which it keeps for role classes: `protected`. */
 class HandlerAccess extends Server {
-  handler(this: Server, method: string): SdkHandler | undefined {
+  handler(
+    this: Server,
+    method: string,
+  ): ((request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>) | undefined {
     // oxlint-disable-next-line no-underscore-dangle -- the SDK's name
     return (this as HandlerAccess)._getRequestHandler(method);
   }
 }
 
 /** The handler that a server has for a method now, if any. */
-export function findHandler(server: Server, method: string): SdkHandler | undefined {
-  return HandlerAccess.prototype.handler.call(server, method);
+export function findHandler<Answer = Record<string, unknown>>(
+  server: Server,
+  method: string,
+): SdkHandler<Answer> | undefined {
+  const handler = HandlerAccess.prototype.handler.call(server, method);
+  if (!handler) return undefined;
+  return (params, ctx) => {
+    const request = { jsonrpc: "2.0" as const, id: ctx.mcpReq.id, method };
+    const copy = definedMembers({ params: params && { ...params } });
+    return handler({ ...request, ...copy }, ctx) as Promise<Answer>;
+  };
 }
 
 /** The same, where the SDK has set one. */
-export function handlerOf(server: Server, method: string): SdkHandler {
-  const handler = findHandler(server, method);
+export function handlerOf<Answer = Record<string, unknown>>(
+  server: Server,
+  method: string,
+): SdkHandler<Answer> {
+  const handler = findHandler<Answer>(server, method);
   if (!handler) throw new TypeError(`sluice: this SDK keeps no handler for ${method}`);
   return handler;
-}
-
-/** Asks an earlier handler, as the SDK would. */
-export function askHandler(
-  handler: SdkHandler,
-  method: string,
-  params: object | undefined,
-  ctx: ServerContext,
-): Promise<Record<string, unknown>> {
-  const request = { jsonrpc: "2.0" as const, id: ctx.mcpReq.id, method };
-  return handler({ ...request, ...(params && { params: { ...params } }) }, ctx);
 }
 
 /** Scopes that reading needs; the SDK asks for them at `resources/read` only. */

@@ -9,8 +9,13 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { ExtraV1 } from "./sdk-v1-context.ts";
-import { contextOf, extraOf, isExtraV1, toProtocolErrorV1 } from "./sdk-v1-context.ts";
+import {
+  type ExtraV1,
+  contextOf,
+  extraOf,
+  isExtraV1,
+  toProtocolErrorV1,
+} from "./sdk-v1-context.ts";
 import { registryOf, type LowServer, type Registry } from "./sdk-v1-registry.ts";
 
 /** A low-level `Server` of SDK v1 (`@modelcontextprotocol/sdk`), from 1.26 on. */

@@ -62,9 +62,9 @@ const script = (lua: string): Script => createScript(common + lua);
 /** Further: maxBytes, record, expiresAt, heldUntil, life of the keys. */
 export const openScript: Script = script(`
 local maxBytes, record, expiresAt, heldUntil, life = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
-if isLive() then return 'already_exists' end
+if isLive() then return 'stream_exists' end
 if #record > maxBytes then return 'too_large' end
-if not hasRoom(#record, 1) then return 'unavailable' end
+if not hasRoom(#record, 1) then return 'full' end
 redis.call('HSET', keyOf('facts'), 'record', record, 'epoch', 1, 'heldUntil', heldUntil, 'expiresAt', expiresAt)
 redis.call('PEXPIRE', keyOf('facts'), life)
 redis.call('ZADD', ends, expiresAt, id)
@@ -92,15 +92,15 @@ return 1
 export const appendScript: Script = script(`
 local maxBytes, maxEvents, lastEventBytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local writer, text, ask, keepUntil, known = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
-if not isLive() then return 'not_found' end
+if not isLive() then return 'no_stream' end
 if known > 0 and epoch() == writer and redis.call('LINDEX', keyOf('events'), known - 1) == text then return known end
-if isOver() then return 'over' end
-if epoch() ~= writer then return 'taken' end
-if ask ~= '' and redis.call('HEXISTS', keyOf('asks'), ask) == 1 then return 'already_exists' end
+if isOver() then return 'stream_over' end
+if epoch() ~= writer then return 'stream_taken' end
+if ask ~= '' and redis.call('HEXISTS', keyOf('asks'), ask) == 1 then return 'asked' end
 if keepUntil == '' or #text > lastEventBytes then
   if redis.call('LLEN', keyOf('events')) >= maxEvents then return 'too_large' end
   if redis.call('HGET', sizes, id) + #text > maxBytes then return 'too_large' end
-  if not hasRoom(#text, 0) then return 'unavailable' end
+  if not hasRoom(#text, 0) then return 'full' end
 end
 local seq = redis.call('RPUSH', keyOf('events'), text)
 charge(#text)
@@ -119,7 +119,7 @@ return seq
 /** Further: maxBytes, then question and answer in turn. */
 export const answerScript: Script = script(`
 local maxBytes, seen, fresh, bytes = tonumber(ARGV[5]), {}, {}, 0
-if not isLive() then return 'not_found' end
+if not isLive() then return 'no_stream' end
 if #ARGV < 7 then return 'refused' end
 for n = 6, #ARGV, 2 do
   local ask, answer = ARGV[n], ARGV[n + 1]
@@ -135,7 +135,7 @@ end
 if #fresh == 0 then return 'repeated' end
 if isOver() then return 'refused' end
 if redis.call('HGET', sizes, id) + bytes > maxBytes then return 'too_large' end
-if not hasRoom(bytes, 0) then return 'unavailable' end
+if not hasRoom(bytes, 0) then return 'full' end
 charge(bytes)
 for _, pair in ipairs(fresh) do redis.call('HSET', keyOf('answers'), pair[1], pair[2]) end
 prolong({keyOf('answers')}, redis.call('PTTL', keyOf('facts')))

@@ -108,3 +108,15 @@ export const defaultPrefix = "{sluice}:";
 
 /** Redis forgets a key so much later than it may: clocks differ, and what is over is found to be over anyway. */
 export const graceMs = 60_000;
+
+/** For how long Redis keeps the key of something that ends then, in milliseconds. */
+export function lifeOf(now: number, expiresAt: number): number {
+  return Math.max(1, expiresAt - now) + graceMs;
+}
+
+/** The error for an answer that no script of ours gives. */
+export function unreadable(operation: string): SluiceError {
+  return new SluiceError("unavailable", `${operation}: an answer that is none`, {
+    retryAfterMs: 1_000,
+  });
+}

@@ -1,10 +1,11 @@
-import { SluiceError } from "@sluice/core";
 import {
   lastEventBytes,
   readEventStoreLimits,
+  storeError,
   type Ask,
   type EventStore,
   type EventStoreLimits,
+  type StoreRefusal,
   type StreamPage,
 } from "@sluice/state";
 import {
@@ -19,7 +20,8 @@ import {
 import {
   createCommander,
   defaultPrefix,
-  graceMs,
+  lifeOf,
+  unreadable,
   type RedisOptions,
   type Script,
 } from "./redis-client.ts";
@@ -47,18 +49,9 @@ export function createRedisEventStore(options: RedisOptions & EventStoreLimits):
 
   return {
     async open(id, { record, now, expiresAt, heldUntil }) {
-      const life = Math.max(1, expiresAt - now) + graceMs;
-      const { maxBytes } = limits;
-      const outcome = await run(
-        openScript,
-        { id, now },
-        maxBytes,
-        record,
-        expiresAt,
-        heldUntil,
-        life,
-      );
-      if (outcome !== "kept") throw refusal("open", outcome);
+      const times = [expiresAt, heldUntil, lifeOf(now, expiresAt)];
+      const outcome = await run(openScript, { id, now }, limits.maxBytes, record, ...times);
+      if (outcome !== "kept") throw refused("open", outcome);
     },
     async claim(id, { now, heldUntil }) {
       return Number(await run(claimScript, { id, now }, heldUntil)) || undefined;
@@ -71,15 +64,15 @@ export function createRedisEventStore(options: RedisOptions & EventStoreLimits):
       const bounds = [maxBytes, maxEvents, lastEventBytes];
       const end = last ? last.keepUntil : "";
       const seq = await run(appendScript, { id, now }, ...bounds, epoch, text, ask, end, known);
-      if (typeof seq !== "number") throw refusal("append", seq);
+      if (typeof seq !== "number") throw refused("append", seq);
       return seq;
     },
     async answer(id, answers, now) {
       const pairs = answers.flatMap(({ ask, answer }) => [ask, answer]);
       const outcome = await run(answerScript, { id, now }, limits.maxBytes, ...pairs);
-      if (outcome === "not_found") return undefined;
+      if (outcome === "no_stream") return undefined;
       if (outcome === "accepted" || outcome === "repeated" || outcome === "refused") return outcome;
-      throw refusal("answer", outcome);
+      throw refused("answer", outcome);
     },
     async read(id, { after, now, maxEvents = limits.maxEvents + 1 }) {
       return pageOf(await run(readScript, { id, now }, after, after + maxEvents - 1), after);
@@ -122,31 +115,19 @@ function pairsOf(flat: readonly string[] = []): [name: string, value: string][] 
   return pairs;
 }
 
-function refusal(method: string, outcome: unknown): SluiceError {
+const refusals: readonly StoreRefusal[] = [
+  "asked",
+  "full",
+  "no_stream",
+  "stream_exists",
+  "stream_over",
+  "stream_taken",
+  "too_large",
+];
+
+/** What a script refused, as an error. */
+function refused(method: string, outcome: unknown): Error {
   const operation = `redis event store: ${method}`;
-  switch (outcome) {
-    case "already_exists":
-      return new SluiceError(
-        "already_exists",
-        `${operation}: this stream or question is kept already`,
-      );
-    case "not_found":
-      return new SluiceError("not_found", `${operation}: no such stream`);
-    case "over":
-      return new SluiceError("precondition_failed", `${operation}: the stream is over`);
-    case "taken":
-      return new SluiceError(
-        "precondition_failed",
-        `${operation}: another writer has taken the stream`,
-      );
-    case "too_large":
-      return new SluiceError(
-        "too_large",
-        `${operation}: more than one stream may keep; raise maxEvents or maxBytes`,
-      );
-    default:
-      return new SluiceError("unavailable", `${operation}: full of live streams; try again later`, {
-        retryAfterMs: 1_000,
-      });
-  }
+  const refusal = refusals.find((one) => one === String(outcome));
+  return refusal ? storeError(operation, refusal) : unreadable(operation);
 }

@@ -1,17 +1,21 @@
+import { clockSkewMs, SluiceError } from "@sluice/core";
 import {
-  clockSkewMs,
   leaseAllowance,
   leaseCharge,
   leaseMs,
-  SluiceError,
+  readSelector,
+  storeError,
   type GrantClaim,
-} from "@sluice/core";
-import { readSelector, type StateStore, type StateStoreLimits } from "@sluice/state";
+  type StateStore,
+  type StateStoreLimits,
+} from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,
   defaultTimeoutMs,
   graceMs,
+  lifeOf,
+  unreadable,
   type RedisOptions,
 } from "./redis-client.ts";
 import {
@@ -100,17 +104,13 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
         [now, expiresAt, lifeOf(now, expiresAt), text, id, maxRecordsPerOwner],
       );
       if (Array.isArray(kept))
-        throw new SluiceError(
-          "throttled",
-          "redis state store: put: the caller has as many live records as one may have; use or wait for what was issued",
-          { retryAfterMs: Math.max(1_000, Number(kept[0]) - now) },
+        throw storeError(
+          "redis state store: put",
+          "share_full",
+          Math.max(1_000, Number(kept[0]) - now),
         );
       // clients can be told to give numbers as text
-      if (String(kept) !== "1")
-        throw new SluiceError(
-          "already_exists",
-          "redis state store: put: a record with this id is kept already",
-        );
+      if (String(kept) !== "1") throw storeError("redis state store: put", "record_exists");
     },
     async get(id, now) {
       return recordIn(await redis.send("GET", keyOf.record(id)), now);
@@ -139,15 +139,10 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       const [, expiresAt, over] =
         (typeof answer === "string" && /^(\d+) ([01]) -/.exec(answer)) || [];
       // what cannot be read may say that it is over
-      if (over === undefined) throw noAnswer("a session");
+      if (over === undefined) throw unreadable("redis state store: isSessionOver");
       return over === "1" && Number(expiresAt) > now;
     },
   };
-}
-
-/** For how long Redis keeps a key, in milliseconds. */
-function lifeOf(now: number, expiresAt: number): number {
-  return Math.max(1, expiresAt - now + graceMs);
 }
 
 /** What a script gave, unless that is how long it cannot know. */
@@ -164,7 +159,7 @@ const outcomes = ["granted", "continued", "spent", "expired", "revoked"] as cons
 
 function claimOf(answer: unknown): GrantClaim {
   const outcome = outcomes.find((one) => one === String(answer));
-  if (outcome === undefined) throw noAnswer("claim");
+  if (outcome === undefined) throw unreadable("redis state store: claim");
   if (outcome === "granted" || outcome === "continued")
     return { outcome: "granted", continued: outcome === "continued" };
   return { outcome };
@@ -175,13 +170,7 @@ function recordIn(answer: unknown, now: number): Uint8Array | undefined {
   const [, expiresAt, record] =
     (typeof answer === "string" && /^(\d+) \d+ -\S* (.*)$/.exec(answer)) || [];
   // a record may say that something is over: what cannot be read is not absent
-  if (record === undefined) throw noAnswer("a record");
+  if (record === undefined) throw unreadable("redis state store: a record");
   if (Number(expiresAt) <= now) return undefined;
   return new Uint8Array(Buffer.from(record, "base64"));
-}
-
-function noAnswer(to: string): SluiceError {
-  return new SluiceError("unavailable", `redis state store: ${to}: an answer that is none`, {
-    retryAfterMs: 1_000,
-  });
 }

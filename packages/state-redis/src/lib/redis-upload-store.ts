@@ -1,9 +1,9 @@
-import { SluiceError } from "@sluice/core";
 import type { UploadLease, UploadStore, WriterOutcome } from "@sluice/state";
 import {
   createCommander,
   defaultPrefix,
-  graceMs,
+  lifeOf,
+  unreadable,
   type RedisOptions,
   type Script,
 } from "./redis-client.ts";
@@ -33,8 +33,7 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
     key: string,
     { now, until }: UploadLease,
     ...further: (string | number)[]
-  ): Promise<unknown> =>
-    redis.run(script, [key], [now, until, Math.max(1, until - now) + graceMs, ...further]);
+  ): Promise<unknown> => redis.run(script, [key], [now, until, lifeOf(now, until), ...further]);
 
   return {
     async enter(owner, place, { places, ...lease }) {
@@ -81,9 +80,6 @@ const outcomes = ["held", "waiting", "wanted", "lost"] as const;
 
 function outcomeOf(answer: unknown): WriterOutcome {
   const outcome = outcomes.find((known) => known === String(answer));
-  if (outcome === undefined)
-    throw new SluiceError("unavailable", "redis upload store: an answer that is none", {
-      retryAfterMs: 1_000,
-    });
+  if (outcome === undefined) throw unreadable("redis upload store");
   return outcome;
 }

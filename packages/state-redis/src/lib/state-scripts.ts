@@ -1,6 +1,6 @@
 import { createScript, type Script } from "./redis-client.ts";
 
-// The rules are those of grant.ts in @sluice/core, which the conformance kit holds both to.
+// The rules are those of contract/grant.ts in @sluice/state, which the conformance kit holds both to.
 // Times come in from the caller; Redis' own clock only says when a key may be forgotten.
 
 /**

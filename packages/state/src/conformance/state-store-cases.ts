@@ -1,13 +1,12 @@
 import { grantCases } from "./state-store/grant-cases.ts";
 import { recordCases } from "./state-store/record-cases.ts";
 import { sessionCases } from "./state-store/session-cases.ts";
-import type { StateStoreCase } from "./state-store/state-store-bed.ts";
-import { closingCase } from "./store-case.ts";
+import { kit, type StateStoreCase } from "./state-store/state-store-bed.ts";
 
 /** The rules of {@link StateStore}, to be run by any test runner or none. */
 export const stateStoreCases: readonly StateStoreCase[] = [
   ...grantCases,
   ...recordCases,
   ...sessionCases,
-  closingCase({}),
+  kit.closing,
 ];

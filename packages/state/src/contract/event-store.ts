@@ -96,23 +96,22 @@ export interface StreamPage {
 }
 
 /**
- * Streams of events that any process can read again, and the answers to what they ask. Every method is atomic across processes; a store that cannot answer rejects with
- * `unavailable`. Ids and names of questions are opaque ASCII of at most 128 characters; times are
- * unix milliseconds and are passed in; events are numbered from 1 without gaps.
+ * Streams of events that any process can read again, and the answers to what they ask. Every method is atomic across
+ * processes, and rejects with `unavailable` when the store cannot answer. Ids and names of questions are opaque ASCII
+ * of at most 128 characters; times are unix milliseconds and are passed in; events are numbered from 1 without gaps.
  *
  * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and a replaced
  * writer can write no more, however late it notices (a fencing token).
+ *
+ * Where there is no room, streams that are over are forgotten, the one that ended first going first. A method that
+ * needs more room than that gives rejects with `unavailable`.
  */
 export interface EventStore {
-  /**
-   * Opens a stream. Rejects with `already_exists` for an id that is kept, with `too_large` for a record beyond
-   * `maxBytes`. Where there is no room, streams that are over are forgotten, the one that ended first
-   * going first; when that does not help, it rejects with `unavailable`.
-   */
+  /** Opens a stream. Rejects with `already_exists` for an id that is kept, `too_large` for a record beyond `maxBytes`. */
   open(id: string, stream: NewStream): Promise<void>;
   /**
-   * Makes the caller the writer of a stream that is not over and has no holder at `now`. Gives its epoch, one
-   * more than the one before; `undefined` when the stream has a holder, is over or does not exist.
+   * Makes the caller the writer of a stream that has no holder at `now`. Gives its epoch, one more than the one
+   * before; `undefined` when the stream has a holder, is over or does not exist.
    */
   claim(
     id: string,
@@ -127,24 +126,28 @@ export interface EventStore {
     writer: { readonly epoch: number; readonly now: number; readonly heldUntil: number },
   ): Promise<boolean>;
   /**
-   * Adds an event and gives its number. Rejects, and changes nothing: with `not_found` when there is no such
-   * stream; with `precondition_failed` when another writer has claimed it or it is over; with `already_exists` for a
-   * question that was asked before; with `too_large` beyond `maxEvents` or `maxBytes`; with `unavailable` when the store is
-   * full even without the streams that are over. A `last` event of at most {@link lastEventBytes} is never refused for its size.
+   * Adds an event and gives its number. A `last` event of at most {@link lastEventBytes} is never refused for its size.
+   * Rejects, and changes nothing, with
+   * - `not_found` when there is no such stream
+   * - `precondition_failed` when another writer has claimed it or it is over
+   * - `already_exists` for a question that was asked before
+   * - `too_large` beyond `maxEvents` or `maxBytes`
    */
   append(id: string, event: NewEvent): Promise<number>;
   /**
-   * Keeps answers, all or none: the first one to each question counts. `accepted` when at least one
-   * is new; `repeated` when every one was there, word for word; `refused`, with nothing changed, when
-   * there are none, one is to a question that was not asked or is named twice, one differs from what was
-   * answered before, or one is new and the stream is over. `undefined` when there is no such stream. Rejects with `too_large` or `unavailable` like `append`.
+   * Keeps answers, all or none: the first one to each question counts. Rejects with `too_large` beyond `maxBytes`.
+   * - `accepted`: at least one is new
+   * - `repeated`: every one was there, word for word
+   * - `refused`: nothing changed. There are none, one is to a question that was not asked or is named twice, one
+   *   differs from what was answered before, or one is new and the stream is over
+   * - `undefined`: there is no such stream
    */
   answer(
     id: string,
     answers: readonly NewAnswer[],
     now: number,
   ): Promise<"accepted" | "repeated" | "refused" | undefined>;
-  /** Events after number `after`, at most `maxEvents` of them (default all); `undefined` when there is no such stream. */
+  /** Events after number `after`, at most `maxEvents` (default: all); `undefined` when there is no such stream. */
   read(
     id: string,
     from: { readonly after: number; readonly now: number; readonly maxEvents?: number | undefined },

@@ -1,4 +1,4 @@
-import type { ClaimedBody, GrantClaim, GrantTerms } from "@sluice/core";
+import type { ClaimedBody, GrantClaim, GrantTerms } from "./grant.ts";
 
 /** Which grants to revoke: one, or every one issued so far to a principal or for a resource. */
 export type GrantSelector =
@@ -20,23 +20,11 @@ export function readSelector(
   return [kind, value];
 }
 
-/** What a record is kept with. */
+/** Until when, and in whose share, a record or something bound to a session is kept. */
 export interface RecordTerms {
   readonly now: number;
   readonly expiresAt: number;
-  /**
-   * Opaque tag of the principal (`principalTag`) in whose share the record counts. Empty for callers without a
-   * principal: they have one share together.
-   */
-  readonly owner: string;
-}
-
-/** What binds something, such as a grant, to a session. */
-export interface SessionBinding {
-  readonly now: number;
-  /** End of all that is bound so far. */
-  readonly expiresAt: number;
-  /** As in {@link RecordTerms}. */
+  /** Opaque tag of the principal (`principalTag`). Empty for callers without one: they have one share together. */
   readonly owner: string;
 }
 
@@ -58,12 +46,12 @@ export interface StateStore {
    */
   readonly shared: boolean;
   /**
-   * Redeems a grant for one body-bearing response, as `claimGrant` says. Of any number of
-   * simultaneous claims of a `once` grant exactly one is granted, and those of a lease together never get more than
-   * it allows. Default of `body`: one without bytes.
+   * Redeems a grant for one body-bearing response, as `claimGrant` says. Exactly one of any number of simultaneous
+   * claims of a `once` grant is granted; those of a lease together never get more than it allows.
+   * Default of `body`: one without bytes.
    */
   claim(terms: GrantTerms, now: number, body?: ClaimedBody): Promise<GrantClaim>;
-  /** Gives bytes back to a lease that were claimed and not sent. It changes no other grant and ignores unknown ids. */
+  /** Gives bytes back to a lease that were claimed and not sent. Other grants and unknown ids are ignored. */
   refund(id: string, bytes: number, now: number): Promise<void>;
   /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of any grant. */
   revoke(
@@ -71,10 +59,11 @@ export interface StateStore {
     options: { readonly now: number; readonly ttlMs: number },
   ): Promise<void>;
   /**
-   * Keeps an opaque record until `expiresAt`. Rejects with `already_exists` for an id that is still kept. A store
-   * may accept the very same record with the same times again: a lost connection may bring it twice.
-   * Where the id is a secret, pass its SHA-256: a dump of the store then redeems nothing. Rejects with `throttled`
-   * and `retryAfterMs` while the owner's share is full ({@link StateStoreLimits}); other owners go on.
+   * Keeps an opaque record until `expiresAt`. Where the id is a secret, pass its SHA-256: a dump of the store then
+   * redeems nothing. Rejects with
+   * - `already_exists` for an id that is still kept. A store may accept the very same record with the same times
+   *   again: a lost connection may bring it twice
+   * - `throttled` and `retryAfterMs` while the owner's share is full ({@link StateStoreLimits}); other owners go on
    */
   put(id: string, record: Uint8Array, terms: RecordTerms): Promise<void>;
   /** The record; `undefined` when it was never there or has expired. */
@@ -82,12 +71,12 @@ export interface StateStore {
   /** The record, removed in the same step: of any number of callers exactly one gets it. */
   take(id: string, now: number): Promise<Uint8Array | undefined>;
   /**
-   * Notes that something is bound to a session, at least until `expiresAt`. Binding again prolongs that
-   * and revives nothing. A full share forgets one of its owner's oldest sessions, never another owner's: the store then
-   * does not remember the end of that session, and what is bound to it ends by its time. Sessions share no room with records.
-   * A session counts in the share of the owner that it was bound to first.
+   * Notes that something is bound to a session, at least until `expiresAt`. Binding again prolongs that and revives
+   * nothing. A session counts in the share of the owner that it was bound to first, apart from records. A full share
+   * forgets one of its owner's oldest sessions, never another owner's: the end of that session is not remembered, and
+   * what is bound to it ends by its time.
    */
-  bindSession(session: string, binding: SessionBinding): Promise<void>;
+  bindSession(session: string, terms: RecordTerms): Promise<void>;
   /** Ends a session that something is bound to. Other sessions leave nothing behind. */
   endSession(session: string, now: number): Promise<void>;
   /** True when a session was ended while something was bound to it. */

@@ -19,12 +19,12 @@ interface EntryTerms {
 
 /** Why an entry was not kept: the map is full, or its owner's share is. */
 export interface EntryRefusal {
-  readonly by: "map" | "share";
+  readonly reason: "full" | "share_full";
   /** Milliseconds until the first of the entries that are in the way may end. */
   readonly retryAfterMs: number;
 }
 
-/** Makes a map of at most `maxEntries` entries, and of one owner `maxPerOwner`. Expired ones are swept when room is needed. */
+/** Makes a map of at most `maxEntries` entries, `maxPerOwner` of one owner. Sweeps expired ones when it needs room. */
 export function createExpiringMap<Value>(
   maxEntries: number,
   maxPerOwner: number = maxEntries,
@@ -66,15 +66,12 @@ export function createExpiringMap<Value>(
   }
 
   /** The first end of what is in the way of a new entry. */
-  function blocked(key: string, owner: string): { by: EntryRefusal["by"]; until: number } | false {
+  function blocked(key: string, owner: string) {
     const known = entries.get(key);
-    if (!known && entries.size >= maxEntries) return { by: "map", until: earliest };
+    if (!known && entries.size >= maxEntries) return { reason: "full", until: earliest } as const;
     const share = shares.get(owner);
-    return (
-      share !== undefined &&
-      share.entries >= maxPerOwner &&
-      known?.owner !== owner && { by: "share", until: share.earliest }
-    );
+    if (!share || share.entries < maxPerOwner || known?.owner === owner) return undefined;
+    return { reason: "share_full", until: share.earliest } as const;
   }
 
   return {
@@ -89,7 +86,10 @@ export function createExpiringMap<Value>(
         sweep(now);
         block = blocked(key, owner);
       }
-      if (block) return { by: block.by, retryAfterMs: Math.max(sweepPauseMs, block.until - now) };
+      if (block) {
+        const { reason, until } = block;
+        return { reason, retryAfterMs: Math.max(sweepPauseMs, until - now) };
+      }
       remove(key);
       const entry = { value, expiresAt, owner };
       entries.set(key, entry);

@@ -1,4 +1,3 @@
-import { SluiceError } from "@sluice/core";
 import {
   lastEventBytes,
   readEventStoreLimits,
@@ -6,6 +5,7 @@ import {
   type EventStore,
   type EventStoreLimits,
 } from "../contract/event-store.ts";
+import { storeError, type StoreRefusal } from "../contract/store-error.ts";
 
 interface KeptStream {
   readonly record: string;
@@ -16,6 +16,12 @@ interface KeptStream {
   expiresAt: number;
   isOver: boolean;
   bytes: number;
+}
+
+/** When a call needs room, and for how many new streams. */
+interface Needs {
+  readonly now: number;
+  readonly count?: number;
 }
 
 /**
@@ -46,8 +52,8 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
   const isFull = (bytes: number, count: number): boolean =>
     streams.size + count > limits.maxStreams || totalBytes + bytes > limits.maxTotalBytes;
 
-  /** Looks for room for so much more, without the stream that is to have it. */
-  function ensureRoom(bytes: number, { now, count }: { now: number; count: number }): void {
+  /** Forgets streams that are over until there is room for so much more. */
+  function ensureRoom(method: string, bytes: number, { now, count = 0 }: Needs): void {
     // a sweep visits every stream: not for every call of a store that stays full
     if (isFull(bytes, count) && Math.abs(now - sweptAt) >= sweepPauseMs) {
       sweptAt = now;
@@ -57,10 +63,7 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
       if (!isFull(bytes, count)) return;
       forget(id);
     }
-    if (isFull(bytes, count))
-      throw new SluiceError("unavailable", "event store: full of live streams; try again later", {
-        retryAfterMs: 1_000,
-      });
+    if (isFull(bytes, count)) throw refused(method, "full");
   }
 
   function charge(kept: KeptStream, bytes: number): void {
@@ -70,11 +73,10 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
 
   return {
     async open(id, { record, now, expiresAt, heldUntil }) {
-      if (live(id, now))
-        throw new SluiceError("already_exists", "event store: open: this stream is kept already");
+      if (live(id, now)) throw refused("open", "stream_exists");
       const bytes = byteLength(record);
-      if (bytes > limits.maxBytes) throw tooLarge("open");
-      ensureRoom(bytes, { now, count: 1 });
+      if (bytes > limits.maxBytes) throw refused("open", "too_large");
+      ensureRoom("open", bytes, { now, count: 1 });
       const asks = new Map<string, Ask>();
       const kept = { record, events: [], asks, epoch: 1, heldUntil, expiresAt, isOver: false };
       streams.set(id, { ...kept, bytes });
@@ -94,23 +96,17 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
     },
     async append(id, { epoch, text, seq: known, ask, last, now }) {
       const kept = live(id, now);
-      if (!kept) throw new SluiceError("not_found", "event store: append: no such stream");
+      if (!kept) throw refused("append", "no_stream");
       if (known !== undefined && kept.epoch === epoch && kept.events[known - 1] === text)
         return known;
-      if (kept.isOver || kept.epoch !== epoch)
-        throw new SluiceError(
-          "precondition_failed",
-          kept.isOver
-            ? "event store: append: the stream is over"
-            : "event store: append: another writer has taken the stream",
-        );
-      if (ask !== undefined && kept.asks.has(ask))
-        throw new SluiceError("already_exists", "event store: append: this was asked before");
+      if (kept.isOver) throw refused("append", "stream_over");
+      if (kept.epoch !== epoch) throw refused("append", "stream_taken");
+      if (ask !== undefined && kept.asks.has(ask)) throw refused("append", "asked");
       const bytes = byteLength(text);
       if (!last || bytes > lastEventBytes) {
         if (kept.events.length >= limits.maxEvents || kept.bytes + bytes > limits.maxBytes)
-          throw tooLarge("append");
-        ensureRoom(bytes, { now, count: 0 });
+          throw refused("append", "too_large");
+        ensureRoom("append", bytes, { now });
       }
       const seq = kept.events.push(text);
       charge(kept, bytes);
@@ -136,8 +132,8 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
       if (fresh.length === 0) return "repeated";
       if (kept.isOver) return "refused";
       const bytes = fresh.reduce((sum, { answer }) => sum + byteLength(answer!), 0);
-      if (kept.bytes + bytes > limits.maxBytes) throw tooLarge("answer");
-      ensureRoom(bytes, { now, count: 0 });
+      if (kept.bytes + bytes > limits.maxBytes) throw refused("answer", "too_large");
+      ensureRoom("answer", bytes, { now });
       charge(kept, bytes);
       for (const answered of fresh) kept.asks.set(answered.ask, answered);
       return "accepted";
@@ -169,9 +165,6 @@ function byteLength(text: string): number {
   return encoder.encode(text).byteLength;
 }
 
-function tooLarge(method: string): SluiceError {
-  return new SluiceError(
-    "too_large",
-    `event store: ${method}: more than one stream may keep; raise maxEvents or maxBytes`,
-  );
+function refused(method: string, refusal: StoreRefusal): Error {
+  return storeError(`event store: ${method}`, refusal);
 }

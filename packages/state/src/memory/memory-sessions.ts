@@ -1,9 +1,9 @@
-import type { SessionBinding } from "../contract/state-store.ts";
+import type { RecordTerms } from "../contract/state-store.ts";
 
 /** Sessions that something is bound to, and which of them are over. Times are unix milliseconds. */
 export interface BoundSessions {
   /** False when the map is full of live sessions of other owners. */
-  bind(session: string, binding: SessionBinding): boolean;
+  bind(session: string, terms: RecordTerms): boolean;
   /** Marks a session that is known; others leave nothing behind. */
   end(session: string, now: number): void;
   isOver(session: string, now: number): boolean;

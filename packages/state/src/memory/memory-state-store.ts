@@ -1,16 +1,15 @@
+import { builtInModule, clockSkewMs } from "@sluice/core";
 import {
-  builtInModule,
   claimGrant,
-  clockSkewMs,
   refundGrant,
   revokeGrant,
-  SluiceError,
   type GrantRecord,
   type GrantTerms,
-} from "@sluice/core";
+} from "../contract/grant.ts";
 import { createExpiringMap, type EntryRefusal } from "./expiring-map.ts";
 import { createBoundSessions } from "./memory-sessions.ts";
 import { readSelector, type StateStore, type StateStoreLimits } from "../contract/state-store.ts";
+import { storeError } from "../contract/store-error.ts";
 
 /** Options of {@link createMemoryStateStore}. */
 export interface MemoryStateStoreOptions extends StateStoreLimits {
@@ -36,7 +35,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
     );
   const grants = createExpiringMap<GrantRecord>(maxRecords, maxPerOwner);
   const records = createExpiringMap<Uint8Array>(maxRecords, maxPerOwner);
-  // the host alone revokes
+  // without shares: the host alone revokes
   const revocations = createExpiringMap<number>(maxRecords);
   const sessions = createBoundSessions({ maxSessions: maxRecords, maxPerOwner });
 
@@ -54,6 +53,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
       const { record, claim } = claimGrant(kept, terms, now, body);
       if (record && record !== kept)
         ensureKept(
+          "claim",
           grants.set(terms.id, record, {
             now,
             expiresAt: record.forgetAt,
@@ -70,15 +70,11 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
       const marker = readSelector("state store", selector).join(" ");
       const revokedAt = Math.max(now, revocations.get(marker, now) ?? 0);
       const expiresAt = revokedAt + ttlMs + 2 * clockSkewMs;
-      ensureKept(revocations.set(marker, revokedAt, { now, expiresAt }));
+      ensureKept("revoke", revocations.set(marker, revokedAt, { now, expiresAt }));
     },
     async put(id, record, terms) {
-      if (records.get(id, terms.now))
-        throw new SluiceError(
-          "already_exists",
-          "state store: put: a record with this id is kept already",
-        );
-      ensureKept(records.set(id, record.slice(), terms));
+      if (records.get(id, terms.now)) throw storeError("state store: put", "record_exists");
+      ensureKept("put", records.set(id, record.slice(), terms));
     },
     async get(id, now) {
       return records.get(id, now)?.slice();
@@ -88,30 +84,14 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
       records.delete(id);
       return record;
     },
-    async bindSession(session, binding) {
-      if (!sessions.bind(session, binding)) throw full(1_000);
+    async bindSession(session, terms) {
+      if (!sessions.bind(session, terms)) throw storeError("state store: bindSession", "full");
     },
     endSession: async (session, now) => sessions.end(session, now),
     isSessionOver: async (session, now) => sessions.isOver(session, now),
   };
 }
 
-function ensureKept(refusal: EntryRefusal | undefined): void {
-  if (refusal?.by === "map") throw full(refusal.retryAfterMs);
-  if (refusal) throw shareIsFull(refusal.retryAfterMs);
-}
-
-function full(retryAfterMs: number): SluiceError {
-  return new SluiceError("unavailable", "state store: full of live records; try again later", {
-    retryAfterMs,
-  });
-}
-
-/** What a store says to an owner that has as many records as one owner may have. */
-function shareIsFull(retryAfterMs: number): SluiceError {
-  return new SluiceError(
-    "throttled",
-    "state store: the caller has as many live records as one may have; use or wait for what was issued",
-    { retryAfterMs },
-  );
+function ensureKept(method: string, refusal: EntryRefusal | undefined): void {
+  if (refusal) throw storeError(`state store: ${method}`, refusal.reason, refusal.retryAfterMs);
 }

@@ -1,5 +1,5 @@
-import { SluiceError } from "@sluice/core";
 import { createExpiringMap } from "./expiring-map.ts";
+import { storeError } from "../contract/store-error.ts";
 import type { UploadLease, UploadStore, WriterOutcome } from "../contract/upload-store.ts";
 
 interface Account {
@@ -62,11 +62,10 @@ export function createMemoryUploadStore(): UploadStore {
     return writers.get(fileId, now) ?? free;
   }
 
-  function keep(fileId: string, found: Writers, lease: UploadLease): void {
-    if (!writers.set(fileId, found, expiryOf(found, lease))) return void released.delete(fileId);
-    throw new SluiceError("unavailable", "upload store: full of live writers; try again later", {
-      retryAfterMs: 1_000,
-    });
+  function keep(fileId: string, found: Writers, { now, until }: UploadLease): void {
+    const expiresAt = Math.max(until, found.holder?.until ?? 0) + lateMs;
+    if (writers.set(fileId, found, { now, expiresAt })) throw storeError("upload store", "full");
+    released.delete(fileId);
   }
 
   return {
@@ -148,10 +147,3 @@ const maxReleased = 10_000;
 const sweepPauseMs = 60_000;
 /** A writer that renews late is known for so long after its lease. */
 const lateMs = 60_000;
-
-function expiryOf(
-  { holder }: Writers,
-  { now, until }: UploadLease,
-): { readonly now: number; readonly expiresAt: number } {
-  return { now, expiresAt: Math.max(until, holder?.until ?? 0) + lateMs };
-}

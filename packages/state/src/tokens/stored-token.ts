@@ -22,8 +22,9 @@ export interface TokenStoreOptions extends SealerOptions {
 /** Makes and opens stored tokens for one server. */
 export interface TokenStore {
   /**
-   * Keeps claims in the store until they end, and gives the token that names them. The record counts in the
-   * share of `owner`. Default: the share of callers that nothing vouches for. Throws as `Sealer.seal` does, and what the store throws.
+   * Keeps claims in the store until they end, and gives the token that names them. The record counts in the share of
+   * `owner`. Default: the share of callers that nothing vouches for. Throws as `Sealer.seal` does, and what the store
+   * throws.
    */
   issue(
     purpose: TokenPurpose,

@@ -47,7 +47,7 @@ export async function sendObject(
     "last-modified": object.lastModified.toUTCString(),
     ...(contentEncoding !== undefined && { "content-encoding": contentEncoding }),
     ...(storageClass !== undefined && { "x-amz-storage-class": storageClass }),
-    ...(range && { "content-range": formatContentRange(range, content.size) }),
+    ...(range && { "content-range": formatContentRange({ range, size: content.size }) }),
     ...(wantsChecksums && checksumHeaders(meta)),
     ...(!deviates("ignores-overrides") && overrides(query)),
   });

@@ -1,15 +1,17 @@
-import { SluiceError, type RpcCall, type RpcMessage } from "@sluice/core";
-import { errorTable } from "@sluice/core/wire";
-import type { BinaryPeer } from "@sluice/binary-transfer";
 import {
   eventsIn,
-  inlineMessage,
-  isAnswerTo,
-  writeMessage,
-} from "@sluice/binary-transfer/multipart";
+  isEventStream,
+  SluiceError,
+  type RpcCall,
+  type RpcEvent,
+  type RpcMessage,
+} from "@sluice/core";
+import { errorTable } from "@sluice/core/wire";
+import type { BinaryPeer } from "@sluice/binary-transfer";
+import { inlineMessage, isAnswerTo, writeMessage } from "@sluice/binary-transfer/multipart";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
-import { firstMessage } from "./multipart-events.ts";
 import { toResponse } from "../endpoint/web-response.ts";
+import { pullStream } from "../events/pull-stream.ts";
 
 /** An exchange whose answer may have bytes beside it. */
 export interface Answering {
@@ -26,25 +28,49 @@ export interface Answering {
  * events went out before it.
  */
 export async function answerWithBytes(inner: Response, answering: Answering): Promise<Response> {
-  const { call, peer, maxBase64Bytes, done } = answering;
   const { body, headers, ok } = inner;
-  const type = headers.get("content-type") ?? "";
-  const isAnswer = (message: object): boolean => isAnswerTo(message, call);
-  if (ok && body && type.startsWith("application/json")) {
+  if (ok && body && isEventStream(headers)) return answerWithEvents(inner, body, answering);
+  if (ok && body && headers.get("content-type")?.startsWith("application/json")) {
     const message: unknown = await inner.json();
     if (typeof message === "object" && message !== null) return whole(message, inner, answering);
   }
-  if (ok && body && type.startsWith("text/event-stream")) {
-    const { message, rest } = await firstMessage(eventsIn(body), {
-      isWanted: isAnswer,
-      rewrite: async ({ raw, message: later }) =>
-        later && isAnswer(later) ? withText(raw, await inlined(peer, later, maxBase64Bytes)) : raw,
-      onEnd: done,
-    });
-    return message ? whole(message, inner, answering) : new Response(rest, { headers });
-  }
-  done();
+  answering.done();
   return inner;
+}
+
+/** The whole answer where it is the first message; else the events, with the bytes of the answer inside its JSON. */
+async function answerWithEvents(
+  inner: Response,
+  body: ReadableStream<Uint8Array>,
+  answering: Answering,
+): Promise<Response> {
+  const { call, peer, maxBase64Bytes, done } = answering;
+  const events = eventsIn(body, { operation: "http" });
+  const passed: RpcEvent[] = [];
+  for (let step = await events.next(); !step.done; step = await events.next()) {
+    const { message } = step.value;
+    if (message && isAnswerTo(message, call)) {
+      await events.return();
+      return whole(message, inner, answering);
+    }
+    passed.push(step.value);
+    if (message) break;
+  }
+
+  async function next(): Promise<Uint8Array | undefined> {
+    const event = passed.shift() ?? (await events.next()).value;
+    if (!event) return undefined;
+    const { raw, message } = event;
+    const isAnswer = message && isAnswerTo(message, call);
+    const text = isAnswer ? withText(raw, await inlined(peer, message, maxBase64Bytes)) : raw;
+    return new TextEncoder().encode(text);
+  }
+
+  const rest = pullStream(next, () => {
+    done();
+    return events.return();
+  });
+  return new Response(rest, { headers: inner.headers });
 }
 
 /** The whole answer: JSON, or JSON and its bytes. */
@@ -89,7 +115,7 @@ async function inlined(peer: BinaryPeer, message: RpcMessage, maxBytes: number):
     return await inlineMessage(peer.sending(message), maxBytes);
   } catch (error) {
     const reason = SluiceError.is(error) && error.code === "too_large" ? error.code : "internal";
-    const row = errorTable.find((each) => each.reason === reason)!;
+    const row = errorTable[reason];
     const fault = { code: row.legacy, message: row.message, data: { reason } };
     return JSON.stringify({ jsonrpc: "2.0", id: message.id, error: fault });
   }

@@ -4,13 +4,13 @@ import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryPeer, type BinaryPeer, type Received } from "@sluice/binary-transfer";
 import { boundaryOf, opensExchange } from "@sluice/binary-transfer/multipart";
 import { noteRequest, notesOf, problem } from "@sluice/server/transport";
-import { endpointRoute } from "../endpoint/router.ts";
+import { errorResponse } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
-import { sessionOwnerOf } from "../sessions/session-requests.ts";
-import { createSessionCapabilities } from "../sessions/session-capabilities.ts";
+import { sessionOwnerOf } from "../sessions/session-caller.ts";
+import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
@@ -46,7 +46,7 @@ interface BinaryExchange {
 
 /**
  * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
- * declare it on the request or, in the legacy era, on its session. Handlers find them with `openBinary` and
+ * declare it on the request or on its session. Handlers find them with `openBinary` and
  * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
  */
 export function withBinary<Handler extends McpFetchHandler>(
@@ -77,7 +77,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       const received = receivedBy(peer, call);
       if (!received) {
         done();
-        return Response.json(malformedReference(call), { status: 400 });
+        return errorResponse(400, malformedReference, call);
       }
       if (!peer.terms && !opensExchange(call)) {
         done();
@@ -123,9 +123,7 @@ export function withBinary<Handler extends McpFetchHandler>(
   async function serve(
     request: Request,
     given: McpHandlerRequestOptions | undefined,
-    { kind } = endpointRoute,
   ): Promise<Response> {
-    if (kind !== "mcp") return handler.fetch(request, given);
     const boundary =
       request.method === "POST" ? boundaryOf(request.headers.get("content-type")) : undefined;
     if (boundary !== undefined && request.body) return receive(request, boundary, given);
@@ -165,10 +163,11 @@ function receivedBy(peer: BinaryPeer, call: RpcCall): Received<RpcCall> | undefi
   }
 }
 
-function malformedReference({ id }: RpcCall): object {
-  const message = "Invalid params: a reference to bytes is malformed";
-  return { jsonrpc: "2.0", id, error: { code: -32_602, message, data: { reason: "invalid" } } };
-}
+const malformedReference = {
+  code: -32_602,
+  message: "Invalid params: a reference to bytes is malformed",
+  data: { reason: "invalid" },
+};
 
 /** The status for a request that could not be read; `undefined` for a fault that is not the sender's. */
 function refusalOf(error: unknown): 400 | 408 | 413 | undefined {

@@ -1,11 +1,10 @@
 import type { Sluice } from "@sluice/server";
 import { problem, type Reply } from "@sluice/server/transport";
-import type { CorsTerms, Routes } from "../endpoint/router.ts";
+import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
 /** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */
 export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
-  const prefix = `${base}/streams/`;
   sluice.host.markServed();
 
   async function answer(request: PlainRequest, token: string): Promise<Reply> {
@@ -23,18 +22,13 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     });
   }
 
-  return (path) => {
-    if (!path.startsWith(prefix)) return undefined;
-    const rest = path.slice(prefix.length);
-    return {
-      kind: "stream",
-      // most URLs are bound to a principal; what the others permit needs no caller that is known
-      credential: "bearer",
-      rest,
-      cors,
-      answer: (request) => answer(request, rest),
-    };
-  };
+  return routesBelow(`${base}/streams/`, (token) => ({
+    kind: "stream",
+    // most URLs are bound to a principal; what the others permit needs no caller that is known
+    credential: "bearer",
+    cors,
+    answer: (request) => answer(request, token),
+  }));
 }
 
 const cors: CorsTerms = {

@@ -1,23 +1,15 @@
 import { SluiceError } from "@sluice/core";
 import type { Outflow } from "./outflow.ts";
 
-/** What a body must keep to. */
-export interface PumpBodyOptions {
-  /** Bytes it was promised to have; absent when that is not known. */
-  readonly bytes?: number | undefined;
-  /** Called once, before the first chunk or the end is written. */
-  readonly begin: () => void;
-}
-
 /**
- * Sends a stream and ends the response, with at most two chunks under way. Rejects when the
- * source breaks or has another length than was promised; a reader that goes away cancels it and
- * shows in `outflow.isBroken`.
+ * Sends a stream and ends the response, with at most two chunks under way; calls `begin` once, before the first chunk or
+ * the end. Rejects when the source breaks or has not the `bytes` that it promised; a reader that goes away cancels it
+ * and shows in `outflow.isBroken`.
  */
 export async function pumpBody(
   body: ReadableStream<Uint8Array>,
   outflow: Outflow,
-  { bytes, begin }: PumpBodyOptions,
+  { bytes, begin }: { readonly bytes?: number | undefined; readonly begin: () => void },
 ): Promise<void> {
   const reader = body.getReader();
   let received = 0;

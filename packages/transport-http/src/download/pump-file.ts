@@ -1,4 +1,5 @@
 import { read } from "node:fs";
+import { promisify } from "node:util";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
@@ -9,23 +10,15 @@ const largestChunkBytes = 512 * 1024;
 /** A chunk that takes longer than this to leave makes the next ones smaller. */
 const slowMs = 250;
 
-/** What {@link pumpFile} works with. */
-export interface PumpFileOptions {
-  readonly pool: BufferPool;
-  /** Called once, before the first chunk is written. */
-  readonly begin: () => void;
-}
-
 /**
- * Sends a region of a file and ends the response: at most two buffers under way, one being
- * written while the other fills. The last chunk leaves after `verify`, so that a file which
- * changed meanwhile never looks complete. Rejects when the file breaks; a reader that goes away
- * shows in `outflow.isBroken`.
+ * Sends a region of a file and ends the response: at most two buffers under way, one being written while the other
+ * fills. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file which changed
+ * meanwhile never looks complete. Rejects when the file breaks; a reader that goes away shows in `outflow.isBroken`.
  */
 export async function pumpFile(
   region: FileRegion,
   outflow: Outflow,
-  { pool, begin }: PumpFileOptions,
+  { pool, begin }: { readonly pool: BufferPool; readonly begin: () => void },
 ): Promise<void> {
   const { fd, start, end } = region;
   let position = start;
@@ -67,28 +60,11 @@ async function readFully(
   position: number,
 ): Promise<void> {
   for (let got = 0; got < bytes;) {
-    const count = await readSome(fd, buffer, {
-      at: got,
-      bytes: bytes - got,
-      position: position + got,
-    });
-    if (count === 0)
+    const { bytesRead } = await readAt(fd, buffer, got, bytes - got, position + got);
+    if (bytesRead === 0)
       throw new SluiceError("interrupted", "http: the file ended before its promised size");
-    got += count;
+    got += bytesRead;
   }
 }
 
-interface Window {
-  readonly at: number;
-  readonly bytes: number;
-  readonly position: number;
-}
-
-function readSome(fd: number, buffer: Buffer, { at, bytes, position }: Window): Promise<number> {
-  return new Promise((resolve, reject) => {
-    read(fd, buffer, at, bytes, position, (error, count) => {
-      if (error) reject(error);
-      else resolve(count);
-    });
-  });
-}
+const readAt = promisify(read);

@@ -1,10 +1,10 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { METHOD_HEADER } from "@sluice/core/wire";
+import { isEventStream } from "@sluice/core";
+import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server/transport";
 import { endOnDrain } from "../node/open-answers.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
 import { sendReply, whileTaken } from "./send-reply.ts";
-import { LISTEN_METHOD } from "../endpoint/stream-call.ts";
 
 /**
  * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
@@ -101,10 +101,6 @@ function writeHead(res: ServerResponse, { status, headers }: Response): void {
   // the SDK says keep-alive in events; what becomes of a connection is known here, where a last answer has to say so
   if (fields["connection"] !== "close") delete fields["connection"];
   res.writeHead(status, fields);
-}
-
-function isEventStream(headers: Headers): boolean {
-  return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
 /** Streams of events that tell what happens for as long as a client listens, which opens them again when they end. */

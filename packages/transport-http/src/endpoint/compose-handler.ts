@@ -1,6 +1,8 @@
 import type { Sluice } from "@sluice/server";
 import { withBinary, type WithBinaryOptions } from "../binary/with-binary.ts";
 import { createSidecar } from "../download/sidecar.ts";
+import { addRoutes } from "./routed-handler.ts";
+import type { Routes } from "./router.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
@@ -12,24 +14,26 @@ export interface HandlerParts extends WithSluiceOptions {
    * downloads and uploads beside another transport, such as WebSocket.
    */
   readonly mcp?: McpFetchHandler;
-  /** Makes streams resumable: `(mcp, endpoint) => withResume(mcp, sluice, { ...endpoint, store })`. */
-  readonly resume?: (mcp: McpFetchHandler, endpoint: WithSluiceOptions) => McpFetchHandler;
+  /** What `createResume` of `@sluice/resume` gave. Default: streams end with their connection. */
+  readonly resume?: {
+    wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: WithSluiceOptions): McpFetchHandler;
+  };
   /** Lets bytes go beside JSON, as `withBinary` does. Default: they do not; `{}` for the limits of `withBinary`. */
   readonly binary?: WithBinaryOptions;
-  /** Adds uploads: `(handler) => withUploads(handler, uploads)`. */
-  readonly uploads?: (handler: SluiceHandler) => SluiceHandler;
+  /** What `createUploads` of `@sluice/uploads` gave. Default: no uploads. */
+  readonly uploads?: { routes(base: string): Routes };
 }
 
 /**
- * Nests the layers of a server in their one right order: resumable streams inside, then Sluice, bytes beside JSON, and
- * uploads outside. Each layer is a function of its own, too, for servers that need another order.
+ * Makes the handler of a whole server: resumable streams around `mcp`, then Sluice, bytes beside JSON, and the routes of
+ * uploads. Each layer is a function of its own, too, for servers that need another order.
  *
  * ```ts
- * const uploads = createUploads(sluice, { store });
  * const handler = composeHandler({
  *   mcp: createSessions(create, sluice),
  *   sluice,
- *   uploads: (inner) => withUploads(inner, uploads),
+ *   resume: createResume({ store: createMemoryEventStore() }),
+ *   uploads: createUploads(sluice, { storage }),
  * });
  * createServer(toNodeHandler(handler)).listen(3000);
  * ```
@@ -37,13 +41,14 @@ export interface HandlerParts extends WithSluiceOptions {
  * Throws a `TypeError` for what its layers refuse, and for `resume` or `binary` without `mcp`.
  */
 export function composeHandler(parts: HandlerParts): SluiceHandler {
-  const { sluice, mcp, resume, binary, uploads = (handler) => handler, ...endpoint } = parts;
-  if (mcp) {
-    const resumable = resume ? resume(mcp, endpoint) : mcp;
-    const handler = withSluice(resumable, sluice, endpoint);
-    return uploads(binary ? withBinary(handler, binary) : handler);
-  }
-  if (resume || binary)
+  const { sluice, mcp, resume, binary, uploads, ...endpoint } = parts;
+  if (!mcp && (resume || binary))
     throw new TypeError("composeHandler: resume and binary are for JSON-RPC: pass mcp, too");
-  return uploads(createSidecar(sluice, endpoint));
+  let handler: SluiceHandler;
+  if (mcp) {
+    const resumable = resume ? resume.wrap(mcp, sluice, endpoint) : mcp;
+    handler = withSluice(resumable, sluice, endpoint);
+    if (binary) handler = withBinary(handler, binary);
+  } else handler = createSidecar(sluice, endpoint);
+  return uploads ? addRoutes(handler, uploads.routes(handler.router.base)) : handler;
 }

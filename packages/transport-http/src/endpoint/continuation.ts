@@ -17,3 +17,10 @@ export function setContinuation(request: Request, go: Continue): void {
 export function continuationOf(request: Request): Continue | undefined {
   return continuations.get(request);
 }
+
+/** The error of a front handler that is called without handlers behind it. */
+export function missingNext(): TypeError {
+  return new TypeError(
+    "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
+  );
+}

@@ -1,6 +1,14 @@
-import { problem, type OriginGate, type Reply } from "@sluice/server/transport";
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import type { Sluice } from "@sluice/server";
+import {
+  createOriginGate,
+  problem,
+  type OriginGate,
+  type OriginGateOptions,
+  type Reply,
+} from "@sluice/server/transport";
 import type { PlainRequest } from "./plain-route.ts";
-import { readTarget } from "./request-target.ts";
+import { readBase, readTarget } from "./request-target.ts";
 
 /** What a request target names. */
 export interface Route {
@@ -11,12 +19,15 @@ export interface Route {
    * which the route verifies.
    */
   readonly credential: "bearer" | "url";
-  /** What the path has behind the prefix of the route. */
-  readonly rest: string;
   /** What pages of other origins may do. Absent: nothing. */
   readonly cors?: CorsTerms;
-  /** Answers a request; absent where the handler's `fetch` does. */
+  /** Answers a request. A route below the endpoint has either this or `fetch`; the endpoint has neither. */
   readonly answer?: (request: PlainRequest) => Promise<Reply>;
+  /** Answers a web request, where plain values are not enough. */
+  readonly fetch?: (
+    request: Request,
+    options: McpHandlerRequestOptions | undefined,
+  ) => Promise<Response>;
 }
 
 /** What pages of allowed origins may send, and read of the answer. */
@@ -34,7 +45,6 @@ export interface CorsTerms {
 export const endpointRoute: Route = {
   kind: "mcp",
   credential: "bearer",
-  rest: "",
   cors: {
     methods: ["GET", "POST", "DELETE"],
     headers:
@@ -45,12 +55,44 @@ export const endpointRoute: Route = {
 /** Says what a path names; `undefined` for what is none of these routes. */
 export type Routes = (path: string) => Route | undefined;
 
+/** Routes for every path that begins with a prefix: `routeOf` gets what follows it. */
+export function routesBelow(prefix: string, routeOf: (rest: string) => Route): Routes {
+  return (path) => (path.startsWith(prefix) ? routeOf(path.slice(prefix.length)) : undefined);
+}
+
 /** What stands before a handler, however many layers it has: one gate, one table of routes. */
 export interface EndpointRouter {
   /** Path of the endpoint as this process sees it, without a slash at its end. */
   readonly base: string;
   readonly gate: OriginGate;
   readonly routes: Routes;
+}
+
+/** Where requests for an endpoint come in, and from which pages. */
+export interface EndpointOptions extends OriginGateOptions {
+  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
+  readonly path?: string;
+}
+
+/**
+ * Makes the router of the endpoint of a Sluice, without any route below it. Throws a `TypeError` for a `path` or an
+ * origin that no request can name.
+ */
+export function createRouter(
+  { endpoint: { url } }: Pick<Sluice, "endpoint">,
+  options: EndpointOptions,
+): EndpointRouter {
+  const base = readBase(options.path ?? new URL(url).pathname);
+  return {
+    base,
+    gate: createOriginGate(url, options),
+    routes: (path) => (path === (base || "/") ? endpointRoute : undefined),
+  };
+}
+
+/** The same router with further routes, for paths that it has none for. */
+export function withRoutes(router: EndpointRouter, routes: Routes): EndpointRouter {
+  return { ...router, routes: (path) => router.routes(path) ?? routes(path) };
 }
 
 /** What became of a request at the router: an answer, or a route and the headers that its answer gets for CORS. */

@@ -1,48 +1,119 @@
-import { namesMethod, parseResourceUri, type RpcCall } from "@sluice/core";
-import { NAME_HEADER, STREAM_METHOD } from "@sluice/core/wire";
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { isAnswerTo } from "@sluice/binary-transfer/multipart";
+import {
+  eventsIn,
+  isEventStream,
+  parseResourceUri,
+  type LooseRequest,
+  type RpcMessage,
+} from "@sluice/core";
+import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
+import { closeReplySlot, noteRequest, notesOf, openReplySlot } from "@sluice/server/transport";
+import type { SessionCapabilities } from "../sessions/session-memory.ts";
+import { continuationOf, setContinuation } from "./continuation.ts";
+import { errorResponse, faultResponse, sessionOf } from "./error-response.ts";
+import { passOn } from "./routed-handler.ts";
+import { endpointRoute, withHeaders } from "./router.ts";
+import type { McpFetchHandler } from "./sluice-handler.ts";
+import { toResponse } from "./web-response.ts";
 
-/** Method with which a client of the modern era hears of changes (MCP 2026-07-28). */
-export const LISTEN_METHOD = "subscriptions/listen";
+/** Answers a call whose JSON was read. */
+export type AnswerCall = (
+  request: Request,
+  call: LooseRequest,
+  mcpOptions: McpHandlerRequestOptions | undefined,
+) => Promise<Response>;
 
-/** A call that waits for its response. */
-export interface RpcRequest extends RpcCall {
-  readonly id: string | number;
+/**
+ * Makes the function that answers `resources/stream`. The handler answers the call in any case; where its server has
+ * filled the reply slot of the request meanwhile, that reply is the answer: bytes, a redirect or an error.
+ */
+export function createStreamCall(
+  handler: McpFetchHandler,
+  capabilities: SessionCapabilities,
+): AnswerCall {
+  return async (given, call, mcpOptions) => {
+    if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, call);
+    const request = acceptStream(given);
+    if (request !== given) passOn(request, endpointRoute);
+    const slot = openReplySlot(request, {
+      capabilities: capabilities.of(request.headers.get("mcp-session-id")),
+    });
+    try {
+      // with a parsed body the SDK makes no copy of the request: the handler sees this very object
+      const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
+      let response = inner;
+      if (inner.body && isEventStream(inner.headers)) {
+        // the SDK answers before its handler has run; what it says last is what counts
+        const message = await answerIn(inner.body, call);
+        const headers = sessionOf(inner);
+        response = message
+          ? Response.json(message, { headers })
+          : errorResponse(200, noAnswer, { id: call.id, headers });
+      }
+      const { reply, fault } = slot;
+      if (!response.ok || (!reply && !fault)) return response;
+      await inner.body?.cancel().catch(() => {});
+      if (fault) return faultResponse(fault, call, sessionOf(inner));
+      delete slot.reply;
+      return toResponse(withHeaders(reply!, Object.entries(sessionOf(inner)).flat()));
+    } finally {
+      closeReplySlot(slot);
+    }
+  };
 }
 
-/** The requests that the wrapper must see. */
-const methods: readonly string[] = [
-  STREAM_METHOD,
-  LISTEN_METHOD,
-  "initialize",
-  "completion/complete",
-  "resources/list",
-  "resources/read",
-  "resources/subscribe",
-  "resources/templates/list",
-  "resources/unsubscribe",
-];
-
-/** True for a method that is refused with 401 to a caller that has to sign in. */
-export function isResourceMethod(method: string): boolean {
-  return method.startsWith("resources/") || method === "completion/complete";
-}
-
-/** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
-export function callIn(body: unknown): RpcRequest | undefined {
-  return isRequest(body) && methods.includes(body.method) ? body : undefined;
-}
+const headerMismatch = {
+  code: HEADER_MISMATCH_CODE,
+  message: "Header mismatch: Mcp-Name names another resource than params.uri",
+};
+const noAnswer = { code: -32_603, message: "Internal error" };
 
 /**
  * True when `Mcp-Name` names another resource than the body: a gateway in front would judge the one
  * and the server answer the other. The SDK looks at the methods of the specification only.
  */
-export function isMisnamed(request: Request, { params }: RpcCall): boolean {
+function isMisnamed(request: Request, { params }: LooseRequest): boolean {
   const name = request.headers.get(NAME_HEADER);
   const uri = params?.["uri"];
   return name !== null && typeof uri === "string" && parseResourceUri(name) !== uri;
 }
 
-/** Any number is an id here: SDKs differ in which ones they take. */
-function isRequest(body: unknown): body is RpcRequest {
-  return namesMethod(body) && (typeof body.id === "string" || typeof body.id === "number");
+/** The response in a stream of events; `undefined` when it ends without one. The rest is cancelled. */
+async function answerIn(
+  body: ReadableStream<Uint8Array>,
+  call: LooseRequest,
+): Promise<RpcMessage | undefined> {
+  for await (const { message } of eventsIn(body, { operation: "http" }))
+    if (isAnswerTo(message, call)) return message;
+  return undefined;
+}
+
+/** What the SDK's transport asks of every POST in a session, and what SEP-2532 adds. */
+const accepted = "application/json, text/event-stream, */*";
+
+/**
+ * The same request, with an `Accept` that the SDK takes. Its transport refuses `application/json, *\/*`, which
+ * SEP-2532 (open question 4) asks of a client, and any other without `text/event-stream`; the answer to
+ * `resources/stream` is never a stream of events. The body is left out: hand it on as `parsedBody`. A client that
+ * takes no JSON keeps its `Accept`, and is refused.
+ */
+function acceptStream(request: Request): Request {
+  const accept = request.headers.get("accept");
+  if (accept?.includes("application/json") && accept.includes("text/event-stream")) return request;
+  if (accept !== null && !takesJson(accept)) return request;
+  const headers = new Headers(request.headers);
+  headers.set("accept", accepted);
+  const { url, method, signal } = request;
+  const copy = new Request(url, { method, headers, signal });
+  noteRequest(copy, notesOf(request));
+  const go = continuationOf(request);
+  if (go) setContinuation(copy, go);
+  return copy;
+}
+
+/** RFC 9110 §12.5.1, without weights. */
+function takesJson(accept: string): boolean {
+  const ranges = accept.split(",").map((range) => range.split(";", 1)[0]!.trim().toLowerCase());
+  return ["application/json", "application/*", "*/*"].some((range) => ranges.includes(range));
 }

@@ -1,43 +1,25 @@
-import { definedMembers } from "@sluice/core";
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { isEventStream, isRequest, type LooseRequest } from "@sluice/core";
+import { LISTEN_METHOD, STREAM_METHOD } from "@sluice/core/wire";
 import type { Sluice } from "@sluice/server";
-import {
-  closeReplySlot,
-  createOriginGate,
-  notesOf,
-  openReplySlot,
-  type OriginGateOptions,
-  type RpcFault,
-} from "@sluice/server/transport";
-import { HEADER_MISMATCH_CODE, STREAM_METHOD } from "@sluice/core/wire";
-import { boundEvents, hasEvents } from "../events/bound-events.ts";
-import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
-import { endpointRoute, withHeaders, type EndpointRouter } from "./router.ts";
+import { closeReplySlot, notesOf, openReplySlot } from "@sluice/server/transport";
 import { createDownloadRoutes } from "../download/download-route.ts";
-import { answerIn } from "../events/event-answer.ts";
-import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
+import { boundEvents, hasEvents } from "../events/bound-events.ts";
 import { holdHead } from "../events/held-answer.ts";
-import { createSessionCapabilities } from "../sessions/session-capabilities.ts";
-import { admitSessionRequest } from "../sessions/session-requests.ts";
 import { mergeEvents } from "../events/merge-events.ts";
-import { readBase } from "./request-target.ts";
-import { createRoutedHandler, passOn } from "./routed-handler.ts";
-import { acceptStream } from "./stream-accept.ts";
-import {
-  callIn,
-  isMisnamed,
-  isResourceMethod,
-  LISTEN_METHOD,
-  type RpcRequest,
-} from "./stream-call.ts";
+import { admitSessionRequest } from "../sessions/session-caller.ts";
+import { createSessionCapabilities } from "../sessions/session-memory.ts";
+import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
+import { faultResponse, sessionOf } from "./error-response.ts";
+import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
+import { createRoutedHandler } from "./routed-handler.ts";
+import { createRouter, withRoutes, type EndpointOptions } from "./router.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
-import { toResponse } from "./web-response.ts";
+import { createStreamCall } from "./stream-call.ts";
 import { headerReader } from "./web-request.ts";
 
 /** Options of {@link withSluice}. */
-export interface WithSluiceOptions extends OriginGateOptions {
-  /** Path of the endpoint as this process sees it, when a proxy in front changes it. Default: that of `endpoint`. */
-  readonly path?: string;
+export interface WithSluiceOptions extends EndpointOptions {
   /**
    * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
    * tools with large arguments.
@@ -66,55 +48,19 @@ export function withSluice(
   ensureSluice("withSluice", sluice);
   const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const base = readBase(options.path ?? new URL(sluice.endpoint.url).pathname);
-  const streams = createDownloadRoutes(sluice, base);
-  const router: EndpointRouter = {
-    base,
-    gate: createOriginGate(sluice.endpoint.url, options),
-    routes: (path) =>
-      path === (base || "/") ? endpointRoute : (streams(path) ?? handler.router?.routes(path)),
-  };
+  const own = createRouter(sluice, options);
+  const routed = withRoutes(own, createDownloadRoutes(sluice, own.base));
+  const router = handler.router ? withRoutes(routed, handler.router.routes) : routed;
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532
     resourceStreaming === undefined ? undefined : { resourceStreaming },
   );
-
-  async function stream(
-    given: Request,
-    call: RpcRequest,
-    mcpOptions: McpHandlerRequestOptions | undefined,
-  ): Promise<Response> {
-    if (isMisnamed(given, call)) return Response.json(misnamed(call), { status: 400 });
-    const request = acceptStream(given);
-    if (request !== given) passOn(request, endpointRoute);
-    const slot = openReplySlot(request, {
-      capabilities: sessions.of(request.headers.get("mcp-session-id")),
-    });
-    try {
-      // with a parsed body the SDK makes no copy of the request: the handler sees this very object
-      const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
-      const type = inner.headers.get("content-type") ?? "";
-      let response = inner;
-      if (type.startsWith("text/event-stream") && inner.body) {
-        // the SDK answers before its handler has run; what it says last is what counts
-        const message = await answerIn(inner.body, call.id);
-        response = Response.json(message ?? noAnswer(call), { headers: sessionOf(inner) });
-      }
-      const { reply, fault } = slot;
-      if (!response.ok || (!reply && !fault)) return response;
-      await inner.body?.cancel().catch(() => {});
-      if (fault) return faultResponse(fault, call, sessionOf(inner));
-      delete slot.reply;
-      return toResponse(withHeaders(reply!, Object.entries(sessionOf(inner)).flat()));
-    } finally {
-      closeReplySlot(slot);
-    }
-  }
+  const stream = createStreamCall(handler, sessions);
 
   /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
   async function listen(
     request: Request,
-    call: RpcRequest,
+    call: LooseRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     const listening = await sluice.listen({
@@ -127,7 +73,7 @@ export function withSluice(
       },
       signal: request.signal,
     });
-    if ("fault" in listening) return faultResponse(listening.fault, call, {});
+    if ("fault" in listening) return faultResponse(listening.fault, call);
     try {
       const { params } = listening;
       const response = await handler.fetch(request, {
@@ -135,13 +81,12 @@ export function withSluice(
         parsedBody: params ? { ...call, params } : call,
       });
       const bounded = bound(request, response);
-      const type = bounded.headers.get("content-type") ?? "";
-      if (bounded.ok && bounded.body && type.startsWith("text/event-stream")) {
+      if (bounded.ok && bounded.body && isEventStream(bounded.headers)) {
         const { status, headers } = bounded;
         return new Response(mergeEvents(bounded.body, listening), { status, headers });
       }
       listening.close();
-      return response;
+      return bounded;
     } catch (error) {
       listening.close();
       throw error;
@@ -151,7 +96,7 @@ export function withSluice(
   /** A call whose answer is replaced when its caller has to sign in. */
   async function ask(
     request: Request,
-    call: RpcRequest,
+    call: LooseRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
   ): Promise<Response> {
     let onIdentified: (() => void) | undefined;
@@ -178,8 +123,10 @@ export function withSluice(
     });
   }
 
-  const routed = createRoutedHandler(router, async (request, given, route) => {
-    if (route.kind !== "mcp") return handler.fetch(request, given);
+  async function serve(
+    request: Request,
+    given: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
@@ -200,38 +147,30 @@ export function withSluice(
       await sluice.endSession(sessionId);
     }
     return response;
-  });
-  return { ...routed, maxRequestBodySize };
+  }
+
+  return { ...createRoutedHandler(router, serve), maxRequestBodySize };
 }
 
-function sessionOf(response: Response): Record<string, string> {
-  const id = response.headers.get("mcp-session-id");
-  return id === null ? {} : { "mcp-session-id": id };
+/** The requests that this layer must see. */
+const methods: readonly string[] = [
+  STREAM_METHOD,
+  LISTEN_METHOD,
+  "initialize",
+  "completion/complete",
+  "resources/list",
+  "resources/read",
+  "resources/subscribe",
+  "resources/templates/list",
+  "resources/unsubscribe",
+];
+
+/** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
+function callIn(body: unknown): LooseRequest | undefined {
+  return isRequest(body) && methods.includes(body.method) ? body : undefined;
 }
 
-function faultResponse(
-  { status, code, message, data, challenge }: RpcFault,
-  { id }: RpcRequest,
-  session: Record<string, string>,
-): Response {
-  return Response.json(
-    { jsonrpc: "2.0", id, error: { code, message, data } },
-    {
-      status,
-      headers: definedMembers({
-        "cache-control": "no-store",
-        ...session,
-        "www-authenticate": challenge,
-      }),
-    },
-  );
-}
-
-function misnamed({ id }: RpcRequest): object {
-  const message = "Header mismatch: Mcp-Name names another resource than params.uri";
-  return { jsonrpc: "2.0", id, error: { code: HEADER_MISMATCH_CODE, message } };
-}
-
-function noAnswer({ id }: RpcRequest): object {
-  return { jsonrpc: "2.0", id, error: { code: -32603, message: "Internal error" } };
+/** True for a method that is refused with 401 to a caller that has to sign in. */
+function isResourceMethod(method: string): boolean {
+  return method.startsWith("resources/") || method === "completion/complete";
 }

@@ -1,6 +1,7 @@
-import { SluiceError } from "@sluice/core";
+import { isEventStream, SluiceError } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
 import type { ByteLease } from "@sluice/server/transport";
+import { pullStream } from "./pull-stream.ts";
 
 /** What a chunk that waits costs beside its bytes. */
 const chunkBytes = 256;
@@ -67,25 +68,21 @@ export function boundEvents(
     return chunk;
   }
 
-  return new ReadableStream<Uint8Array>(
-    {
-      start: () => void fill(),
-      async pull(controller) {
-        for (;;) {
-          const chunk = take();
-          if (chunk) return controller.enqueue(chunk);
-          if (end && "error" in end) throw end.error;
-          if (end) return controller.close();
-          await news.wait();
-        }
-      },
-      async cancel(reason) {
-        drop();
-        await reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  async function next(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const chunk = take();
+      if (chunk) return chunk;
+      if (end && "error" in end) throw end.error;
+      if (end) return undefined;
+      await news.wait();
+    }
+  }
+
+  void fill();
+  return pullStream(next, (reason) => {
+    drop();
+    return reader.cancel(reason).catch(() => {});
+  });
 }
 
 const paced = new WeakSet<Response>();
@@ -100,6 +97,5 @@ export function markPaced(response: Response): Response {
 export function hasEvents(
   response: Response,
 ): response is Response & { readonly body: ReadableStream<Uint8Array> } {
-  const type = response.headers.get("content-type") ?? "";
-  return response.body !== null && type.startsWith("text/event-stream") && !paced.has(response);
+  return response.body !== null && isEventStream(response.headers) && !paced.has(response);
 }

@@ -1,5 +1,7 @@
+import { isEventStream } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import { hasEvents, markPaced } from "./bound-events.ts";
+import { pullStream } from "./pull-stream.ts";
 
 /** Longest wait for what an answer will be: some handlers take their time before they say anything. */
 const maxHoldMs = 10_000;
@@ -10,8 +12,7 @@ const maxHoldMs = 10_000;
  */
 export async function holdHead(response: Response, decided: Promise<void>): Promise<Response> {
   const { body, status, headers } = response;
-  const isEvents = headers.get("content-type")?.startsWith("text/event-stream") === true;
-  if (!body || !isEvents) return response;
+  if (!body || !isEventStream(headers)) return response;
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const kept: Read[] = [];
@@ -35,22 +36,12 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
   }
   // a broken stream is seen by its reader
   pending?.catch(() => {});
-  function next(): Read | Promise<Read> {
+  async function next(): Promise<Uint8Array | undefined> {
     const read = kept.shift() ?? pending ?? reader.read();
     if (read === pending) pending = undefined;
-    return read;
+    return (await read).value;
   }
-  const rest = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await next();
-        if (done) controller.close();
-        else controller.enqueue(value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
+  const rest = pullStream(next, (reason) => reader.cancel(reason).catch(() => {}));
   const held = new Response(rest, { status, headers });
   return hasEvents(response) ? held : markPaced(held);
 }

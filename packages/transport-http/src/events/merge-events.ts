@@ -1,3 +1,6 @@
+import { Notifier } from "@sluice/core/async";
+import { pullStream } from "./pull-stream.ts";
+
 /** Where further messages come from. */
 export interface MessageSource {
   /** The next message; `undefined` when there will be none. Called again only after it settled. */
@@ -15,94 +18,69 @@ export function mergeEvents(
   source: MessageSource,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  const news = new Notifier();
   const tail = createTail();
-  const events = createInlet(() => reader.read());
-  const messages = createInlet(() => source.next());
+  const takeEvent = createInlet(() => reader.read(), news);
+  const takeMessage = createInlet(() => source.next(), news);
   let waiting: object | undefined;
 
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  async function next(): Promise<Uint8Array | undefined> {
     for (;;) {
       if (waiting && tail.isBetween()) {
-        controller.enqueue(encodeEvent(waiting));
+        const event = encodeEvent(waiting);
         waiting = undefined;
-        return;
+        return event;
       }
-      const event = events.take();
-      if (event?.done) {
-        source.close();
-        return controller.close();
-      }
+      const event = takeEvent();
+      if (event?.done) return undefined;
       if (event) {
         tail.add(event.value);
-        return controller.enqueue(event.value);
+        return event.value;
       }
-      const message = waiting ? undefined : messages.take();
+      const message = waiting ? undefined : takeMessage();
       if (message) waiting = message;
-      else
-        await new Promise<void>((resolve) => {
-          events.onArrival = resolve;
-          messages.onArrival = resolve;
-        });
+      else await news.wait();
     }
   }
 
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          await pull(controller);
-        } catch (error) {
-          source.close();
-          reader.cancel(error).catch(() => {});
-          throw error;
-        }
-      },
-      async cancel(reason) {
-        source.close();
-        await reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  return pullStream(next, (reason) => {
+    source.close();
+    return reader.cancel(reason).catch(() => {});
+  });
 }
 
 /**
- * Asks for one thing at a time and keeps it until it is taken. Racing the two promises instead would leave
- * something behind at each event, for as long as no message comes.
+ * Asks for one thing at a time, keeps it until it is taken, and gives what has come; `undefined` when nothing has.
+ * Racing the two promises instead would leave something behind at each event, for as long as no message comes.
  */
-function createInlet<Value>(ask: () => Promise<Value>) {
+function createInlet<Value>(ask: () => Promise<Value>, news: Notifier): () => Value | undefined {
   let isAsked = false;
   let arrived: { readonly value: Value } | undefined;
   let failure: { readonly error: unknown } | undefined;
-  const inlet = {
-    onArrival: (): void => {},
-    /** What has come; `undefined` when nothing has. */
-    take(): Value | undefined {
-      if (failure) throw failure.error;
-      if (arrived) {
-        const { value } = arrived;
-        arrived = undefined;
-        // the end stays the end
-        isAsked = value === undefined;
-        return value;
-      }
-      if (isAsked) return undefined;
-      isAsked = true;
-      ask().then(
-        (value) => {
-          arrived = { value };
-          inlet.onArrival();
-          return undefined;
-        },
-        (error: unknown) => {
-          failure = { error };
-          inlet.onArrival();
-        },
-      );
-      return undefined;
-    },
+  return () => {
+    if (failure) throw failure.error;
+    if (arrived) {
+      const { value } = arrived;
+      arrived = undefined;
+      // the end stays the end
+      isAsked = value === undefined;
+      return value;
+    }
+    if (isAsked) return undefined;
+    isAsked = true;
+    ask().then(
+      (value) => {
+        arrived = { value };
+        news.notify();
+        return undefined;
+      },
+      (error: unknown) => {
+        failure = { error };
+        news.notify();
+      },
+    );
+    return undefined;
   };
-  return inlet;
 }
 
 function encodeEvent(message: object): Uint8Array {

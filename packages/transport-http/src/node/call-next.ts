@@ -6,10 +6,6 @@ import { setContinuation } from "../endpoint/continuation.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { readTarget } from "../endpoint/request-target.ts";
 
-/** What is wrong when a front handler is called without `next`. */
-export const missingNext =
-  "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint";
-
 /**
  * True for a target that names neither a route of the endpoint, nor the endpoint itself or a path below it in any spelling that a framework
  * may understand: frameworks take requests below a path for those of the path.

@@ -33,7 +33,9 @@ export async function drainServer(
 ): Promise<Drained> {
   const connections = openAnswersOf(server);
   if (!connections)
-    throw new TypeError("drainServer: nobody counts the answers of this server; call hardenServer");
+    throw new TypeError(
+      "drainServer: the answers of this server are not counted; call hardenServer first",
+    );
   const answers = (): ServerResponse[] => [...connections.values()].flatMap((each) => [...each]);
 
   function endAll(queue: readonly ServerResponse[]): void {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as HttpsServer } from "node:https";
-import { holdContinue, setBodyDeadline } from "./body-deadline.ts";
+import { holdContinue, setBodyDeadline } from "./node-body.ts";
 import { boundConnections, boundHandshakes, boundRequests } from "./bound-connections.ts";
 import { noteAnswers } from "./open-answers.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";

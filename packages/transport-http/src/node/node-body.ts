@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { awaitsContinue, liftBodyDeadline, releaseContinue } from "./body-deadline.ts";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 
 /** The body of a request of `node:http`, straight from its parser; absent when it has none. */
@@ -85,6 +84,42 @@ export async function drainBody(req: IncomingMessage): Promise<void> {
 export async function endBody(req: IncomingMessage): Promise<void> {
   await drainBody(req);
   if (!req.complete) req.destroy();
+}
+
+const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
+const waiting = new WeakSet<IncomingMessage>();
+
+/** Closes the connection of a request whose body is not there in time, unless that is lifted. */
+export function setBodyDeadline(req: IncomingMessage, timeoutMs: number): void {
+  const { "content-length": length, "transfer-encoding": coding } = req.headers;
+  if (coding === undefined && (length === undefined || length === "0")) return;
+  const timer = setTimeout(() => {
+    if (!req.complete) req.socket.destroy();
+  }, timeoutMs);
+  timer.unref();
+  deadlines.set(req, timer);
+  req.once("close", () => liftBodyDeadline(req));
+}
+
+/** Leaves the pace of a body to its reader. */
+export function liftBodyDeadline(req: IncomingMessage): void {
+  clearTimeout(deadlines.get(req));
+  deadlines.delete(req);
+}
+
+/** Remembers that the client sends its body after `100 Continue` only, which is not sent yet. */
+export function holdContinue(req: IncomingMessage): void {
+  waiting.add(req);
+}
+
+/** True when the client still waits for `100 Continue`. */
+function awaitsContinue(req: IncomingMessage): boolean {
+  return waiting.has(req);
+}
+
+/** Remembers that it was said; true when it was to be said. */
+export function releaseContinue(req: IncomingMessage): boolean {
+  return waiting.delete(req);
 }
 
 const maxDrainBytes = 1024 * 1024;

@@ -15,11 +15,11 @@ import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
-import { callNext, dropRequestId, isOutsideEndpoint, missingNext } from "./call-next.ts";
-import { releaseContinue } from "./body-deadline.ts";
+import { missingNext } from "../endpoint/continuation.ts";
+import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
-import { drainBody, nodeBody } from "./node-body.ts";
+import { drainBody, nodeBody, releaseContinue } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
@@ -97,7 +97,7 @@ export function toNodeHandler(
     dropRequestId(req);
     const target = req.originalUrl ?? req.url ?? "/";
     if (handler.isFront && handler.router) {
-      if (typeof next !== "function") throw new TypeError(missingNext);
+      if (typeof next !== "function") throw missingNext();
       if (isOutsideEndpoint(target, handler.router)) return void next();
     }
     const address = addressOf(req);

@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import { continuationOf } from "../endpoint/continuation.ts";
+import { continuationOf, missingNext } from "../endpoint/continuation.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
 import { createSessionTable } from "./session-table.ts";
@@ -31,10 +31,7 @@ function createBehind(sluice: Sluice): McpFetchHandler {
   return {
     async fetch(request, options) {
       const go = continuationOf(request);
-      if (!go)
-        throw new TypeError(
-          "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
-        );
+      if (!go) throw missingNext();
       const caller = await sessionCallerOf(sluice, request, options?.authInfo);
       const id = request.headers.get("mcp-session-id");
       if (id === null) {

@@ -1,12 +1,16 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
-import { notesOf, tagOf } from "@sluice/server/transport";
-import type { SessionEntry, SessionTable } from "./session-table.ts";
+import { notesOf, problemOf, tagOf } from "@sluice/server/transport";
+import { errorResponse } from "../endpoint/error-response.ts";
 import { headerReader } from "../endpoint/web-request.ts";
+import { toResponse } from "../endpoint/web-response.ts";
+import type { SessionEntry, SessionTable } from "./session-table.ts";
 
 /** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
 export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
+
+const anonymous: SessionCaller = { holder: "", owner: "" };
 
 /** The session is no part of it: a client can send any id. */
 export async function sessionCallerOf(
@@ -22,9 +26,45 @@ export async function sessionCallerOf(
     });
     return { holder: tagOf(identity.principal) ?? "", owner: identity.owner ?? "" };
   } catch (error) {
-    if (SluiceError.is(error) && error.code === "unauthenticated") return { holder: "", owner: "" };
+    if (SluiceError.is(error) && error.code === "unauthenticated") return anonymous;
     throw error;
   }
+}
+
+/** What becomes of the opening or the end of a session. */
+interface SessionAdmission {
+  /** The answer where there were too many. */
+  readonly refused?: Response;
+  /** The share that the memory of the session counts in; empty for callers without verified credentials. */
+  readonly owner: string;
+}
+
+/**
+ * Counts the opening or the end of a session in `limits.requests`.
+ * A caller that cannot be identified counts as anonymous: the handler decides what it may do.
+ */
+export async function admitSessionRequest(
+  sluice: Sluice,
+  request: Request,
+  authInfo: McpHandlerRequestOptions["authInfo"],
+): Promise<SessionAdmission> {
+  const caller = await sessionCallerOf(sluice, request, authInfo).catch(() => anonymous);
+  const { holder, owner } = caller;
+  owners.set(request, owner);
+  try {
+    await sluice.host.usage.admit(holder || undefined, "request");
+    return { owner };
+  } catch (error) {
+    if (SluiceError.is(error)) return { owner, refused: toResponse(problemOf(error)) };
+    throw error;
+  }
+}
+
+const owners = new WeakMap<Request, string>();
+
+/** The share that other layers count their memory of a session in which this request opened; empty where none is known. */
+export function sessionOwnerOf(request: Request): string {
+  return owners.get(request) ?? "";
 }
 
 /** True when a caller may use a session: its own, or one that was opened without credentials. */
@@ -59,8 +99,6 @@ export function refuseSession(
   message: string,
   headers: Record<string, string> = {},
 ): Response {
-  return Response.json(
-    { jsonrpc: "2.0", error: { code, message }, id: null },
-    { status, headers: { "cache-control": "no-store", ...headers } },
-  );
+  const fields = { "cache-control": "no-store", ...headers };
+  return errorResponse(status, { code, message }, { headers: fields });
 }

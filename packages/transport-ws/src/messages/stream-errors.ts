@@ -1,8 +1,6 @@
 import { errorTable, STREAM_METHOD } from "@sluice/core/wire";
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/server";
 
-const notFound = errorTable.find(({ reason }) => reason === "not_found")!;
-
 /**
  * Gives errors of `resources/stream` on one connection of the legacy era the numbers that they have over HTTP: the SDK sends
  * -32602 for every -32002 that a handler throws. A class because there are thousands of connections.
@@ -26,7 +24,7 @@ export class StreamErrors {
     if (!("error" in message)) return message;
     const { error } = message;
     const { reason } = (error.data ?? {}) as { reason?: unknown };
-    if (reason !== notFound.reason) return message;
-    return { ...message, error: { ...error, code: notFound.legacy } };
+    if (reason !== "not_found") return message;
+    return { ...message, error: { ...error, code: errorTable.not_found.legacy } };
   }
 }

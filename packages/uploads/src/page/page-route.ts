@@ -113,7 +113,7 @@ export function createPageRoutes(
   return (path) => {
     if (!path.startsWith(prefix)) return undefined;
     const rest = path.slice(prefix.length);
-    return { kind: "page", credential: "url", rest, answer: (request) => answer(request, rest) };
+    return { kind: "page", credential: "url", answer: (request) => answer(request, rest) };
   };
 }
 

@@ -115,7 +115,6 @@ export function createUploadRoutes(
       get credential() {
         return isSelfAuthenticating(sealer, rest) ? "url" : "bearer";
       },
-      rest,
       cors: slotCors,
       answer: (request) => requests.track(answer(request, rest)),
     };

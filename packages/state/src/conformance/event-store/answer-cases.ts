@@ -1,14 +1,6 @@
-import {
-  asking,
-  equal,
-  event,
-  page,
-  rejects,
-  rule,
-  show,
-  start,
-  type EventStoreCase,
-} from "./event-store-bed.ts";
+import { asking, event, kit, page, show, start, type EventStoreCase } from "./event-store-bed.ts";
+
+const { equal, rejects, rule } = kit;
 
 /** Answers to the questions of a stream. */
 export const answerCases: readonly EventStoreCase[] = [

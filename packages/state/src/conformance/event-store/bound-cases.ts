@@ -1,16 +1,16 @@
 import { lastEventBytes } from "../../contract/event-store.ts";
 import {
   ageMs,
-  equal,
   event,
+  kit,
   page,
-  rejects,
-  rule,
   show,
   start,
   stream,
   type EventStoreCase,
 } from "./event-store-bed.ts";
+
+const { equal, rejects, rule } = kit;
 
 /** How much a store keeps. */
 export const boundCases: readonly EventStoreCase[] = [

@@ -5,26 +5,12 @@ import type {
   NewStream,
   StreamPage,
 } from "../../contract/event-store.ts";
-import { storeCase, storeChecks, type StoreCase, type StoreChecks } from "../store-case.ts";
-
-/** Makes a new, empty store with these bounds. */
-export type MakeEventStore = (limits: EventStoreLimits) => EventStore | Promise<EventStore>;
+import { createStoreKit, type StoreCase, type StoreKit } from "../store-kit.ts";
 
 /** One rule that every event store keeps, with the check that shows it. */
-export type EventStoreCase = StoreCase<EventStore, [limits: EventStoreLimits]>;
+export type EventStoreCase = StoreCase<EventStore, EventStoreLimits>;
 
-export function rule(
-  id: string,
-  sentence: string,
-  check: (store: EventStore) => Promise<void>,
-  limits: EventStoreLimits = {},
-): EventStoreCase {
-  return storeCase(id, sentence, check, limits);
-}
-
-const checks = storeChecks("event store");
-export const equal: StoreChecks["equal"] = checks.equal;
-export const rejects: StoreChecks["rejects"] = checks.rejects;
+export const kit: StoreKit<EventStore, EventStoreLimits> = createStoreKit("event store", {});
 
 export const start = 1_800_000_000_000;
 export const ageMs = 3_600_000;

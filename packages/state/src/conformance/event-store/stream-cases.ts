@@ -1,16 +1,16 @@
 import {
   ageMs,
-  equal,
   event,
   holdMs,
+  kit,
   page,
-  rejects,
-  rule,
   show,
   start,
   stream,
   type EventStoreCase,
 } from "./event-store-bed.ts";
+
+const { equal, rejects, rule } = kit;
 
 /** What a stream keeps, and until when. */
 export const streamCases: readonly EventStoreCase[] = [

@@ -1,14 +1,6 @@
-import {
-  equal,
-  event,
-  holdMs,
-  rejects,
-  rule,
-  show,
-  start,
-  stream,
-  type EventStoreCase,
-} from "./event-store-bed.ts";
+import { event, holdMs, kit, show, start, stream, type EventStoreCase } from "./event-store-bed.ts";
+
+const { equal, rejects, rule } = kit;
 
 /** One writer at a time. */
 export const writerCases: readonly EventStoreCase[] = [

@@ -1,17 +1,19 @@
-import { clockSkewMs, leaseAllowance, leaseMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core";
+import { leaseAllowance, leaseMs } from "../../contract/grant.ts";
 import type { GrantSelector } from "../../contract/state-store.ts";
 import {
   bytes,
-  equal,
   granted,
+  kit,
   outcome,
-  owner,
-  rule,
   start,
   terms,
   ttlMs,
+  until,
   type StateStoreCase,
 } from "./state-store-bed.ts";
+
+const { equal, rule } = kit;
 
 /** How often a grant is redeemed, and that a revocation ends it. */
 export const grantCases: readonly StateStoreCase[] = [
@@ -177,7 +179,7 @@ export const grantCases: readonly StateStoreCase[] = [
   ),
   rule("kinds-apart", "Grants and records with the same id do not meet.", async (store) => {
     const grant = terms("once");
-    await store.put(grant.id, bytes(1), { now: start, expiresAt: start + 1_000, owner });
+    await store.put(grant.id, bytes(1), until(1_000));
     granted(await store.claim(grant, start), false);
     equal((await store.take(grant.id, start + 1))?.[0], 1, "the record");
     outcome(await store.claim(grant, start + 2), "spent");

@@ -1,14 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import {
-  bytes,
-  equal,
-  owner,
-  rejects,
-  rule,
-  start,
-  until,
-  type StateStoreCase,
-} from "./state-store-bed.ts";
+import { bytes, kit, start, until, type StateStoreCase } from "./state-store-bed.ts";
+
+const { equal, rejects, rule } = kit;
 
 /** Opaque records, and how many of them one owner may have. */
 export const recordCases: readonly StateStoreCase[] = [
@@ -17,8 +10,8 @@ export const recordCases: readonly StateStoreCase[] = [
     "A record comes back byte for byte, as often as wanted, as a copy.",
     async (store) => {
       const record = Uint8Array.from({ length: 256 }, (_, byte) => byte);
-      await store.put("a", record, { now: start, expiresAt: start + 1_000, owner });
-      await store.put("empty", new Uint8Array(0), { now: start, expiresAt: start + 1_000, owner });
+      await store.put("a", record, until(1_000));
+      await store.put("empty", new Uint8Array(0), until(1_000));
       record.fill(0);
       const first = await store.get("a", start + 1);
       equal(
@@ -33,21 +26,20 @@ export const recordCases: readonly StateStoreCase[] = [
     },
   ),
   rule("put-exists", "A record that is kept is not replaced.", async (store) => {
-    await store.put("a", bytes(1), { now: start, expiresAt: start + 1_000, owner });
+    await store.put("a", bytes(1), until(1_000));
     await rejects(
-      () => store.put("a", bytes(2), { now: start + 1, expiresAt: start + 2_000, owner }),
+      () => store.put("a", bytes(2), { ...until(2_000), now: start + 1 }),
       "already_exists",
     );
     equal((await store.get("a", start + 2))?.[0], 1, "the record");
   }),
   rule("put-expires", "A record is gone at its end, and its id is free again.", async (store) => {
-    for (const id of ["a", "b"])
-      await store.put(id, bytes(1), { now: start, expiresAt: start + 1_000, owner });
+    for (const id of ["a", "b"]) await store.put(id, bytes(1), until(1_000));
     equal((await store.get("a", start + 999))?.[0], 1, "the record before its end");
     equal(await store.get("a", start + 1_000), undefined, "the record at its end");
     equal(await store.take("a", start + 1_000), undefined, "the record taken at its end");
     for (const id of ["a", "b"]) {
-      await store.put(id, bytes(2), { now: start + 1_000, expiresAt: start + 2_000, owner });
+      await store.put(id, bytes(2), { ...until(2_000), now: start + 1_000 });
       equal((await store.get(id, start + 1_001))?.[0], 2, "the new record");
     }
   }),
@@ -55,7 +47,7 @@ export const recordCases: readonly StateStoreCase[] = [
     "take-once",
     "Of any number of simultaneous takers exactly one gets the record.",
     async (store) => {
-      await store.put("a", bytes(7), { now: start, expiresAt: start + 1_000, owner });
+      await store.put("a", bytes(7), until(1_000));
       const taken = await Promise.all(Array.from({ length: 50 }, () => store.take("a", start + 1)));
       const got = taken.filter((record) => record !== undefined);
       equal(got.length, 1, "takers that got it");

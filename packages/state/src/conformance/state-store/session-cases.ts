@@ -1,4 +1,6 @@
-import { bytes, equal, rule, start, until, type StateStoreCase } from "./state-store-bed.ts";
+import { bytes, kit, start, until, type StateStoreCase } from "./state-store-bed.ts";
+
+const { equal, rule } = kit;
 
 /** The ends of sessions. */
 export const sessionCases: readonly StateStoreCase[] = [

@@ -1,32 +1,19 @@
-import type { GrantClaim, GrantTerms, GrantUse } from "@sluice/core";
+import type { GrantUse } from "@sluice/core";
+import type { GrantClaim, GrantTerms } from "../../contract/grant.ts";
 import type { RecordTerms, StateStore, StateStoreLimits } from "../../contract/state-store.ts";
-import { storeCase, storeChecks, type StoreCase, type StoreChecks } from "../store-case.ts";
-
-/** Makes a new, empty store with these bounds. */
-export type MakeStateStore = (limits: StateStoreLimits) => StateStore | Promise<StateStore>;
+import { createStoreKit, type StoreCase, type StoreKit } from "../store-kit.ts";
 
 /** One rule that every state store keeps, with the check that shows it. */
-export type StateStoreCase = StoreCase<StateStore, [limits: StateStoreLimits]>;
+export type StateStoreCase = StoreCase<StateStore, StateStoreLimits>;
 
-export function rule(
-  id: string,
-  sentence: string,
-  check: (store: StateStore) => Promise<void>,
-  limits: StateStoreLimits = {},
-): StateStoreCase {
-  return storeCase<StateStore, [limits: StateStoreLimits]>(id, sentence, check, limits);
-}
-
-const checks = storeChecks("state store");
-export const equal: StoreChecks["equal"] = checks.equal;
-export const rejects: StoreChecks["rejects"] = checks.rejects;
+export const kit: StoreKit<StateStore, StateStoreLimits> = createStoreKit("state store", {});
+const { equal } = kit;
 
 export const start = 1_800_000_000_000;
 export const ttlMs = 3_600_000;
-export const owner = "ann";
-
+/** Something of Ann that is kept for so long. */
 export function until(lifeMs: number): RecordTerms {
-  return { now: start, expiresAt: start + lifeMs, owner };
+  return { now: start, expiresAt: start + lifeMs, owner: "ann" };
 }
 
 export function terms(use: GrantUse, other: Partial<GrantTerms> = {}): GrantTerms {

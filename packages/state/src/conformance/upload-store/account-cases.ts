@@ -1,13 +1,14 @@
 import {
-  equal,
   file,
+  kit,
   later,
   leaseMs,
   places,
-  rule,
   start,
   type UploadStoreCase,
 } from "./upload-store-bed.ts";
+
+const { equal, rule } = kit;
 
 /** What an owner has under way and keeps. */
 export const accountCases: readonly UploadStoreCase[] = [

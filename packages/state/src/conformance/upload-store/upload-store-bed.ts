@@ -1,19 +1,10 @@
 import type { HeldFile, UploadLease, UploadStore } from "../../contract/upload-store.ts";
-import { storeCase, storeChecks, type StoreCase, type StoreChecks } from "../store-case.ts";
+import { createStoreKit, type StoreCase, type StoreKit } from "../store-kit.ts";
 
 /** One rule that every upload store keeps, with the check that shows it. */
 export type UploadStoreCase = StoreCase<UploadStore>;
 
-export function rule(
-  id: string,
-  sentence: string,
-  check: (store: UploadStore) => Promise<void>,
-): UploadStoreCase {
-  return storeCase<UploadStore>(id, sentence, check);
-}
-
-const checks = storeChecks("upload store");
-export const equal: StoreChecks["equal"] = checks.equal;
+export const kit: StoreKit<UploadStore> = createStoreKit("upload store", {});
 
 export const start = 1_800_000_000_000;
 export const leaseMs = 10_000;
@@ -38,6 +29,6 @@ export function file(bytes: number): HeldFile {
 /** The writer of "a", from the start. */
 export async function firstWriter(store: UploadStore): Promise<number> {
   const { writer, outcome } = await store.claim("a", later(0));
-  equal(outcome, "held", "the first claim");
+  kit.equal(outcome, "held", "the first claim");
   return writer;
 }

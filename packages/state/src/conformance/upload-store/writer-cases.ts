@@ -1,12 +1,13 @@
 import {
-  equal,
   firstWriter,
+  kit,
   later,
   leaseMs,
-  rule,
   start,
   type UploadStoreCase,
 } from "./upload-store-bed.ts";
+
+const { equal, rule } = kit;
 
 /** The one writer of a file. */
 export const writerCases: readonly UploadStoreCase[] = [

@@ -1,0 +1,100 @@
+import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { cancelledBy, isRequest } from "@sluice/core";
+import { STREAM_METHOD } from "@sluice/core/wire";
+import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { toResponse } from "@sluice/transport-http/handlers";
+import type { StreamPage } from "@sluice/state";
+import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";
+import { parseEventId } from "../stream/event-id.ts";
+import { answerWithEvents } from "./event-answer.ts";
+import type { LinkedPosition } from "./links.ts";
+import type { ResumeParts } from "./parts.ts";
+import { findMember, ownerOf, type SessionRequest } from "./session-request.ts";
+import { startStream } from "./start-stream.ts";
+import { readRecord } from "./stream-record.ts";
+import { takeAnswers } from "./take-answers.ts";
+import { takeOver } from "./take-over.ts";
+
+/** Answers a POST at the endpoint: calls of a session become streams, answers to our questions are taken. */
+export async function answerPost(parts: ResumeParts, asked: SessionRequest): Promise<Response> {
+  const { handler, sluice, calls, reruns } = parts;
+  const { request, sessionId, mcpOptions } = asked;
+  const body = mcpOptions?.parsedBody;
+  if (body === undefined || !(await isLegacyRequest(request, body)))
+    return handler.fetch(request, mcpOptions);
+  const told: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
+
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  const others = await takeAnswers(parts, asked, messages);
+  if (others instanceof Response) return others;
+  if (others.length === 0) return new Response(null, { status: 202 });
+  if (others.length < messages.length) told.parsedBody = others;
+
+  if (!isRequest(body)) {
+    const response = await handler.fetch(request, told);
+    for (const message of others) {
+      const cancelled = cancelledBy(message);
+      if (response.ok && cancelled !== undefined) await calls.end(sessionId, cancelled);
+    }
+    return response;
+  }
+  if (body.method === "initialize") {
+    const response = await handler.fetch(request, told);
+    const opened = response.headers.get("mcp-session-id");
+    if (!reruns || opened === null || !body.params) return response;
+    // an opening takes room, and the calls of a caller without a principal are not kept
+    const member = await findMember(sluice, { ...asked, sessionId: opened });
+    if (member) await reruns.remember(opened, body.params, member.owner);
+    return response;
+  }
+  // its answer may be bytes: withSluice, on either side, must see the request itself
+  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
+  return startStream(parts, asked, body);
+}
+
+/** Answers a GET at the endpoint that names an event of ours, as clients without links send it; the handler has the others. */
+export async function answerGet(parts: ResumeParts, asked: SessionRequest): Promise<Response> {
+  const { handler, sluice, onError } = parts;
+  const { request, mcpOptions } = asked;
+  const eventId = request.headers.get("last-event-id");
+  if (eventId !== null && isStateless(request.headers.get("mcp-protocol-version")))
+    return toResponse(
+      problem(405, { reason: "era", detail: statelessAdvice, headers: ["Allow", "POST"] }),
+    );
+  const position = parseEventId(eventId);
+  if (!position) return handler.fetch(request, mcpOptions);
+  try {
+    const member = await findMember(sluice, asked);
+    const answer = member && (await goOn(parts, asked, { position, member }));
+    // 404 would tell the client that its session is over
+    return answer ?? toResponse(problem(400));
+  } catch (error) {
+    onError(error);
+    return toResponse(problemOf(error));
+  }
+}
+
+/** `undefined` for a position that the member has no stream for. */
+async function goOn(
+  parts: ResumeParts,
+  asked: SessionRequest,
+  { position, member }: LinkedPosition,
+): Promise<Response | undefined> {
+  const { sluice, store, links } = parts;
+  const { request, sessionId } = asked;
+  const { streamId, seq } = position;
+  await sluice.host.usage.admit(tagOf(member.principal), "request");
+  const page = await store.read(streamId, { after: seq, now: Date.now(), maxEvents: 1 });
+  if (!page || readRecord(page).owner !== ownerOf(member) || seq > page.lastSeq) return undefined;
+  if (await sluice.isSessionOver(sessionId)) return undefined;
+  await sluice.host.bindSession(member);
+  await takeOver(parts, { streamId, page, asked });
+  const link = links.linkTo(member, position);
+  // SDKs forget the id that they came with: they come back only with one that they got here
+  const primed = takesPriming(request.headers.get("mcp-protocol-version"));
+  // a reader that stays does not come back to have its stream taken over
+  const adopt = (now: StreamPage) => takeOver(parts, { streamId, page: now, asked });
+  // no 204: this client answers with a POST of its own, and would take it for the end
+  const sendAway = primed ? "idle" : "never";
+  return answerWithEvents(parts, { position, sessionId, link, primed, sendAway, adopt });
+}

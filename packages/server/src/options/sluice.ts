@@ -1,0 +1,95 @@
+import type { KeyRing } from "@sluice/core";
+import type { StateStore } from "@sluice/state";
+import type { UriMapper } from "@sluice/storage";
+import type { AuthorizationRequest, AuthorizedStorage } from "../access/authorized-storage.ts";
+import type { BindSession } from "../access/bound-sessions.ts";
+import type { Caller, Identity } from "../access/principal.ts";
+import type { BeginAudit } from "../audit/audit.ts";
+import type { Listen } from "../changes/listen.ts";
+import type { FailedRedemptions } from "../grants/failed-redemptions.ts";
+import type { MintedGrant } from "../grants/grants.ts";
+import type { Redeem } from "../grants/redeem.ts";
+import type { Revocation } from "../grants/revoke.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { LinkTo } from "../resources/resource-link.ts";
+import type { AttachOptions } from "../sdk/attach.ts";
+import type { AnyMcpServer } from "../sdk/sdk-v1.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** Resources of a storage backend for any number of MCP servers and transports. */
+export interface Sluice {
+  /** The public endpoint that download URLs are made for. */
+  readonly endpoint: Endpoint;
+  /** Identity, keys, limits and records, for other packages that serve under the same endpoint. */
+  readonly host: Host;
+  /** Base of the resource URIs. */
+  readonly baseUri: string;
+  /**
+   * Serves the resources on a server that is not connected yet: `resources/list`, `read`,
+   * `templates/list`, `subscribe` and `stream`, and completions, in both kinds of protocol revision, beside what
+   * its author registered. Takes a `McpServer` of SDK v2, and a `McpServer` or low-level `Server` of SDK v1 from 1.26 on, which
+   * serves MCP 2025-11-25 and older; what a low-level `Server` answers itself below `resources/` it has to know before.
+   * Gives the same server back. A server takes one Sluice. Throws a `TypeError` that says what cannot be had on a server.
+   */
+  attach<Mcp extends AnyMcpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
+  /**
+   * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
+   * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
+   */
+  readonly link: LinkTo;
+  /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
+  readonly listen: Listen;
+  /** Answers a GET or HEAD to a download URL. Never rejects. For transports. */
+  readonly redeem: Redeem;
+  /**
+   * Withdraws download URLs that were issued up to now, sealed or stored, in every process that shares the state store. A
+   * transfer that runs is not ended. Where the store is shared, clocks may differ: URLs made for that principal or resource
+   * within the next 5 s are withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
+   * while the store is down, and `unsupported` where `grant.revocable` is false.
+   */
+  revoke(revocation: Revocation): Promise<void>;
+  /**
+   * Ends a session of a session revision, in every process that shares the state store: download URLs and links that are
+   * bound to it are dead. An end is kept only of sessions that something is bound to, so an invented id costs
+   * nothing. One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its
+   * own oldest may be forgotten, whose URLs then live until they expire, at most an hour.
+   */
+  endSession(sessionId: string): Promise<void>;
+  /** Whether a session was ended so, since something was bound to it. For transports. */
+  isSessionOver(sessionId: string): Promise<boolean>;
+  /**
+   * Writes the records of refusals that were counted in the last minute. Call it when the last request is answered, before the
+   * sink is closed. Never rejects; the Sluice goes on working.
+   */
+  close(): Promise<void>;
+}
+
+/** What packages that serve under the same endpoint, such as uploads, share with a Sluice. Take the members that you use. */
+export interface Host {
+  readonly endpoint: Endpoint;
+  readonly keys: KeyRing;
+  readonly state: StateStore;
+  readonly mapper: UriMapper;
+  /** Counts requests and bytes of principals. */
+  readonly usage: UsageMeter;
+  /** Counts requests with tokens that open nothing. */
+  readonly failures: FailedRedemptions;
+  /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
+  readonly identify: (caller: Caller) => Identity | Promise<Identity>;
+  /** Address of the client of a request, where it is known. Never throws. */
+  readonly addressOf: (caller: Caller) => string | undefined;
+  /** Storage as a principal may use it for one resource. Throws what a client may learn. */
+  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
+  /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the state store says. */
+  readonly mint: (
+    identity: Identity,
+    key: string,
+    etag: string | undefined,
+  ) => Promise<MintedGrant | undefined>;
+  /** Notes that something is bound to the session of an identity. */
+  readonly bindSession: BindSession;
+  readonly beginAudit: BeginAudit;
+  /** Says that download URLs have a route in this process. Without one the first URL causes a warning. */
+  markServed(): void;
+  readonly onError: (error: unknown) => void;
+}

@@ -1,0 +1,77 @@
+import {
+  UriTemplate,
+  type ListResourcesResult,
+  type ListResourceTemplatesResult,
+  type McpServer,
+  type ReadResourceResult,
+  type Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { handlerOf } from "./sdk-handlers.ts";
+
+/** Says of a URI whether a handler of a server answers for it. */
+export type AnswersFor = (uri: string, ctx: ServerContext) => Promise<boolean>;
+
+/** Asks a server whether a URI comes to the template of this Sluice. */
+interface ReadProbe {
+  /** True when `resources/read` of this URI comes to our template, and is enabled. */
+  readonly isOurs: AnswersFor;
+  /** True for the context of such a question: our template answers it with `probed` and reads nothing. */
+  readonly isProbe: (ctx: ServerContext) => boolean;
+  readonly probed: ReadResourceResult;
+}
+
+/**
+ * Makes the question. The SDK alone knows which of its registered resources a URI comes to and whether it is enabled, and tells
+ * it in no other way than by its handler of `resources/read`.
+ */
+export function createReadProbe(server: Server): ReadProbe {
+  const probes = new WeakSet<ServerContext>();
+  const probed: ReadResourceResult = { contents: [] };
+  return {
+    probed,
+    isProbe: (ctx) => probes.has(ctx),
+    async isOurs(uri, ctx) {
+      const probe = { ...ctx };
+      probes.add(probe);
+      const read = handlerOf<ReadResourceResult>(server, "resources/read");
+      return (await read({ uri }, probe).catch(() => undefined)) === probed;
+    },
+  };
+}
+
+const maxPages = 10;
+
+/**
+ * Says whether the author lists a resource outside of the base URI, or has a template for it; for a server whose lists are
+ * still the author's alone. Nothing is read: what the lists leave out, such as a disabled resource, does not exist.
+ */
+export function findElsewhere({ server }: McpServer): AnswersFor {
+  const list = handlerOf<ListResourcesResult>(server, "resources/list");
+  const listTemplates = handlerOf<ListResourceTemplatesResult>(server, "resources/templates/list");
+
+  async function hasTemplate(uri: string, ctx: ServerContext): Promise<boolean> {
+    const { resourceTemplates } = await listTemplates({}, ctx);
+    return resourceTemplates.some(
+      ({ uriTemplate }) => new UriTemplate(uriTemplate).match(uri) !== null,
+    );
+  }
+
+  async function isListed(uri: string, ctx: ServerContext): Promise<boolean> {
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages; page++) {
+      const { resources, nextCursor } = await list(cursor === undefined ? {} : { cursor }, ctx);
+      if (resources.some((resource) => isSame(resource.uri, uri))) return true;
+      if (nextCursor === undefined) return false;
+      cursor = nextCursor;
+    }
+    return false;
+  }
+
+  return async (uri, ctx) => (await hasTemplate(uri, ctx)) || (await isListed(uri, ctx));
+}
+
+/** The SDK finds a resource by its URI as a URL is written. */
+function isSame(listed: string, uri: string): boolean {
+  return listed === uri || (URL.canParse(uri) && listed === new URL(uri).href);
+}
