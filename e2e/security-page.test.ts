@@ -1,41 +1,52 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { checkSecurityPage, threatRowsIn, titlesIn } from "./security-page.ts";
+import { checkThreats, threatsIn, titlesIn } from "./security-page.ts";
 
 const root = new URL("../", import.meta.url);
 const read = (file: string): string | undefined => {
   const url = new URL(file, root);
   return existsSync(url) ? readFileSync(url, "utf8") : undefined;
 };
-const page = read("docs/security/threats.md")!;
+const folder = "docs/security/threats/";
+const names = readdirSync(new URL(folder, root));
+const pages = names.map((name) => read(`${folder}${name}`)!);
 
-test("each attack that the page lists is proved by a test that exists", () => {
-  expect(threatRowsIn(page).length).toBeGreaterThan(40);
-  expect(checkSecurityPage(page, read)).toEqual([]);
+test("each attack that the pages list is proved by a test that exists", () => {
+  expect(pages.flatMap(threatsIn).length).toBeGreaterThan(100);
+  expect(checkThreats(pages, read)).toEqual([]);
 });
 
-test("attacks are numbered without a gap, and SECURITY.md says how many there are", () => {
-  const numbers = threatRowsIn(page).map(({ id }) => Number(id.slice(1)));
-  expect(numbers).toEqual(numbers.map((_, n) => n + 1));
-  expect(read("SECURITY.md")).toContain(`Each of the ${numbers.length} known attacks`);
+test("SECURITY.md and the first page say how many attacks there are, and lead to every page", () => {
+  const count = pages.flatMap(threatsIn).length;
+  const first = read("docs/security/threats.md")!;
+  expect(read("SECURITY.md")).toContain(`Each of the ${count} known attacks`);
+  expect(first).toContain(`Sluice knows ${count} attacks, T1 to T${count}.`);
+  expect(names.filter((name) => !first.includes(`(threats/${name})`))).toEqual([]);
 });
 
-test("a wrong title, a missing file, an empty cell and a second row are found", () => {
-  const [first] = threatRowsIn(page);
+test("a wrong title, a missing file, an empty section, a lost one and a second one are found", () => {
+  const page = pages.find((text) => threatsIn(text)[0]?.id === "T1")!;
+  const others = pages.filter((text) => text !== page);
+  const [first] = threatsIn(page);
   const { title, file } = first!.proofs[0]!;
-  const proof = `[${title}](../../${file})`;
-  expect(page).toContain(proof);
+  const proof = `- [${title}](../../../${file})`;
+  const section = /^## T1:.*\n[\s\S]*?(?=^## )/m.exec(page)![0];
+  expect(section).toContain(`${proof}\n`);
   const twins = {
-    [`"${title}!", which`]: page.replace(proof, `[${title}!](../../${file})`),
+    [`"${title}!", which`]: page.replace(proof, `- [${title}!](../../../${file})`),
     "packages/core/test/none.test.ts, which is no test file": page.replace(
       proof,
-      `[${title}](../../packages/core/test/none.test.ts)`,
+      `- [${title}](../../../packages/core/test/none.test.ts)`,
     ),
-    "cites no test": page.replace(/^\| T1 .*$/m, "| T1 | an attack | a defence | |"),
-    "is there twice": page.replace(/^(\| T1 .*)$/m, "$1\n$1"),
+    "T1 has a line that is no proof": page.replace(proof, `- ${title}`),
+    "T1 cites no test": page.replace(section, "## T1: an attack\n\nA defence.\n\n"),
+    "T1 names no defence": page.replace(section, `## T1: an attack\n\n${proof}\n\n`),
+    "T1 names no attack": page.replace(section, `## T1:\n\nA defence.\n\n${proof}\n\n`),
+    "T1 is missing": page.replace(section, ""),
+    "T1 is there twice": page.replace(section, section + section),
   };
   for (const [finding, twin] of Object.entries(twins))
-    expect(checkSecurityPage(twin, read).join("\n")).toContain(finding);
+    expect(checkThreats([twin, ...others], read).join("\n")).toContain(finding);
 });
 
 test("titles are found in every form that tests have, and those that never run are not", () => {

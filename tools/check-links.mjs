@@ -1,5 +1,6 @@
-// Fails on a relative link in our Markdown that leads to no file, or to no heading of its page. `--fix`
-// follows a file that has moved, where one tracked file alone has its name.
+// Fails on a relative link in our Markdown that leads to no file, or to no heading of its page, and on a path of
+// the repository between backticks that is not there. `--fix` follows a file that has moved, where one tracked
+// file alone has its name.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, normalize, relative } from "node:path";
@@ -20,12 +21,15 @@ export function anchorsOf(markdown) {
   );
 }
 
+/** Paths between backticks, from the root of the repository. `tools/call` is a method of MCP. */
+const paths = /`((?:apps|docs|e2e|packages)\/[\w./-]+|(?:templates|tools)\/[\w./-]+\.\w+)`/g;
+
 /** Findings for one page; `read` gives a file's text, "" for a folder, or `undefined`. */
 export function checkLinks(file, markdown, read) {
   const links = [...withoutFences(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(
     ([, target]) => target,
   );
-  return links.flatMap((target) => {
+  const wrong = links.flatMap((target) => {
     if (/^[a-z]+:/.test(target)) return [];
     const [path, anchor] = target.split("#");
     const to = path ? normalize(join(dirname(file), path)) : file;
@@ -34,6 +38,10 @@ export function checkLinks(file, markdown, read) {
     if (!anchor || anchorsOf(text).has(anchor)) return [];
     return [`${file}: ${target} names no heading`];
   });
+  const lost = [...withoutFences(markdown).matchAll(paths)]
+    .filter(([, path]) => read(normalize(path)) === undefined)
+    .map(([, path]) => `${file}: there is no ${path}`);
+  return [...wrong, ...lost];
 }
 
 /** The page with links to moved files mended; `files` are the tracked ones. */

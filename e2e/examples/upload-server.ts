@@ -27,7 +27,7 @@ function createDemo() {
       message: "Which text shall I count?",
       fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
     });
-    if (outcome.action === "ask") return outcome.result; // modern era: the client calls again
+    if (outcome.action === "ask") return outcome.result; // modern revision: the client calls again
     if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
 
     const { text } = outcome.files;

@@ -114,7 +114,7 @@ test("the options page has exported options with their docstrings, also behind r
   expect(page).not.toContain("Hidden");
 });
 
-test("a link to no file, or to no heading, is found; fences are not looked at", () => {
+test("a link to no file, or to no heading, and a path that is not there are found; fences are not looked at", () => {
   const files = { "docs/a.md": "# A, `b` & c\n", src: "" };
   const read = (path) => files[path];
   const page = "[a](a.md#a-b--c) [s](../src) [w](https://x.y/z)\n```ts\nf[0](none)\n```\n";
@@ -123,6 +123,13 @@ test("a link to no file, or to no heading, is found; fences are not looked at", 
     "docs/p.md: b.md leads nowhere",
     "docs/p.md: a.md#none names no heading",
     "docs/p.md: #no names no heading",
+  ]);
+  expect(
+    checkLinks("docs/p.md", "`docs/a.md` `tools/call`\n```\n`docs/b.md`\n```\n", read),
+  ).toEqual([]);
+  expect(checkLinks("docs/p.md", "`docs/b.md` `tools/b.mjs`", read)).toEqual([
+    "docs/p.md: there is no docs/b.md",
+    "docs/p.md: there is no tools/b.mjs",
   ]);
   expect([...anchorsOf("# One\n## Two words\n")]).toEqual(["one", "two-words"]);
 });

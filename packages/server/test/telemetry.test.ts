@@ -290,6 +290,8 @@ test("docs/reference/telemetry.md names every span, metric and attribute that th
       .flatMap(({ name, attributes }) => [name, ...Object.keys(attributes)]),
     "resources/subscribe",
     "completion/complete",
+    "sluice.upload",
+    "sluice.upload.duration",
     // of spans that stand for many refusals
     "sluice.refusals",
     "client.address",
