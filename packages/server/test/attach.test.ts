@@ -241,6 +241,14 @@ describe.each(eras)("%s era", (era) => {
       expect(await asked(uri)).toMatchObject({ data: { reason: "not_found" } });
   });
 
+  test("a scope handler that refuses without naming scopes opens no stream", async () => {
+    const house = createHouse({ ...open, scopeChallenge: () => ({}) as never });
+    const params = { uri: "files://demo/a.bin" };
+    const { slot } = await talkTo(house.sluice)(era, "resources/stream", { params });
+    expect(slot.reply).toBeUndefined();
+    expect(slot.fault).toBeDefined();
+  });
+
   test("the scopes that a read needs are needed for a stream", async () => {
     const house = createHouse({ ...open, scopeChallenge: requireScopes("files:read") });
     const talk = talkTo(house.sluice);

@@ -1,6 +1,7 @@
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
+import { discardReply } from "@sluice/server/transport";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
@@ -236,5 +237,63 @@ describe("subscribe is declared where it works [ARTICLE/3/capabilities]", () => 
     const { sluice } = createHouse();
     const { message } = await talkTo(sluice)("modern", "server/discover");
     expect(message.result.capabilities.resources).toMatchObject({ subscribe: true });
+  });
+});
+
+describe("shares of an address", () => {
+  const from = "198.51.100.1";
+  const behindProxy = { headers: { "cf-connecting-ip": from }, address: "192.0.2.1" };
+
+  function createBehindProxy(limits: SluiceOptions["limits"]) {
+    return createHouse({
+      anonymous: true,
+      address: ({ header }) => header("cf-connecting-ip"),
+      ...(limits && { limits }),
+    });
+  }
+
+  test("of downloads are those of the address that the option says", async () => {
+    const house = createBehindProxy({ perAddress: 1 });
+    const { token } = house.seal("download", { key: "a.bin" });
+    const held = await house.redeem(token, behindProxy);
+    expect(held.status).toBe(200);
+    expect((await house.redeem(token, behindProxy)).status).toBe(429);
+    const headers = { "cf-connecting-ip": "198.51.100.2" };
+    const beside = await house.redeem(token, { ...behindProxy, headers });
+    expect(beside.status).toBe(200);
+    for (const { transfer } of [held, beside]) transfer?.end({ outcome: "aborted", bytes: 0 });
+  });
+
+  test.each(eras)("of streams are those of the address that the option says (%s)", async (era) => {
+    const talk = talkTo(createBehindProxy({ perAddress: 1 }).sluice);
+    const stream = (address: string) =>
+      talk(era, "resources/stream", {
+        params: { uri: "files://demo/a.bin" },
+        headers: { "cf-connecting-ip": address },
+      });
+    const held = await stream(from);
+    expect(held.slot.reply?.status).toBe(200);
+    expect((await stream(from)).slot.fault).toMatchObject({ data: { reason: "busy" } });
+    const beside = await stream("198.51.100.2");
+    expect(beside.slot.reply?.status).toBe(200);
+    for (const { slot } of [held, beside]) discardReply(slot.reply!);
+  });
+
+  test("of listeners are those of the address that the option says", async () => {
+    const { sluice } = createBehindProxy({ listeners: { perAddress: 1 } });
+    const listen = (address: string) =>
+      sluice.listen({
+        id: 1,
+        params: { notifications: { resourcesListChanged: true } },
+        caller: {
+          address: "192.0.2.1",
+          header: (name) => (name === "cf-connecting-ip" ? address : undefined),
+        },
+      });
+    const held = await listen(from);
+    expect(await listen(from)).toMatchObject({ fault: { data: { reason: "busy" } } });
+    const beside = await listen("198.51.100.2");
+    expect(beside).not.toHaveProperty("fault");
+    for (const each of [held, beside]) if ("close" in each) each.close();
   });
 });

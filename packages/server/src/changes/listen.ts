@@ -79,10 +79,11 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   const { principal } = await callers.identify(caller);
   const tag = tagOf(principal);
   await usage.admit(tag, "request");
-  const release = limiter.take(tag, caller.address);
+  const address = callers.addressOf(caller);
+  const release = limiter.take(tag, address);
   const subscriber = subscribers.create(principal);
   const follow = (uri: string): Promise<boolean> =>
-    followOne(options, { ...request, caller, uri, principal, subscriber });
+    followOne(options, { ...request, caller, address, uri, principal, subscriber });
   const followed = new Set<string>();
   try {
     for (let at = 0; at < ours.length; at += together) {
@@ -115,6 +116,7 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
 }
 
 interface FollowRequest extends ListenRequest {
+  readonly address: string | undefined;
   readonly uri: string;
   readonly principal: Principal | undefined;
   readonly subscriber: Subscriber;
@@ -122,9 +124,8 @@ interface FollowRequest extends ListenRequest {
 
 /** Subscribes to one resource, with one record; false when it may not be. */
 async function followOne(options: ListenOptions, request: FollowRequest): Promise<boolean> {
-  const { callers, audit, subscribers, scopeChallenge } = options;
-  const { uri, caller, principal, subscriber, signal } = request;
-  const address = callers.addressOf(caller);
+  const { audit, subscribers, scopeChallenge } = options;
+  const { uri, address, principal, subscriber, signal } = request;
   const entry = audit.begin(
     { action: "subscribe", era: "modern", uri, principal: tagOf(principal), address },
     carrierIn(request.params?.["_meta"]),

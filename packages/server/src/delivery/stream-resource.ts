@@ -5,11 +5,11 @@ import type { StorageAccess } from "../access/authorized-storage.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import { callerOf, revisionOf } from "../sdk/request-caller.ts";
+import { revisionOf } from "../sdk/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
-import { missingScopes } from "../sdk/sdk-handlers.ts";
+import { readChallenge } from "../sdk/sdk-handlers.ts";
 import {
   ensureFits,
   type DeliverResource,
@@ -73,7 +73,7 @@ export function createStreamResource(options: StreamResourceOptions): StreamReso
 async function answerStream(
   options: StreamResourceOptions,
   call: StreamRequest,
-  { identity, principal, entry }: CallWork,
+  { identity, principal, address, entry }: CallWork,
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs } = call;
   const { mapper, storages, modes } = options;
@@ -96,7 +96,6 @@ async function answerStream(
   ensureFits(info, client);
 
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
-  const { address } = callerOf(ctx, mcp);
   const delivery: ResourceDelivery = {
     uri,
     key,
@@ -159,8 +158,8 @@ async function ensureScopes(
   uri: string,
   resourceMetadataUrl: string | undefined,
 ): Promise<void> {
-  const scopes = await missingScopes(mcp, ctx, uri);
-  if (!scopes) return;
+  const challenge = await readChallenge(mcp, ctx, uri);
+  if (!challenge) return;
   const metadataUrl = ctx.http?.authInfo?.resourceMetadataUrl ?? resourceMetadataUrl;
   throw new FaultError(
     rpcFault("forbidden", revisionOf(mcp), {
@@ -168,7 +167,7 @@ async function ensureScopes(
       status: 403,
       challenge: [
         'Bearer error="insufficient_scope"',
-        `scope="${scopes.join(" ")}"`,
+        `scope="${challenge.scopes.join(" ")}"`,
         ...(metadataUrl === undefined ? [] : [`resource_metadata="${encodeURI(metadataUrl)}"`]),
       ].join(", "),
     }),

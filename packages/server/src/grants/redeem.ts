@@ -42,6 +42,12 @@ interface RedeemOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** The record of a redemption, and the address of its client. */
+interface RedeemWork {
+  readonly entry: AuditEntry;
+  readonly address: string | undefined;
+}
+
 /**
  * Makes what redeems tokens. The order is fixed: token → time → bearer → principal → rate → access → open →
  * version → record → claim. What fails earlier tells less, and only what will get bytes uses the grant up.
@@ -52,7 +58,7 @@ export function createRedeem(options: RedeemOptions): Redeem {
 
   async function refuse(
     { signal }: RedeemRequest,
-    { entry, address }: { readonly entry: AuditEntry; readonly address: string | undefined },
+    { entry, address }: RedeemWork,
     error: unknown,
   ): Promise<Reply> {
     if (signal?.aborted) {
@@ -71,7 +77,7 @@ export function createRedeem(options: RedeemOptions): Redeem {
     const facts = { action: "download", mode: "downloadUrl", address } as const;
     const entry = audit.begin(facts, (name) => request.header(name));
     return entry.run(() =>
-      answer(options, request, entry).catch((error: unknown) =>
+      answer(options, request, { entry, address }).catch((error: unknown) =>
         refuse(request, { entry, address }, error),
       ),
     );
@@ -81,7 +87,7 @@ export function createRedeem(options: RedeemOptions): Redeem {
 async function answer(
   options: RedeemOptions,
   request: RedeemRequest,
-  entry: AuditEntry,
+  { entry, address }: RedeemWork,
 ): Promise<Reply> {
   const { callers, usage, transfers, grants, mapper, storages } = options;
   const grant = await grants.open(request.token, Date.now());
@@ -94,7 +100,7 @@ async function answer(
   const tag = tagOf(principal);
   entry.facts.principal = tag;
   await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
-  const release = transfers.take(tag, request.address);
+  const release = transfers.take(tag, address);
   try {
     const storage = await storages.authorize({ principal, key, action: "stream" });
     const chosen = await chooseVersion(storage, grant, request);

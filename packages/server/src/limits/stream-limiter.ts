@@ -8,7 +8,7 @@ export interface StreamLimits {
   readonly perPrincipal?: number;
   /**
    * For one address, of callers without a principal; more are answered with 429. An IPv6 address counts with its /64. Default:
-   * no limit, for behind a proxy all callers may have one address: set it where the adapter's `proxyHops` is right.
+   * no limit, for behind a proxy all callers may have one address: set it where the adapter's `proxyHops` or `address` is right.
    */
   readonly perAddress?: number;
   /** For this process; more are answered with 503. Default 256. */

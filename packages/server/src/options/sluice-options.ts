@@ -78,8 +78,8 @@ export interface SluiceOptions {
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
   readonly maxReadBytes?: number;
   /**
-   * Address of the client of a request, for `limits.failedRedemptions` and for `addresses` of `audit`; `undefined` where it is
-   * not known. For servers whose transport does not know it, such as Workers: read the header that your CDN sets and clients
+   * Address of the client of a request, for `limits.failedRedemptions`, every `perAddress` of `limits` and `addresses` of
+   * `audit`; `undefined` where it is not known. For servers whose transport does not know it, such as Workers: read the header that your CDN sets and clients
    * cannot. Default: `address` of the caller, see `proxyHops` of `toNodeHandler`.
    */
   readonly address?: (caller: Caller) => string | undefined;

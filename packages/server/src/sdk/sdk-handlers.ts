@@ -48,25 +48,24 @@ export function handlerOf<Answer = Record<string, unknown>>(
   return handler;
 }
 
-/** Scopes that reading needs; the SDK asks for them at `resources/read` only. */
+/** Refuses a caller whose access token lacks scopes for reading; the SDK asks for them at `resources/read` only. */
 export async function ensureReadScopes(
   mcp: McpServer,
   ctx: ServerContext,
   uri: string,
 ): Promise<void> {
-  if (await missingScopes(mcp, ctx, uri))
+  if (await readChallenge(mcp, ctx, uri))
     throw new SluiceError("permission_denied", "sluice: read: the access token lacks scopes");
 }
 
-/** Scopes that the access token lacks for reading a resource; `undefined` when it has all. */
-export async function missingScopes(
+/** The challenge to a caller whose access token lacks scopes for reading a resource; `undefined` when it has all. */
+export async function readChallenge(
   mcp: McpServer,
   ctx: ServerContext,
   uri: string,
-): Promise<readonly string[] | undefined> {
-  const challenge = await mcp.resolveScopeChallenge({
+): Promise<{ readonly scopes: readonly string[] } | undefined> {
+  return mcp.resolveScopeChallenge({
     request: { jsonrpc: "2.0", id: ctx.mcpReq.id, method: "resources/read", params: { uri } },
     ...definedMembers({ authInfo: ctx.http?.authInfo }),
   });
-  return challenge?.scopes;
 }
