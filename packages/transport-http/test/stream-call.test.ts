@@ -1,4 +1,5 @@
 import { createMemoryBackend } from "@sluice/storage";
+import { withBinary } from "@sluice/transport-http";
 import { expect, test } from "vitest";
 import { post } from "./call.ts";
 import { serve } from "./serve.ts";
@@ -27,3 +28,29 @@ test.each([String.raw`resources\/stream`, String.raw`\u0072esources/str\u0065am`
     expect(foreign.status).toBe(403);
   },
 );
+
+const headers = { "x-from-the-call": "1", "set-cookie": "a=b" };
+
+test("members of a call that JSON-RPC does not name are no part of the refusal", async () => {
+  const { url } = await serve({ sluice: { storage } });
+  const named = { headers: { "mcp-name": "files://demo/b.bin" } };
+  const response = await post(url, "modern", uri, named, (input, init) => {
+    const body = JSON.stringify({ ...JSON.parse(init.body as string), headers });
+    return fetch(input, { ...init, body });
+  });
+  expect(response.status).toBe(400);
+  for (const name of Object.keys(headers)) expect(response.headers.get(name)).toBeNull();
+});
+
+test("nor are they of the refusal of a malformed reference", async () => {
+  const handler = withBinary({
+    fetch: async (_request: Request, _options?: object) => new Response(),
+  });
+  const params = { blob: { binaryRef: { streamId: "none", size: 1, interleave: true } } };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params, headers });
+  const type = { "content-type": "application/json" };
+  const request = new Request("http://a.test", { method: "POST", headers: type, body });
+  const response = await handler.fetch(request);
+  expect([response.status, await response.json()]).toMatchObject([400, { id: 1 }]);
+  for (const name of Object.keys(headers)) expect(response.headers.get(name)).toBeNull();
+});

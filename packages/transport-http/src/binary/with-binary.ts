@@ -82,7 +82,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       const received = receivedBy(peer, call);
       if (!received) {
         done();
-        return errorResponse(400, malformedReference, call);
+        return errorResponse(400, malformedReference, { id: call.id });
       }
       if (!peer.terms && !opensExchange(call)) {
         done();

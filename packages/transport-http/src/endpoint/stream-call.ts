@@ -33,7 +33,7 @@ export function createStreamCall(
   capabilities: SessionCapabilities,
 ): AnswerCall {
   return async (given, call, mcpOptions) => {
-    if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, call);
+    if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, { id: call.id });
     const request = acceptStream(given);
     if (request !== given) passOn(request, endpointRoute);
     const slot = openReplySlot(request, {
