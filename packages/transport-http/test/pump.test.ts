@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { EventEmitter } from "node:events";
 import { mkdtemp, open, rm, truncate, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import { connect } from "node:net";
@@ -6,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import { createByteAccount, type Reply, type TransferResult } from "@sluice/server/transport";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createBufferPool } from "../src/download/buffer-pool.ts";
-import type { OutflowOptions } from "../src/download/outflow.ts";
+import { createOutflow, type OutflowOptions } from "../src/download/outflow.ts";
 import { sendReply } from "../src/download/send-reply.ts";
 import { sendResponse } from "../src/download/send-response.ts";
 import { listen } from "./serve.ts";
@@ -162,6 +163,26 @@ describe("a reader", () => {
     const { url, results } = await serveRegion(region, slow);
     await stall(url);
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
+  });
+
+  test("that is slower than the least rate is given up once its response has the socket again", async () => {
+    const destroy = vi.fn();
+    const stub = Object.assign(new EventEmitter(), {
+      socket: undefined as object | undefined,
+      setTimeout() {},
+      write() {},
+      destroy,
+    });
+    const outflow = createOutflow(stub as unknown as ServerResponse, {
+      minBytesPerSecond: 1e9,
+      rateWindowMs: 40,
+    });
+    onTestFinished(() => outflow.dispose());
+    outflow.write(new Uint8Array(1), () => {});
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(destroy).not.toHaveBeenCalled();
+    stub.socket = {};
+    await expect.poll(() => destroy).toHaveBeenCalled();
   });
 
   test("that leaves before it took the last chunk did not get all of it, which counts as sent", async () => {

@@ -88,12 +88,17 @@ export function createOutflow(
   function begin(chunk: (flushed: boolean) => void, bytes: number): void {
     pending.add(chunk);
     sentBytes += bytes;
-    const rules = { minBytesPerSecond, windowMs: rateWindowMs, holdEndsWindow: mayRest };
-    rate ??= watchThroughput(rules, () => {
-      // without a socket it is the turn of another response
-      if (res.socket) giveUp();
-    });
+    rate ??= watchRate();
     rate.go();
+  }
+
+  function watchRate(): ThroughputWatch {
+    const rules = { minBytesPerSecond, windowMs: rateWindowMs, holdEndsWindow: mayRest };
+    return watchThroughput(rules, () => {
+      if (res.socket) return giveUp();
+      // without a socket it is the turn of another response
+      rate = watchRate();
+    });
   }
 
   async function waitWhile(condition: () => boolean): Promise<void> {
