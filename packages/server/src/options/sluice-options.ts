@@ -61,7 +61,7 @@ export interface SluiceOptions {
   readonly redirectOrigins?: readonly string[];
   /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
   readonly grant?: GrantOptions;
-  /** Send types that a browser may run under their own name from download URLs. Default false: as octets. */
+  /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /**
    * What lists and links say of a resource beside what storage knows: title, description, audience,
