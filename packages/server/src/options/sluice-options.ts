@@ -55,9 +55,12 @@ export interface SluiceOptions {
   readonly scopeChallenge?: ScopeChallengeHandler;
   /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
   readonly resourceMetadataUrl?: string;
-  /** How bytes travel. Default `auto`. */
+  /**
+   * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
+   * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
+   */
   readonly delivery?: DeliveryPolicy;
-  /** Exact origins that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
+  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
   readonly redirectOrigins?: readonly string[];
   /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
   readonly grant?: GrantOptions;
