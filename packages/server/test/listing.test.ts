@@ -118,6 +118,13 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     expect(resources[1]).not.toHaveProperty("title");
   });
 
+  test("an audience that is not known is left out, since clients refuse the whole page with null", async () => {
+    const { talk } = setUp({ describe: () => ({ audience: null as never }) });
+    const { message } = await talk(era, "resources/list", { headers });
+    for (const { annotations } of message.result.resources)
+      expect(annotations).not.toHaveProperty("audience");
+  });
+
   test.each([-0.1, 1.1, Number.NaN])(
     "a priority of %d is left out, since clients refuse the whole page with it, and the operator hears of it [ARTICLE/4.2/annotations]",
     async (priority) => {

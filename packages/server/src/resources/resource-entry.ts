@@ -62,7 +62,7 @@ export function createResourceEntries({
       const uri = mapper.toUri(info.key);
       const { title, description, audience, priority } = (await describe?.(info, uri)) ?? {};
       const annotations = definedMembers({
-        audience: audience && [...audience],
+        audience: audience ? [...audience] : undefined,
         priority: checkedPriority(uri, priority),
         lastModified: lastModified?.toISOString(),
       });
