@@ -1,8 +1,10 @@
+import { createServer } from "node:http";
 import express from "express";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { post, streaming } from "./call.ts";
-import { serve, type ServeOptions } from "./serve.ts";
+import { listen, serve, type ServeOptions } from "./serve.ts";
 
 const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": "0123456789" });
@@ -41,6 +43,17 @@ describe.each(Object.entries(mounts))("mounted as %s", (_name, mount) => {
     ]);
     expect(errors).toEqual([]);
   });
+});
+
+test("middleware that found no token and says so with null has verified none", async () => {
+  const handler = toNodeHandler({
+    fetch: async (_request, options) => Response.json(Object.keys(options ?? {})),
+  });
+  const server = createServer((req, res) =>
+    handler(Object.assign(req, { auth: null }) as never, res),
+  );
+  const response = await fetch(await listen(server), { method: "POST", body: "{}" });
+  expect(await response.json()).not.toContain("authInfo");
 });
 
 test("middleware that verified a token is where the caller's identity comes from", async () => {

@@ -166,7 +166,7 @@ describe("a reader", () => {
   });
 
   test("that is slower than the least rate is given up once its response has the socket again", async () => {
-    const destroy = vi.fn();
+    const destroy = vi.fn<() => void>();
     const stub = Object.assign(new EventEmitter(), {
       socket: undefined as object | undefined,
       setTimeout() {},

@@ -146,7 +146,7 @@ export function toNodeHandler(
     res.once("close", shareRequest(request));
     if (handler.router) passOn(request, route);
     if (handler.isFront) callNext(request, { req, res, next: next as () => void });
-    const mcpOptions = definedMembers({ authInfo: req.auth, parsedBody });
+    const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
     const answered = await handler.fetch(request, mcpOptions);
     const response = withCors(answered, cors);
     const reply = replyOf(response);
