@@ -208,6 +208,28 @@ test("where records are not required, a broken sink holds nothing back", async (
   await expect.poll(() => house.errors).toHaveLength(1);
 });
 
+test("an answer without bytes keeps no place among the streams while it waits for its record", async () => {
+  let take: (() => void) | undefined;
+  const taken = new Promise<void>((resolve) => (take = resolve));
+  let records = 0;
+  const { house, token } = createKeeper({
+    audit: {
+      required: true,
+      sink() {
+        records += 1;
+        return taken;
+      },
+    },
+    limits: { perPrincipal: 1 },
+  });
+  const first = house.redeem(token(), { method: "HEAD", headers });
+  await expect.poll(() => records).toBe(1);
+  const second = house.redeem(token(), { method: "HEAD", headers });
+  await expect.poll(() => records).toBe(2);
+  take?.();
+  expect([(await first).status, (await second).status]).toEqual([200, 200]);
+});
+
 test("every operation has an id of its own", async () => {
   const { house, talk, kept, token } = createKeeper();
   await Promise.all([

@@ -114,9 +114,9 @@ async function answer(
       if (opened) await entry.admit();
       const hasBytes = opened !== undefined;
       await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-      const reply = await replyWith(options, { ...chosen, grant, entry, release, mimeType });
-      if (!reply.transfer) release();
-      return reply;
+      // an answer without bytes waits for its record alone
+      if (!hasBytes) release();
+      return replyWith(options, { ...chosen, grant, entry, release, mimeType });
     });
   } catch (error) {
     release();
