@@ -63,3 +63,14 @@ test("a question how far a file is lists its prefix once", async () => {
   expect((await fetch(begun.headers.get("location")!, init)).status).toBe(204);
   expect(listings()).toBe(1);
 });
+
+test("a file that is given up lists its prefix once", async () => {
+  const { server, slot, listings } = await startListing();
+  const headers = { ...bearer("alice"), "upload-complete": "?0" };
+  const begun = await fetch(slot.url, { method: "POST", headers, body: noise(200) });
+  listings();
+  const init = { method: "DELETE", headers: bearer("alice") };
+  expect((await fetch(begun.headers.get("location")!, init)).status).toBe(204);
+  expect(listings()).toBe(1);
+  expect(await server.files()).toEqual([]);
+});

@@ -2,7 +2,12 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import { createFastifyParser, type CreateParser } from "../src/receive/form-parser.ts";
+import {
+  createFastifyParser,
+  driveBusboy,
+  type BusboyStream,
+  type CreateParser,
+} from "../src/receive/form-parser.ts";
 import { createFormValidator } from "../src/receive/form-validator.ts";
 import { createBusboyParser } from "./busboy-parser.ts";
 import { formOf, pieces, takeApart } from "./forms.ts";
@@ -176,6 +181,21 @@ test("a form that the two parsers read in two ways is refused, and each alone wo
   expect(files).toBe(0);
   const told = await takeApart(createFastifyParser, type, [body!]);
   expect(told).toMatchObject({ code: "invalid_argument" });
+});
+
+test("a parser that finishes while it is full keeps no write waiting", async () => {
+  const listeners = new Map<string, (...args: never[]) => void>();
+  const busboy: BusboyStream = {
+    on: (event, listener) => listeners.set(event, listener),
+    write: () => false,
+    end() {},
+    destroy() {},
+  };
+  const parser = driveBusboy(busboy, () => expect.unreachable("there is no part"));
+  const written = parser.write(new Uint8Array(1));
+  listeners.get("finish")?.();
+  await written;
+  await parser.end();
 });
 
 test("the length that a part of a form says is ignored (RFC 7578 §4.8)", async () => {

@@ -1,6 +1,6 @@
 import { fileTypeFromBuffer, supportedMimeTypes } from "file-type/core";
 import { expect, test } from "vitest";
-import { typeOfName } from "../src/kind/type-of-name.ts";
+import { typeOfName } from "@sluice/client/uploads";
 import { createKindDetector } from "../src/kind/detect-kind.ts";
 import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
 

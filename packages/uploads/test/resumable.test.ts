@@ -379,3 +379,38 @@ test("a digest of the content counts where the content is the whole file, and no
   expect(ended.status).toBe(201);
   expect(await ended.json()).toMatchObject({ sha256: sha256(bytes) });
 });
+
+test("the last step of a file that the slot has no place for copies and scans nothing", async () => {
+  const opened: string[] = [];
+  let scans = 0;
+  const server = await startUploadServer({
+    uploads: {
+      onScan: () => {
+        scans += 1;
+        return "clean";
+      },
+    },
+    wrap: (backend) => ({
+      ...backend,
+      open: (key, options) => {
+        opened.push(key);
+        return backend.open(key, options);
+      },
+    }),
+  });
+  const slot = server.slot();
+  const location = await begin(slot.url);
+  expect((await append(location, 0, noise(1_000))).status).toBe(204);
+  expect((await ask(slot.url, "PUT", {}, noise(500))).status).toBe(201);
+  expect(scans).toBe(1);
+  for (const phase of ["full", "confirmed"]) {
+    opened.length = 0;
+    const last = await append(location, 1_000, new Uint8Array(), true);
+    expect(last.status, phase).toBe(409);
+    expect(opened.filter((key) => key.includes("/part-"))).toEqual([]);
+    expect(scans).toBe(1);
+    if (phase === "confirmed") break;
+    const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };
+    await server.uploads.confirm(alice, slot.uploadId, [claim]);
+  }
+});

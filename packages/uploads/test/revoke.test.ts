@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { SluiceError } from "@sluice/core";
-import type { StorageBackend } from "@sluice/storage";
+import { wrap, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import type { Fields } from "../src/ask/elicit-fields.ts";
 import { connectAnswerer, createToolServer, eras, type Asked } from "./asking.ts";
@@ -39,10 +39,10 @@ async function expectClosed(
     const overview = await fetch(url, { headers: headers ?? bearer("alice") });
     expect(await overview.json()).toMatchObject({ status: "closed", files: [] });
   }
-  // a marker for each slot, which the sweeper takes
-  const files = await server.files();
-  expect(files.every((path) => path.endsWith("/confirmed"))).toBe(true);
-  expect(files).toHaveLength(urls.length);
+  // a marker for each slot, which the sweeper takes; the page's request may still remove what came
+  await expect
+    .poll(async () => (await server.files()).map((path) => path.slice(path.lastIndexOf("/") + 1)))
+    .toEqual(urls.map(() => "confirmed"));
 }
 
 const urlsOf = (asked: Asked): string[] =>
@@ -194,6 +194,35 @@ test("a file in steps is gone when its slot is closed, and nothing is added to i
   expect(await server.files()).toHaveLength(1);
 });
 
+test("a slot is closed as soon as it is revoked, also while its files still go", async () => {
+  let goOn!: () => void;
+  const mayGo = new Promise<void>((resolve) => void (goOn = resolve));
+  const server = await startUploadServer({
+    wrap: (backend: StorageBackend) =>
+      wrap(backend, {
+        remove: (remove) => async (key, options) => {
+          if (key.endsWith("/file-000")) await mayGo;
+          return remove(key, options);
+        },
+      }),
+  });
+  const slot = server.slot();
+  expect((await put(slot.url)).status).toBe(201);
+  const revoked = server.uploads.revoke(alice, slot);
+  await expect
+    .poll(async () => (await server.files()).some((path) => path.endsWith("/confirmed")))
+    .toBe(true);
+  const refusal = await put(slot.url);
+  const overview = await fetch(slot.url, { headers: bearer("alice") });
+  goOn();
+  await revoked;
+  expect(await refusal.json()).toMatchObject({
+    detail: "this upload is over, and takes no more files",
+  });
+  expect(await overview.json()).toMatchObject({ status: "closed", files: [] });
+  await expectClosed(server, [slot.url]);
+});
+
 test("to close a slot twice is the same, and leaves files that were confirmed", async () => {
   const server = await startUploadServer();
   const slot = server.slot();
@@ -211,12 +240,12 @@ test("to close a slot twice is the same, and leaves files that were confirmed", 
 
 test("what came is removed also when storage cannot close the slot", async () => {
   const fault = new SluiceError("no_space", "stub: write: full");
-  const wrap = (backend: StorageBackend): StorageBackend => ({
+  const refuseMarker = (backend: StorageBackend): StorageBackend => ({
     ...backend,
     write: (key, options) =>
       key.endsWith("/confirmed") ? Promise.reject(fault) : backend.write!(key, options),
   });
-  const server = await startUploadServer({ wrap });
+  const server = await startUploadServer({ wrap: refuseMarker });
   const slot = server.slot();
   expect((await put(slot.url)).status).toBe(201);
   await expect(server.uploads.revoke(alice, slot)).rejects.toThrow(fault);

@@ -13,7 +13,6 @@ import {
 import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
-import { typeOfName } from "../kind/type-of-name.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
 import { parseDataUri } from "./data-uri.ts";
@@ -177,14 +176,20 @@ async function openUpload(
   ensureFits(terms, known);
   const [file] = confirmed ?? (await slots.confirm(owner, uploadId, [known], { signal }));
   await ensureTypeOf(file!, terms, signal);
-  return { ...file!, name: nameOf(handle, known) };
+  return { ...file!, name: await nameOf(handle, known) };
 }
 
 /** The name that was declared counts where the bytes came without one, unless it says another type. */
-function nameOf({ name }: { readonly name?: string | undefined }, known: ClaimedFile): string {
-  const type = typeOfName(name ?? "");
+async function nameOf(
+  { name }: { readonly name?: string | undefined },
+  known: ClaimedFile,
+): Promise<string> {
+  if (!unnamed.has(known.name)) return known.name;
+  // a large table, wanted only here; alone, a name without a dot is looked up as an extension
+  const { default: mime } = await import("mime");
+  const type = mime.getType(`/${name ?? ""}`) ?? "application/octet-stream";
   const isFit = type === known.mimeType || type === "application/octet-stream";
-  return unnamed.has(known.name) && isFit ? sanitizeFileName(name, known.name) : known.name;
+  return isFit ? sanitizeFileName(name, known.name) : known.name;
 }
 
 /** What a file is called that came without a name, and what forms call it. */

@@ -111,7 +111,8 @@ export function driveBusboy(busboy: BusboyStream, onPart: () => PartReceiver): M
     write(chunk) {
       if (failure) throw failure.error;
       isFull = !busboy.write(chunk);
-      return isFull ? until(() => !isFull) : undefined;
+      // a parser that has finished takes nothing more, and may not say so
+      return isFull ? until(() => !isFull || isFinished) : undefined;
     },
     async end() {
       busboy.end();

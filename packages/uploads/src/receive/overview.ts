@@ -4,6 +4,7 @@ import type { PresentedSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { folderOf, planKey, readRecords, type FilePlan } from "../store/layout.ts";
+import { confirmedIn } from "../store/slot-files.ts";
 import { readState, type UploadState } from "../store/upload-state.ts";
 import { readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { jsonReply, limitHeaders } from "./answers.ts";
@@ -63,12 +64,15 @@ async function lookAt(
     ({ fileId: isOfPage ? fileId : undefined, name, size, mimeType, sha256 }),
   );
   const whole = new Set(records.map(({ fileId }) => fileId));
+  // what was closed without files may still have some that go
+  const isClosed =
+    isOver && (state.places.length === 0 || (await confirmedIn(storage, slot, signal))?.size === 0);
   const unfinished = isOfPage && !isOver ? await unfinishedOf(storage, slot, state, signal) : [];
   return jsonReply(
     200,
     {
       uploadId,
-      status: isOver && state.places.length === 0 ? "closed" : state.phase,
+      status: isClosed ? "closed" : state.phase,
       ...progress,
       files,
       unfinished: isOfPage ? unfinished.filter(({ fileId }) => !whole.has(fileId)) : undefined,

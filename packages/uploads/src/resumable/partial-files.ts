@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { FileSink } from "../receive/file-sink.ts";
@@ -16,7 +17,7 @@ import {
   type FileRecord,
 } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import { stateOf } from "../store/upload-state.ts";
+import { stateOf, type UploadState } from "../store/upload-state.ts";
 import { createJson, listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import type { LockLease } from "./write-lock.ts";
 
@@ -32,7 +33,9 @@ export interface PartialFile {
 
 /** What a slot has of a file. */
 interface FileInSlot {
-  readonly isConfirmed: boolean;
+  readonly state: UploadState;
+  /** The listing of the upload. */
+  readonly listed: readonly ObjectInfo[];
   readonly file: PartialFile | { readonly record: FileRecord };
   /** Keys of its parts and then of its plan, the order of removal: a part without a plan belongs to no file. */
   readonly unfinishedKeys: readonly string[];
@@ -57,8 +60,13 @@ export interface PartialFiles {
   ): Promise<FileRecord>;
   /** Removes what {@link FileInSlot.unfinishedKeys} names. */
   removeUnfinished(keys: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Removes all of a file that is not confirmed. */
-  remove(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void>;
+  /** Removes all of a file that is not confirmed, by the listing of its upload: a new one unless it is given. */
+  remove(
+    slot: OpenSlot,
+    fileId: string,
+    signal: AbortSignal,
+    listed?: readonly ObjectInfo[],
+  ): Promise<void>;
 }
 
 /** Makes them for a storage. */
@@ -90,19 +98,18 @@ export function createPartialFiles({
       await createJson(storage, planKey(folderOf(slot), fileId), plan, signal);
     },
     async find(slot, fileId, signal) {
-      const infos = await listAll(storage, uploadPrefix(slot.uploadId), signal);
-      const { phase, unfinished, places } = stateOf(infos);
-      const isConfirmed = phase === "confirmed";
-      const unfinishedKeys = unfinishedKeysIn(infos.map(readObject), fileId);
+      const listed = await listAll(storage, uploadPrefix(slot.uploadId), signal);
+      const state = stateOf(listed);
+      const unfinishedKeys = unfinishedKeysIn(listed.map(readObject), fileId);
       const folder = folderOf(slot);
-      for (const place of places) {
+      for (const place of state.places) {
         const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
-        if (record.fileId === fileId) return { isConfirmed, file: { record }, unfinishedKeys };
+        if (record.fileId === fileId) return { state, listed, file: { record }, unfinishedKeys };
       }
-      const begun = unfinished.get(fileId);
+      const begun = state.unfinished.get(fileId);
       if (!begun) throw noFile();
       const plan = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
-      return { isConfirmed, file: { fileId, plan, ...begun }, unfinishedKeys };
+      return { state, listed, file: { fileId, plan, ...begun }, unfinishedKeys };
     },
     async assemble(slot, { fileId, plan, offset, parts }, { lease, signal }) {
       const sink = await files.openSink(
@@ -123,9 +130,9 @@ export function createPartialFiles({
       await removeUnfinished([...parts, planKey(folderOf(slot), fileId)], signal);
       return record!;
     },
-    async remove(slot, fileId, signal) {
+    async remove(slot, fileId, signal, listed) {
       progress.drop(slot.uploadId, fileId);
-      const infos = await listAll(storage, uploadPrefix(slot.uploadId), signal);
+      const infos = listed ?? (await listAll(storage, uploadPrefix(slot.uploadId), signal));
       const objects = infos.map(readObject);
       for (const object of objects) {
         if (object?.kind !== "file") continue;

@@ -8,6 +8,7 @@ import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
+import type { UploadState } from "../store/upload-state.ts";
 import type { ReceiveStep } from "./append-parts.ts";
 import type { PartialFile, PartialFiles } from "./partial-files.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
@@ -50,7 +51,7 @@ export function createResumableUploads({
   closing,
   onError,
 }: {
-  readonly files: Pick<SlotFiles, "stateOf">;
+  readonly files: Pick<SlotFiles, "stateOf" | "ensureOpen">;
   readonly partials: PartialFiles;
   readonly quota: QuotaTracker;
   readonly lock: WriteLock;
@@ -89,7 +90,16 @@ export function createResumableUploads({
   async function receive(
     request: UploadRequest,
     before: PartialFile,
-    { length, lease }: { readonly length: number | undefined; readonly lease: LockLease },
+    {
+      length,
+      lease,
+      state,
+    }: {
+      readonly length: number | undefined;
+      readonly lease: LockLease;
+      /** Of the upload, as the request found it. */
+      readonly state: UploadState;
+    },
   ): Promise<FileProgress> {
     const { slot, facts, signal } = request;
     const { fileId } = before;
@@ -98,6 +108,8 @@ export function createResumableUploads({
       const after = await receiveStep(request, before, { length, lease });
       if (!facts.complete) return { fileId, offset: after.offset, length };
       if (length !== undefined && after.offset !== length) throw inconsistent();
+      // before the bytes are copied and scanned
+      await files.ensureOpen(slot, state, signal);
       const record = await partials.assemble(slot, after, { lease, signal });
       isHeld = false;
       return wholeProgress(record);
@@ -118,7 +130,8 @@ export function createResumableUploads({
       const { terms, owner } = slot;
       const length = lengthOf(facts, 0);
       ensureSize(length ?? facts.contentLength, terms.maxBytes);
-      const { unfinished, places } = await files.stateOf(slot, request.signal);
+      const state = await files.stateOf(slot, request.signal);
+      const { unfinished, places } = state;
       if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
         throw uploadError("already_exists", "too many files were begun here");
       const fileId = newId();
@@ -135,7 +148,7 @@ export function createResumableUploads({
           throw error;
         }
         const empty = { fileId, plan, offset: 0, parts: [] };
-        return receive({ ...request, signal }, empty, { length, lease });
+        return receive({ ...request, signal }, empty, { length, lease, state });
       });
     },
 
@@ -145,7 +158,7 @@ export function createResumableUploads({
       if (complete === undefined || offset === undefined)
         throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
       return withLease(fileId, request.signal, async (signal, lease) => {
-        const { file } = await partials.find(slot, fileId, signal);
+        const { file, state } = await partials.find(slot, fileId, signal);
         if ("record" in file) throw uploadError("already_exists", "this file is complete");
         if (file.offset !== offset)
           throw uploadError(
@@ -156,7 +169,7 @@ export function createResumableUploads({
         const length = lengthOf(facts, file.offset, file.plan.length);
         // another process may have begun it, or this one before it was started again
         await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
-        return receive({ ...request, signal }, file, { length, lease });
+        return receive({ ...request, signal }, file, { length, lease, state });
       });
     },
 
@@ -173,13 +186,13 @@ export function createResumableUploads({
 
     cancel: (slot, fileId, signal) =>
       withLease(fileId, signal, async () => {
-        const { isConfirmed } = await partials.find(slot, fileId, signal);
-        if (isConfirmed)
+        const { state, listed } = await partials.find(slot, fileId, signal);
+        if (state.phase === "confirmed")
           throw uploadError("already_exists", "this upload was confirmed or closed before");
         // a tool is about to take it
         if (slot.auth === "self" && (await pages.isAnswered(slot.uploadId)))
           throw uploadError("already_exists", "an answer names this file already");
-        await partials.remove(slot, fileId, signal);
+        await partials.remove(slot, fileId, signal, listed);
       }),
   };
 }

@@ -21,6 +21,8 @@ export type ReceivedFile = Omit<FileRecord, "scan">;
 export interface SlotFiles {
   /** How far the upload of a slot is; rejects with `already_exists` when it takes no more files. */
   stateOf(slot: OpenSlot, signal: AbortSignal): Promise<UploadState>;
+  /** Rejects with `already_exists` when an upload in this state takes no more files. */
+  ensureOpen(slot: OpenSlot, state: UploadState, signal: AbortSignal): Promise<void>;
   /** Opens a sink for the bytes of one file. */
   openSink(
     slot: OpenSlot,
@@ -46,6 +48,19 @@ export function createSlotFiles({
   readonly quota: QuotaTracker;
   readonly onError: (error: unknown) => void;
 }): SlotFiles {
+  async function ensureOpen(
+    slot: OpenSlot,
+    { phase, places }: UploadState,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (phase === "confirmed") {
+      // what was closed without files may still have some that go
+      const confirmed = await confirmedIn(storage, slot, signal);
+      throw noMoreFiles(places.length > 0 && confirmed?.size !== 0);
+    }
+    if (places.length >= slot.terms.maxFiles) throw tooManyFiles(places.length);
+  }
+
   async function scanned(
     slot: OpenSlot,
     file: ReceivedFile,
@@ -79,10 +94,10 @@ export function createSlotFiles({
   return {
     async stateOf(slot, signal) {
       const state = await readState(storage, slot.uploadId, signal);
-      if (state.phase === "confirmed") throw noMoreFiles(state.places.length > 0);
-      if (state.places.length >= slot.terms.maxFiles) throw tooManyFiles(state.places.length);
+      await ensureOpen(slot, state, signal);
       return state;
     },
+    ensureOpen,
     openSink(slot, { fileId, ...facts }, options) {
       const { accept, maxBytes } = slot.terms;
       const key = bytesKey(folderOf(slot), fileId);
@@ -122,7 +137,7 @@ interface RecordPlace {
 }
 
 /** Ids of the files that were confirmed; `undefined` before that. */
-async function confirmedIn(
+export async function confirmedIn(
   storage: UploadStorage,
   slot: OpenSlot,
   signal: AbortSignal,

@@ -32,12 +32,13 @@ export function createBodySending(
   /** A request that is destroyed before it has a connection never says what became of its bytes. */
   function write(chunk: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
-      const removeListener = onAbort(stop.signal, () => resolve());
-      // the request itself reports what went wrong with the connection
-      outgoing.write(chunk, () => {
-        removeListener();
+      const done = (): void => {
+        stop.signal.removeEventListener("abort", done);
         resolve();
-      });
+      };
+      stop.signal.addEventListener("abort", done, { once: true });
+      // the request itself reports what went wrong with the connection
+      outgoing.write(chunk, done);
       handedBytes += chunk.length;
       handed(chunk.length);
     });

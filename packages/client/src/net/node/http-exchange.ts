@@ -95,7 +95,9 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       // a server that has answered wants nothing more
       const sentAll = body?.stop() ?? true;
       if (!sentAll) response.once("close", () => outgoing.destroy());
-      resolve(answerOf(response, sentAll, signal));
+      const answer = answerOf(response, sentAll, signal);
+      // the next request may send the file again
+      resolve(sentAll ? answer : sending.then(() => answer));
     });
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       // the body reports what happens after the headers
