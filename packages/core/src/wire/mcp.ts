@@ -23,3 +23,6 @@ export const FIRST_MODERN_VERSION = "2026-07-28";
  * `modern` is stateless (2026-07-28 on).
  */
 export type Era = "legacy" | "modern";
+
+/** The shape of `fetch` as MCP SDKs call it. */
+export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;
