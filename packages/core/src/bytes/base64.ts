@@ -1,8 +1,8 @@
 /** Bytes as base64 with padding (RFC 4648 §4), as JSON carries them. */
 export function encodeBase64(bytes: Uint8Array): string {
   // many times faster, where the runtime has it
-  const { Buffer } = globalThis as { Buffer?: NativeBuffer };
-  if (Buffer) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+  const { Buffer: native } = globalThis as { Buffer?: NativeBytes };
+  if (native) return native.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
   const step = 0x8000;
   let binary = "";
   for (let at = 0; at < bytes.length; at += step)
@@ -10,8 +10,8 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-/** The part of Node's `Buffer` that is used. */
-interface NativeBuffer {
+/** The part of Node's class of bytes that is used. */
+interface NativeBytes {
   from(
     bytes: ArrayBufferLike,
     offset: number,
