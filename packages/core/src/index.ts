@@ -97,6 +97,7 @@ export type { IssuedToken, TokenClaims, OpenedToken } from "./tokens/token-claim
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
 export {
   clockSkewMs,
+  isExpired,
   tokenLifetimes,
   type GrantUse,
   type TokenAuth,

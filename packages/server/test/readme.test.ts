@@ -49,6 +49,34 @@ test("the examples of the README run", async () => {
   });
   // #endregion
 
+  const presign = async () => ({
+    url: "https://acme.s3.eu-west-1.amazonaws.com/report.pdf",
+    expiresAt: new Date(Date.now() + 60_000),
+  });
+  const open = createMemoryBackend({ "report.pdf": "%PDF-" });
+  const bucket = {
+    ...open,
+    presign,
+    describe: async (...call: Parameters<typeof open.describe>) => ({
+      ...(await open.describe(...call)),
+      size: 2 ** 30 + 1,
+    }),
+  };
+  const options = {
+    storage: bucket,
+    baseUri: "files://acme/",
+    endpoint: "https://mcp.example.com/mcp",
+    keys,
+    anonymous: true,
+  };
+  // #region redirect-large
+  const large = createSluice({
+    ...options,
+    delivery: ({ info }) => ((info.size ?? Infinity) > 1024 ** 3 ? "redirect" : "direct"),
+    redirectOrigins: ["https://acme.s3.eu-west-1.amazonaws.com"],
+  });
+  // #endregion
+
   // #region delivery
   const busy = createSluice({
     storage,
@@ -58,7 +86,7 @@ test("the examples of the README run", async () => {
     state,
     anonymous: true,
     // large files from a URL that can be resumed and fetched in parallel, small ones at once
-    delivery: ({ info }) => ((info.size ?? Infinity) > 64 * 1024 * 1024 ? "downloadUrl" : "auto"),
+    delivery: ({ info }) => ((info.size ?? Infinity) > 64 * 1024 * 1024 ? "downloadUrl" : "direct"),
     grant: { use: "lease", ttlMs: 120_000 },
     limits: { perPrincipal: 4, perProcess: 128 },
     audit: (record) => log(JSON.stringify(record)),
@@ -73,6 +101,8 @@ test("the examples of the README run", async () => {
   const params = { uri: "files://acme/report.pdf" };
   const { slot } = await talkTo(busy)("legacy", "resources/stream", { params });
   expect(slot.reply?.status).toBe(200);
+  const redirected = await talkTo(large)("legacy", "resources/stream", { params });
+  expect(redirected.slot.reply?.status).toBe(302);
   slot.reply?.transfer?.end({ outcome: "complete", bytes: 4 });
   expect(lines).toHaveLength(1);
 });

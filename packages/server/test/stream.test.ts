@@ -302,6 +302,45 @@ test("the anonymous get bytes from an open server, and URLs only where that is a
   expect(bearer.message.result._meta[EXTENSION_ID].auth).toBe("bound");
 });
 
+test("a delivery that does not exist is refused, from an option when the server starts and from a function when it answers", async () => {
+  const delivery = "redirct" as DeliveryPolicy;
+  expect(() => createHouse({ ...open, delivery })).toThrow(/delivery must be "auto", "direct"/);
+  const errors: unknown[] = [];
+  const house = createHouse({
+    ...open,
+    delivery: (() => undefined) as unknown as DeliveryPolicy,
+    onError: (error) => errors.push(error),
+  });
+  const { message } = await talkTo(house.sluice)("modern", "resources/stream", { params: { uri } });
+  expect(message.error).toMatchObject({ code: -32603 });
+  expect(errors.map(String)).toEqual([expect.stringMatching(/it is undefined/)]);
+});
+
+test("redirect origins are exact origins", () => {
+  const build = (origin: string) => createHouse({ ...open, redirectOrigins: [origin] });
+  build("https://store.example.com");
+  for (const origin of ["https://store.example.com/", "https://store.example.com/x", "store", ""])
+    expect(() => build(origin), origin).toThrow(/exact origins/);
+});
+
+test("redirects that can never happen are warned about", () => {
+  const warningsOf = (options: Partial<SluiceOptions>): string[] => {
+    const warnings: string[] = [];
+    createHouse({ ...open, ...options, onWarning: (warning) => warnings.push(warning) });
+    return warnings.filter((warning) => warning.startsWith("delivery"));
+  };
+  const redirectOrigins = ["https://store.example.com"];
+  const storage = presigning("https://store.example.com/x");
+  expect(warningsOf({ delivery: "redirect", storage })).toEqual([
+    expect.stringContaining("redirectOrigins is empty"),
+  ]);
+  expect(warningsOf({ delivery: "redirect", redirectOrigins })).toEqual([
+    expect.stringContaining("signs no URLs"),
+  ]);
+  expect(warningsOf({ delivery: "redirect", redirectOrigins, storage })).toEqual([]);
+  expect(warningsOf({ delivery: "auto" })).toEqual([]);
+});
+
 test("access rules without a principal resolver are warned about: any bearer token is somebody then", () => {
   const warnings: string[] = [];
   const onWarning = (message: string): void => void warnings.push(message);

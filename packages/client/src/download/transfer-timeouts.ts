@@ -16,7 +16,7 @@ export interface TransferTimeouts extends PeerTimeouts {
 export const transferTimeouts: TransferTimeouts = { ...peerTimeouts, headersMs: 30_000 };
 
 /** How long a transfer of `size` bytes may take. */
-export function totalMsOf({ totalMs }: TransferTimeouts, size = Infinity): number {
+export function totalMsOf({ totalMs }: TransferTimeouts, size: number = Infinity): number {
   return totalMs ?? fairMsOf(size);
 }
 

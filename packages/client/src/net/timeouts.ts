@@ -11,7 +11,7 @@ export interface PeerTimeouts {
   readonly minBytesPerSecond: number;
   /** Default: 30 s. */
   readonly rateWindowMs: number;
-  /** Shortens or lengthens the pauses between tries. Default: 1. */
+  /** Shortens or lengthens the pauses between tries, also those that a server asks for by `Retry-After`. Default: 1. */
   readonly pauseScale: number;
 }
 

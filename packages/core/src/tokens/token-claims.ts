@@ -8,8 +8,8 @@ import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { encodePrincipal, principalRule, resourceTag, type Principal } from "./principal.ts";
 import {
-  clockSkewMs,
-  isLifetime,
+  isExpired,
+  isLegalLifetime,
   mintTimes,
   type GrantUse,
   type TokenAuth,
@@ -118,9 +118,9 @@ export function readClaims(
   { kid, bytes, now }: { readonly kid: string; readonly bytes: Uint8Array; readonly now: number },
 ): OpenedToken {
   const claims = decodeClaims(bytes);
-  if (!claims || !isLifetime(purpose, authOf(claims), claims)) throw invalidToken();
+  if (!claims || !isLegalLifetime(purpose, authOf(claims), claims)) throw invalidToken();
   if (claims.issuedAt > now + maxAheadMs) throw invalidToken();
-  if (now >= claims.expiresAt + clockSkewMs)
+  if (isExpired(claims.expiresAt, now))
     throw new SluiceError("expired", "token: its time is over; ask for a new one");
   const { id, key, use, issuedAt, expiresAt, principal, etag, session } = claims;
   const sessionTag = session && bytesToHex(session);

@@ -44,6 +44,11 @@ export const tokenLifetimes: Readonly<
 /** Clocks of one deployment may differ by this many milliseconds: a token is over that long after `expiresAt`. */
 export const clockSkewMs = 5_000;
 
+/** True when what ends at `expiresAt`, in unix milliseconds, is over: {@link clockSkewMs} after it. */
+export function isExpired(expiresAt: number, now: number): boolean {
+  return now >= expiresAt + clockSkewMs;
+}
+
 /** Start and end of a new token in unix milliseconds, whole seconds; a `RangeError` out of bounds. */
 export function mintTimes(
   purpose: TokenPurpose,
@@ -62,8 +67,8 @@ export function mintTimes(
   return { issuedAt, expiresAt: issuedAt + wholeSeconds(ttlMs) };
 }
 
-/** True when a token may live from `issuedAt` to `expiresAt`. */
-export function isLifetime(
+/** True when a token may live from `issuedAt` to `expiresAt`; what the time is now, {@link isExpired} asks. */
+export function isLegalLifetime(
   purpose: TokenPurpose,
   auth: TokenAuth,
   { issuedAt, expiresAt }: { readonly issuedAt: number; readonly expiresAt: number },

@@ -67,7 +67,8 @@ export const progressBytes = 65_536;
 
 /**
  * Milliseconds to wait before a try when `attempts` failed without progress in between; `undefined` for no further one:
- * after five, or when the server asks for more than 60 s. Pauses grow from half a second. `random` from [0, 1) spreads them.
+ * after five, or when the server asks for more than 60 s. The first pause is 250 to 500 ms, each further one twice as
+ * long. `random` from [0, 1) spreads them. For downloads and uploads; both multiply it by their `pauseScale`.
  */
 export function retryDelayMs(
   attempts: number,

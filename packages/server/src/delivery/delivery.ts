@@ -7,13 +7,13 @@ import type { AuditEntry } from "../audit/audit.ts";
 import type { Reply } from "../http/reply.ts";
 
 /**
- * How bytes should travel. `auto` takes what the client prefers, then a redirect where storage can
- * sign one, then a direct answer, then a download URL. A mode that is impossible for a resource
- * or a connection falls back to a download URL.
+ * How bytes should travel. `auto` tries what the client prefers, then a redirect where storage can
+ * sign one, then a direct answer, then a download URL. A single mode that is impossible for a resource
+ * or a connection falls back to a download URL. {@link deliveryOrder} decides.
  */
 export type Delivery = "auto" | DeliveryMode;
 
-/** One delivery for all resources, or a function that chooses. */
+/** One delivery for all resources, or a function that chooses for each. */
 export type DeliveryPolicy = Delivery | ((resource: DeliverySubject) => Delivery);
 
 /** What a delivery function may look at. */
@@ -53,4 +53,25 @@ export type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnsw
 export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStreaming): void {
   if (size !== undefined && maxStreamSize !== undefined && size > maxStreamSize)
     throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
+}
+
+/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
+export function deliveryOrder(
+  delivery: Delivery,
+  preferred: readonly DeliveryMode[] = [],
+): readonly DeliveryMode[] {
+  ensureDelivery(delivery);
+  const order: readonly DeliveryMode[] =
+    delivery === "auto"
+      ? [...preferred, "redirect", "direct", "downloadUrl"]
+      : [delivery, "downloadUrl"];
+  return [...new Set(order)];
+}
+
+/** Throws a `TypeError` for what is no {@link Delivery}. */
+export function ensureDelivery(delivery: unknown): asserts delivery is Delivery {
+  if (!["auto", "direct", "redirect", "downloadUrl"].includes(String(delivery)))
+    throw new TypeError(
+      `sluice: delivery must be "auto", "direct", "redirect" or "downloadUrl", or a function that returns one; it is ${String(delivery)}`,
+    );
 }

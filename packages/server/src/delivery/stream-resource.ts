@@ -11,6 +11,7 @@ import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { missingScopes } from "../sdk/sdk-handlers.ts";
 import {
+  deliveryOrder,
   ensureFits,
   type DeliverResource,
   type DeliveryPolicy,
@@ -141,16 +142,12 @@ function modesFor(
   const { principal } = identity;
   const wanted =
     typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
-  const order: readonly DeliveryMode[] =
-    wanted === "auto"
-      ? [...(client.prefer ?? []), "redirect", "direct", "downloadUrl"]
-      : [wanted, "downloadUrl"];
   const isPossible: Readonly<Record<DeliveryMode, boolean>> = {
     direct: takesReply && !isProtocolType(mimeType),
     redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
   };
-  return [...new Set(order)].filter((mode) => isPossible[mode]);
+  return deliveryOrder(wanted, client.prefer).filter((mode) => isPossible[mode]);
 }
 
 /** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */

@@ -11,7 +11,7 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
-import { isUnversioned, type OpenGrant } from "./recent-grants.ts";
+import { isUnversioned, type OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {
   readonly method: "GET" | "HEAD";

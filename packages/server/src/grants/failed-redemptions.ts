@@ -24,14 +24,14 @@ export function createFailedRedemptions(
 ): FailedRedemptions {
   if (limiter !== false && typeof limiter.consume !== "function")
     throw new TypeError("sluice: a limiter of failed redemptions must have consume(key, points)");
-  let isAway = false;
+  let isLimiterDown = false;
 
   const count: FailedRedemptions["count"] = async (address, signal) => {
     const share = addressShare(address);
     if (limiter === false || share === undefined) return undefined;
     try {
       await consumeAt(limiter, share, 1);
-      isAway = false;
+      isLimiterDown = false;
     } catch (limit) {
       if (SluiceError.is(limit) && limit.code === "throttled") {
         // spread over time: requests that come together would come together again
@@ -39,8 +39,8 @@ export function createFailedRedemptions(
         return limit;
       }
       // reported once: an attacker could fill the log
-      if (!isAway) onError(limit);
-      isAway = true;
+      if (!isLimiterDown) onError(limit);
+      isLimiterDown = true;
     }
     return undefined;
   };
@@ -52,7 +52,7 @@ export function createFailedRedemptions(
   };
 }
 
-/** Errors that download URLs answer with 404. Beyond the limit, too, all of them must look alike. */
+/** Errors that download URLs answer with 404. All of them look alike, also beyond the limit. */
 const notFound: ReadonlySet<string> = new Set([
   "not_found",
   "permission_denied",

@@ -10,7 +10,7 @@ import {
 import { createTokenStore, isStoredToken, type ClaimedBody, type StateStore } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
-import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./recent-grants.ts";
+import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./open-grant.ts";
 
 /** Settings of download URLs. */
 export interface GrantOptions {
@@ -67,7 +67,7 @@ export interface MintedGrant extends IssuedToken {
   readonly url: string;
 }
 
-interface GrantsOptions {
+interface GrantParts {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly bindSession: BindSession;
@@ -79,7 +79,7 @@ interface GrantsOptions {
 }
 
 /** Makes sealed or stored tokens, as `grant` says; a `TypeError` or `RangeError` for options that cannot work. */
-export function createGrants(options: GrantsOptions): Grants {
+export function createGrants(options: GrantParts): Grants {
   const { keys, state, bindSession, audience, grant, onWarning } = options;
   ensureGrant(grant);
   const { tokens = "sealed", revocable = true, use } = grant;
@@ -90,10 +90,10 @@ export function createGrants(options: GrantsOptions): Grants {
   const opensStored = tokens === "stored";
   let needsWarning = true;
 
-  /** Whether the store has a say in it: how often it is used, and whether it or its session was withdrawn. */
-  const asksStore = ({ auth, use: made }: OpenGrant): boolean =>
-    // nothing but the store ends a URL that works for every client that has it
-    revocable || auth === "self" || made !== "window";
+  /** Whether the store decides how often a grant is used, and whether it or its session was withdrawn. */
+  const asksStore = (opened: OpenGrant): boolean =>
+    // a `self` URL works for every holder, so only the store can end it early
+    revocable || opened.auth === "self" || opened.use !== "window";
 
   return {
     open: (token, now) =>
@@ -119,6 +119,7 @@ export function createGrants(options: GrantsOptions): Grants {
         ...definedMembers({ principal }),
         etag: etag ?? unversioned,
       } as const;
+      // the end of a session withdraws its URLs, which nothing asks where they are not revocable
       if (revocable) await bindSession(identity);
       const minted = opensStored
         ? await stored.issue("download", claims, { owner })

@@ -23,7 +23,7 @@ export interface KeyFile extends Disposable {
 /**
  * Opens a file of keys and follows it: what is written there counts in every process that follows it, so
  * keys are rotated without a restart, and the tokens of a key that was taken out are dead within a second.
- * Rejects with `invalid_argument` for a file that is none or that others may read.
+ * Rejects with `invalid_argument` for a file without such keys, and for one that others may read.
  */
 export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
   const {
@@ -45,7 +45,7 @@ export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
       ({ version } = found);
       complaint = "";
     } catch (error) {
-      // a file that stays as it is, is complained about once
+      // reported once for as long as the file stays as it is
       if (String(error) !== complaint) onError(error);
       complaint = String(error);
     }
@@ -85,7 +85,7 @@ async function look(
   } catch (error) {
     if (SluiceError.is(error) && error.code === "invalid_argument") throw error;
     const { code, message } = error as NodeJS.ErrnoException;
-    // the call that missed it is named otherwise, and would be complained about again
+    // messages of `lstat` and `open` differ, so the same missing file would be reported twice
     const why = code === "ENOENT" ? "it is not there" : message;
     throw new SluiceError("invalid_argument", `key file ${path}: ${why}`, { cause: error });
   }

@@ -13,7 +13,7 @@ import type { UsageMeter } from "../limits/rate-limits.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
-import type { OpenGrant } from "./recent-grants.ts";
+import type { OpenGrant } from "./open-grant.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
 export interface RedeemRequest extends Caller {
@@ -36,16 +36,16 @@ interface RedeemOptions {
   readonly storages: StorageAccess;
   readonly audit: AuditTrail;
   readonly failures: FailedRedemptions;
-  /** Send types that a browser may run under their own name. */
+  /** Types that a browser may run, such as HTML, keep their name. Else they are sent as octets. */
   readonly exactTypes: boolean;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Makes what redeems tokens. The order is fixed: token → time → bearer → principal → rate → access → open →
- * version → record → claim. What fails earlier tells less, and only what will get bytes uses the grant up.
- * Every cause of a 404 gives the same bytes.
+ * Makes what redeems tokens. The order is fixed: token and time (both in `grants.open`) → bearer → principal → session →
+ * rate → place among the streams → access → version and source → audit record → claim. What fails earlier tells less, and
+ * only what will get bytes uses the grant up. Every cause of a 404 gives the same bytes.
  */
 export function createRedeem(options: RedeemOptions): Redeem {
   const { callers, audit, failures, resourceMetadataUrl, onError } = options;
@@ -157,6 +157,7 @@ async function replyWith(
   redemption: Redemption,
 ): Promise<Reply> {
   const { grant, entry, release, status, info, mimeType, range, opened } = redemption;
+  // only a 304 has none
   if (mimeType === undefined) {
     await entry.conclude("complete", { reason: "not_modified" });
     return { status, headers: unchangedHeaders(info) };

@@ -25,7 +25,7 @@ interface RevokeOptions {
   readonly grants: Grants;
   readonly mapper: UriMapper;
   readonly state: StateStore;
-  /** False: no redemption asks the store. */
+  /** False: bound `window` URLs are redeemed without the store. */
   readonly revocable: boolean | undefined;
 }
 
@@ -35,7 +35,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
   if (revocable === false)
     throw new SluiceError(
       "unsupported",
-      "sluice: revoke: grant.revocable is false, and nothing would notice; take a key out of the ring instead",
+      "sluice: revoke: grant.revocable is false, so URLs are redeemed without the store; take a key out of the ring instead",
     );
   const now = Date.now();
   const selector = await selectorOf(options, revocation, now);
@@ -43,7 +43,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
   // a store that does not say counts as shared
   const shared: unknown = state.shared;
   await state.revoke(selector, {
-    // covers URLs of another process whose clock is ahead
+    // covers URLs of another process whose clock is ahead; an id names one URL, so a later time withdraws no other
     now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
     ttlMs: tokenLifetimes.download.bound.maxTtlMs,
   });

@@ -13,7 +13,7 @@ export interface Reply {
 
 /** Bytes on their way out. */
 export interface ReplyTransfer {
-  /** Use one of its two faces, once. */
+  /** Use one of its faces, once. */
   readonly source: Source;
   /** Bytes that were promised as `Content-Length`; absent when the size is unknown. */
   readonly bytes?: number;

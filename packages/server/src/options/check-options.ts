@@ -1,4 +1,5 @@
 import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
+import { ensureDelivery } from "../delivery/delivery.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
@@ -34,6 +35,35 @@ export function readKeys(
   }
   if (typeof keys === "object" && "derive" in keys) return keys;
   return createKeyRing(keys);
+}
+
+/** Throws a `TypeError` for a delivery that does not exist, and for a redirect origin that no URL has. */
+export function ensureDeliveryOptions({
+  delivery = "auto",
+  redirectOrigins = [],
+}: SluiceOptions): void {
+  if (typeof delivery !== "function") ensureDelivery(delivery);
+  const wrong = redirectOrigins.find(
+    (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
+  );
+  if (wrong !== undefined)
+    throw new TypeError(
+      `createSluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${wrong}`,
+    );
+}
+
+/** Why `delivery: "redirect"` can never lead to a redirect. */
+export function redirectWarning({
+  delivery,
+  redirectOrigins = [],
+  storage,
+}: SluiceOptions): string | undefined {
+  if (delivery !== "redirect") return undefined;
+  if (redirectOrigins.length === 0)
+    return 'delivery is "redirect" and redirectOrigins is empty: every resource leaves by a download URL; name the origins of your storage';
+  if (typeof storage !== "function" && storage.presign === undefined)
+    return 'delivery is "redirect" and the storage signs no URLs: every resource leaves by a download URL';
+  return undefined;
 }
 
 /** What an operator has to set where no option identifies a caller. */

@@ -30,7 +30,14 @@ import { createResourceReader } from "../resources/resource-reader.ts";
 import { createAttachCompletion } from "../sdk/attach-completion.ts";
 import { createAttachments } from "../sdk/attach.ts";
 import { createResourceCalls } from "../sdk/resource-calls.ts";
-import { ensureCount, ensureGiven, openWarning, readKeys } from "./check-options.ts";
+import {
+  ensureCount,
+  ensureDeliveryOptions,
+  ensureGiven,
+  openWarning,
+  readKeys,
+  redirectWarning,
+} from "./check-options.ts";
 import { readEndpoint } from "./endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 import type { Sluice } from "./sluice.ts";
@@ -51,8 +58,9 @@ export function createSluice(options: SluiceOptions): Sluice {
   const endpoint = readEndpoint(options.endpoint);
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
-  const warning = openWarning(options, endpoint);
-  if (warning !== undefined) onWarning(warning);
+  ensureDeliveryOptions(options);
+  for (const warning of [openWarning(options, endpoint), redirectWarning(options)])
+    if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
   const runApart = <Result>(work: () => Result): Result =>
     telemetry ? telemetry.runApart(work) : work();

@@ -55,13 +55,16 @@ export interface SluiceOptions {
   readonly scopeChallenge?: ScopeChallengeHandler;
   /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
   readonly resourceMetadataUrl?: string;
-  /** How bytes travel. Default `auto`. */
+  /**
+   * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
+   * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
+   */
   readonly delivery?: DeliveryPolicy;
-  /** Exact origins that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
+  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
   readonly redirectOrigins?: readonly string[];
   /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
   readonly grant?: GrantOptions;
-  /** Send types that a browser may run under their own name from download URLs. Default false: as octets. */
+  /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /**
    * What lists and links say of a resource beside what storage knows: title, description, audience,

@@ -1,4 +1,4 @@
-import { clockSkewMs, type GrantUse } from "@sluice/core";
+import { clockSkewMs, isExpired, type GrantUse } from "@sluice/core";
 
 /** A permission to move one object, as it was issued. Times are unix milliseconds. */
 export interface GrantTerms {
@@ -65,7 +65,7 @@ export function grantState(
   now: number,
 ): GrantState {
   if (record?.state === "revoked") return "revoked";
-  if (now >= terms.expiresAt + clockSkewMs) return "expired";
+  if (isExpired(terms.expiresAt, now)) return "expired";
   if (!record) return "issued";
   return record.state === "spent" || now >= record.leaseEndsAt ? "spent" : "leased";
 }

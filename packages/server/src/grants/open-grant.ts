@@ -1,12 +1,6 @@
-import {
-  clockSkewMs,
-  resourceTag,
-  type KeyRing,
-  type Sealer,
-  type OpenedToken,
-} from "@sluice/core";
+import { isExpired, resourceTag, type KeyRing, type Sealer, type OpenedToken } from "@sluice/core";
 
-/** How long a token stays open. */
+/** How long an opened token is remembered. */
 const keptMs = 1_000;
 const maxKept = 256;
 
@@ -26,12 +20,12 @@ export function createGrantOpener(
   keys: KeyRing,
 ): (token: string, now: number) => OpenGrant {
   const kept = new Map<string, KeptGrant>();
-  // another array once the ring was replaced, even by one with a key of that name
+  // characters 3 and 4 of a token name its key; a replaced ring derives another array, also for the same name
   const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
   return (token, now) => {
     const known = kept.get(token);
-    if (known && isGood(known, now) && known.key === keyOf(token)) return known.grant;
+    if (known && isStillOpen(known, now) && known.key === keyOf(token)) return known.grant;
     kept.delete(token);
     const grant = toOpenGrant(sealer.unseal("download", token, { now }));
     if (kept.size >= maxKept) kept.delete(kept.keys().next().value!);
@@ -47,11 +41,11 @@ interface KeptGrant {
   readonly until: number;
 }
 
-function isGood({ grant, until }: KeptGrant, now: number): boolean {
-  return now < until && now < grant.expiresAt + clockSkewMs;
+function isStillOpen({ grant, until }: KeptGrant, now: number): boolean {
+  return now < until && !isExpired(grant.expiresAt, now);
 }
 
-/** The etag of a grant for an object whose storage named none when it was issued; no etag has a space. */
+/** Stands for "no etag" in a grant for an object of which storage names none. No etag has a space. */
 export const unversioned: string = " ";
 
 /** Whether a grant was issued for an object of no version. */
@@ -59,7 +53,7 @@ export function isUnversioned(grant: OpenGrant): boolean {
   return grant.etagBound && grant.matchesEtag(unversioned);
 }
 
-/** Wraps a grant so that each match is computed once. */
+/** Makes an opened token a grant that computes each match once. */
 export function toOpenGrant(grant: OpenedToken): OpenGrant {
   let matched: string | undefined;
   return {
