@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { EXTENSION_ID, type ClientStreaming, type Era } from "@sluice/core/wire";
+import { EXTENSION_ID, type ClientStreaming, type RevisionKind } from "@sluice/core/wire";
 import { request } from "undici";
 
 /** What came back over the wire, read to its end. */
@@ -20,7 +20,7 @@ export interface RawAnswer {
 
 /** A request as no SDK lies between. */
 export interface RawOptions {
-  readonly era?: Era;
+  readonly era?: RevisionKind;
   /** Declares streaming on this request. */
   readonly streaming?: ClientStreaming;
   /** Declares exactly this on this request. */

@@ -184,7 +184,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: ["[", "]", "{", "}", '"', ",", ":", " ", "a", "/", "%", "\\", "1", "="],
   },
   "storage-fs parsePosition": {
-    read: parsePosition,
+    read: (text) => parsePosition(text, "test"),
     starts: ["", "W10", "WyIi"],
     symbols: ["a", "I", "X", "_", "-", "=", "\n"],
   },

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
-import type { DeliveryMode, Era } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
 import { createFileSender } from "@sluice/client/uploads";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
@@ -25,7 +25,7 @@ export interface Fetched {
 /** What a tool is to be told about, and in which protocol era. */
 export interface Showing {
   readonly url: string;
-  readonly era: Era;
+  readonly era: RevisionKind;
   readonly path: string;
 }
 

@@ -25,7 +25,7 @@ export {
   parseEntityTag,
   type EntityTag,
 } from "./headers/entity-tag.ts";
-export { decodeBase64Url, encodeBase64Url } from "./bytes/base64.ts";
+export { decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
 export { createSha256, type Sha256 } from "./bytes/sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
@@ -39,7 +39,7 @@ export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
-export type { FetchLike } from "./headers/fetch-like.ts";
+export type { FetchLike } from "./wire/mcp.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";

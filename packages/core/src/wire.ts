@@ -9,7 +9,7 @@ export {
   LISTEN_METHOD,
   METHOD_HEADER,
   NAME_HEADER,
-  type Era,
+  type RevisionKind,
 } from "./wire/mcp.ts";
 export {
   EXTENSION_ID,

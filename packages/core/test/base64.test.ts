@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   decodeBase64,
   decodeBase64Url,
@@ -15,6 +15,19 @@ test("any bytes are written as the runtime writes them, and come back", () => {
     expect(decodeBase64(encodeBase64(bytes))).toEqual(bytes);
     expect(decodeBase64(encodeBase64(bytes).replaceAll("=", ""))).toEqual(bytes);
     expect(decodeBase64Url(encodeBase64Url(bytes))).toEqual(bytes);
+  }
+});
+
+test("base64 is the same where the runtime has no Buffer, for any number of bytes", () => {
+  for (const length of [0, 1, 2, 3, 0x8000, 0x8001, 100_000]) {
+    const bytes = Uint8Array.from({ length: length + 1 }, (_, n) => n * 7 + (n >> 8)).subarray(1);
+    const expected = encodeBase64(bytes);
+    vi.stubGlobal("Buffer", undefined);
+    try {
+      expect(encodeBase64(bytes) === expected).toBe(true);
+    } finally {
+      vi.unstubAllGlobals();
+    }
   }
 });
 

@@ -1,10 +1,10 @@
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
-import { EXTENSION_ID, type Era } from "@sluice/core/wire";
+import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
 import type { Sluice } from "@sluice/server";
 import { openReplySlot, type ReplySlot } from "@sluice/server/transport";
 
 /** Both eras, for `test.each`. */
-export const eras: readonly Era[] = ["legacy", "modern"];
+export const eras: readonly RevisionKind[] = ["legacy", "modern"];
 
 /** One exchange with a server, as a transport with a slot sees it. */
 export interface Exchange {
@@ -32,7 +32,7 @@ export function talkTo(
   sluice: Sluice,
   register: (mcp: McpServer) => void = () => {},
   registerLate: (mcp: McpServer) => void = () => {},
-): (era: Era, method: string, options?: TalkOptions) => Promise<Exchange> {
+): (era: RevisionKind, method: string, options?: TalkOptions) => Promise<Exchange> {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     register(mcp);

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createFsBackend } from "@sluice/storage-fs";
+import { formatCursor } from "@sluice/storage/plugin";
 import { describe, expect, test } from "vitest";
 import { createTemporaryTree, type TemporaryTree } from "./temporary-tree.ts";
 
@@ -186,6 +187,17 @@ describe("a cursor", () => {
     await expect(backend.list({ cursor, prefix: "folder/" })).rejects.toMatchObject(invalid);
     for (const bad of [`${cursor}x`, cursor.slice(1), cursor.toUpperCase(), "", ".", "e30."])
       await expect(backend.list({ cursor: bad })).rejects.toMatchObject(invalid);
+  });
+
+  test("with a right check and another content is invalid_argument, too", async () => {
+    await using tree = await createTemporaryTree();
+    const backend = createFsBackend({ root: tree.root });
+    const scope = JSON.stringify([tree.root, ""]);
+    const list = (content: string) =>
+      backend.list({ cursor: formatCursor(Buffer.from(content).toString("base64url"), scope) });
+    expect(await list('["walk",["a"]]')).toEqual({ objects: [] });
+    for (const bad of ["no JSON", "7", "null", "{}", "[]", "[7]", '["walk","a"]', '["walk",[7]]'])
+      await expect(list(bad)).rejects.toMatchObject({ code: "invalid_argument" });
   });
 });
 

@@ -211,6 +211,30 @@ test("an abort in the middle of a fragment rejects at once with its reason and c
   expect(graph.sent("upload").at(-1)).toMatch(/^DELETE/);
 });
 
+test("abort between two writes ends the fragment that is under way, and cancels the session", async () => {
+  await using graph = await startEmulated();
+  const writer = await graph.backend.write?.("a.bin", { size: large.byteLength });
+  graph.emulator.fault({ on: /^PUT upload/, delayMs: 86_400_000 });
+  await writer?.write(large.subarray(0, fragment + 1));
+  await expect.poll(() => fragments(graph).length).toBe(1);
+  await writer?.abort();
+  await expect(writer?.write(large.subarray(fragment + 1))).rejects.toThrow(TypeError);
+  expect(graph.emulator.openSessions()).toBe(0);
+  expect(graph.sent("upload").map((line) => line.split(" ")[0])).toEqual(["PUT", "DELETE"]);
+});
+
+test("a fragment that fails while the next is filled is told by the next step, and the session is cancelled", async () => {
+  await using graph = await startEmulated();
+  const writer = await graph.backend.write?.("a.bin", { size: large.byteLength });
+  graph.emulator.fault({ on: /^PUT upload/, status: 507, code: "quotaLimitReached" });
+  await writer?.write(large.subarray(0, fragment + 1));
+  await expect.poll(() => fragments(graph).length).toBe(1);
+  await writer?.write(large.subarray(fragment + 1));
+  await expect(writer?.commit()).rejects.toMatchObject({ code: "no_space" });
+  await expect(writer?.write(large.subarray(0, 1))).rejects.toThrow(TypeError);
+  expect(graph.emulator.openSessions()).toBe(0);
+});
+
 test("G15: a write over another spelling replaces the file and tells its stored name", async () => {
   await using graph = await startEmulated();
   graph.drive.put("Folder/Report.txt", "old");

@@ -1,6 +1,5 @@
 export { checkKey, quoteKey } from "./contract/key.ts";
 export { withBody } from "./contract/opened.ts";
-export { encodeBlob } from "./plugin/blob-text.ts";
 export {
   type BodySteps,
   createBody,

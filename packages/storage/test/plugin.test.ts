@@ -84,6 +84,28 @@ test("parts: a full one waits until there is more, and what follows stays in ord
   expect(sent.slice(-3).map(({ length }) => length)).toEqual([5, 5, 3]);
 });
 
+test("parts: a release waits for the part under way, and the next step throws its error", async () => {
+  const steps: string[] = [];
+  const failure = new Error("the part failed");
+  let fail = (_reason: Error): void => {};
+  const sending = new Promise<void>((_, reject) => (fail = reject));
+  const driver = createPartDriver(
+    {
+      send: () => sending.finally(() => steps.push("settled")),
+      publish: async () => ({ key: "a" }),
+      release: async () => void steps.push("released"),
+    },
+    { operation: "test: write", partBytes: 4, maxParts: 9 },
+  );
+  await driver.append(bytes.subarray(0, 5));
+  const publishing = driver.publish(5);
+  const releasing = driver.release();
+  fail(failure);
+  await expect(publishing).rejects.toBe(failure);
+  await releasing;
+  expect(steps).toEqual(["settled", "released"]);
+});
+
 test("a slice gives the bytes of its range, and reads nothing for an empty one", async () => {
   let reads = 0;
   const source = (): ReadableStream<Uint8Array> => {

@@ -1,4 +1,4 @@
-import type { Era } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/wire";
 
 /** What a raw `resources/stream` call may set. */
 export interface CallOptions {
@@ -16,7 +16,7 @@ export const streaming = (terms: object = {}): object => ({
 /** Posts one call as a client of that revision would, without any SDK. */
 export function post(
   url: string,
-  era: Era,
+  era: RevisionKind,
   uri: string,
   options: CallOptions = {},
   send: (input: string, init: RequestInit) => Promise<Response> = fetch,

@@ -10,7 +10,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import type { Era } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/wire";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";
@@ -18,7 +18,7 @@ import { z } from "zod";
 import type { ClaimedFile, Slots, UploadedFile } from "../src/index.ts";
 
 /** Both eras, for `test.each`. */
-export const eras: readonly Era[] = ["legacy", "modern"];
+export const eras: readonly RevisionKind[] = ["legacy", "modern"];
 
 const endpoint = "http://127.0.0.1:9/mcp";
 
@@ -101,7 +101,7 @@ class AnsweringClient extends Client {
 
 /** What a test client does when it is asked. */
 export interface AnswererOptions {
-  readonly era: Era;
+  readonly era: RevisionKind;
   readonly fetch: typeof fetch;
   readonly answer?: (asked: Asked, client: Client) => unknown;
   readonly capabilities?: object;

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Era } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/wire";
 import type { Showing, Shown } from "../client-process.ts";
 import type { ServerSettings } from "../server-process.ts";
 import { digestOf } from "./digest.ts";
@@ -17,7 +17,7 @@ export interface Picture {
 
 /** How a tool that asked for it went. */
 export interface PictureResult {
-  readonly era: Era;
+  readonly era: RevisionKind;
   readonly durationMs: number;
 }
 

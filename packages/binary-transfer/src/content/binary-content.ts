@@ -1,6 +1,5 @@
-import { createSha256, discardSource, SluiceError } from "@sluice/core";
+import { createSha256, discardSource, encodeBase64, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
-import { encodeBlob } from "@sluice/storage/plugin";
 import type { SizedSource } from "../peer/outbox.ts";
 import { outletOf, type Outlet } from "../peer/outlet.ts";
 import { bodyOf } from "./open-binary.ts";
@@ -84,5 +83,5 @@ export async function base64Of({ source, size }: SizedSource, maxBytes: number):
   const bytes = source.bytes ?? new Uint8Array(await new Response(source.body).arrayBuffer());
   if (bytes.length !== size)
     throw new SluiceError("interrupted", `binary: content: ${bytes.length} of ${size} bytes came`);
-  return encodeBlob(bytes);
+  return encodeBase64(bytes);
 }

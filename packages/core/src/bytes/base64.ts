@@ -1,6 +1,22 @@
-/** Bytes as base64 with padding (RFC 4648 §4). */
+/** Bytes as base64 with padding (RFC 4648 §4), as JSON carries them. */
 export function encodeBase64(bytes: Uint8Array): string {
-  return encode(bytes, alphabet).padEnd(Math.ceil(bytes.length / 3) * 4, "=");
+  // many times faster, where the runtime has it
+  const { Buffer: native } = globalThis as { Buffer?: NativeBytes };
+  if (native) return native.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+  const step = 0x8000;
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += step)
+    binary += String.fromCharCode(...bytes.subarray(at, at + step));
+  return btoa(binary);
+}
+
+/** The part of Node's class of bytes that is used. */
+interface NativeBytes {
+  from(
+    bytes: ArrayBufferLike,
+    offset: number,
+    length: number,
+  ): { toString(encoding: "base64"): string };
 }
 
 /** Bytes of base64 text; padding may be missing. `undefined` for anything else, also white space. */
@@ -13,7 +29,14 @@ export function decodeBase64(text: string): Uint8Array | undefined {
 
 /** Bytes as base64url without padding (RFC 4648 §5). */
 export function encodeBase64Url(bytes: Uint8Array): string {
-  return encode(bytes, urlAlphabet);
+  let text = "";
+  let bits = 0;
+  let held = 0;
+  for (const byte of bytes) {
+    held = ((held << 8) | byte) & 0xffff;
+    for (bits += 8; bits >= 6; bits -= 6) text += urlAlphabet[(held >> (bits - 6)) & 63];
+  }
+  return bits === 0 ? text : text + urlAlphabet[(held << (6 - bits)) & 63]!;
 }
 
 /** Bytes of base64url text in its one canonical spelling; `undefined` for every other spelling. */
@@ -22,9 +45,8 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
 }
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-const alphabet = `${letters}+/`;
 const urlAlphabet = `${letters}-_`;
-const values = valuesOf(alphabet);
+const values = valuesOf(`${letters}+/`);
 const urlValues = valuesOf(urlAlphabet);
 
 /** Digit of each ASCII character, −1 where it is none. */
@@ -32,17 +54,6 @@ function valuesOf(digits: string): Int8Array {
   const table = new Int8Array(128).fill(-1);
   for (let value = 0; value < 64; value++) table[digits.charCodeAt(value)] = value;
   return table;
-}
-
-function encode(bytes: Uint8Array, digits: string): string {
-  let text = "";
-  let bits = 0;
-  let held = 0;
-  for (const byte of bytes) {
-    held = ((held << 8) | byte) & 0xffff;
-    for (bits += 8; bits >= 6; bits -= 6) text += digits[(held >> (bits - 6)) & 63];
-  }
-  return bits === 0 ? text : text + digits[(held << (6 - bits)) & 63]!;
 }
 
 function decode(text: string, table: Int8Array, canonical: boolean): Uint8Array | undefined {

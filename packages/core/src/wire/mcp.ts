@@ -22,4 +22,7 @@ export const FIRST_MODERN_VERSION = "2026-07-28";
  * Kind of protocol revision that a peer speaks: `legacy` has sessions and `initialize` (2025-11-25 and older),
  * `modern` is stateless (2026-07-28 on).
  */
-export type Era = "legacy" | "modern";
+export type RevisionKind = "legacy" | "modern";
+
+/** The shape of `fetch` as MCP SDKs call it. */
+export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;

@@ -1,4 +1,4 @@
-import type { DeliveryMode, Era } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
 
 /**
  * What a caller did: `download` is a request to a download URL, `upload` a step of an upload,
@@ -66,7 +66,7 @@ export interface AuditRecord {
   /** With `upload`: which step it was. `inspect`, a look at how far it is, is recorded only where it was refused. */
   readonly step?: "reserve" | "receive" | "inspect" | "confirm" | "discard";
   /** Absent for `download` and `upload`, which do not know. */
-  readonly era?: Era;
+  readonly era?: RevisionKind;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode;
   /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */

@@ -1,8 +1,7 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { UriMapper } from "@sluice/storage";
-import { encodeBlob } from "@sluice/storage/plugin";
 import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
@@ -124,7 +123,7 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
 }
 
 function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: string } {
-  return text === undefined ? { blob: encodeBlob(bytes) } : { text };
+  return text === undefined ? { blob: encodeBase64(bytes) } : { text };
 }
 
 function ensureText(etag: unknown): string {

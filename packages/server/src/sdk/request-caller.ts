@@ -1,5 +1,5 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
-import type { Era } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/wire";
 import type { Caller } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
 
@@ -7,7 +7,7 @@ import { notesOf } from "../http/request-notes.ts";
 const firstStateless = "2026";
 
 /** Kind of protocol revision of the exchange that a handler is in. */
-export function revisionOf(mcp: McpServer): Era {
+export function revisionOf(mcp: McpServer): RevisionKind {
   const version = mcp.server.getNegotiatedProtocolVersion();
   return version !== undefined && version >= firstStateless ? "modern" : "legacy";
 }

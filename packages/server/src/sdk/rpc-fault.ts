@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { errorTable, type Era, type Reason } from "@sluice/core/wire";
+import { errorTable, type RevisionKind, type Reason } from "@sluice/core/wire";
 
 /** A JSON-RPC error as it goes over the wire, and the HTTP answer around it. */
 export interface RpcFault {
@@ -36,7 +36,11 @@ export interface RpcFaultDetails {
 }
 
 /** The row of the error table for a reason, towards one protocol revision. */
-export function rpcFault(reason: Reason, revision: Era, details: RpcFaultDetails = {}): RpcFault {
+export function rpcFault(
+  reason: Reason,
+  revision: RevisionKind,
+  details: RpcFaultDetails = {},
+): RpcFault {
   const row = errorTable[reason];
   const { uri, retryAfterMs, suggestion, status, challenge } = details;
   const isUndeclared = reason === "client_capability" && revision === "modern";
@@ -64,13 +68,20 @@ export function formatChallenge(resourceMetadataUrl: string | undefined): string
 }
 
 /** The answer to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
-export function signInFault(resourceMetadataUrl: string | undefined, revision: Era): RpcFault {
+export function signInFault(
+  resourceMetadataUrl: string | undefined,
+  revision: RevisionKind,
+): RpcFault {
   const challenge = formatChallenge(resourceMetadataUrl);
   return rpcFault("forbidden", revision, { status: 401, challenge });
 }
 
 /** The fault for something that was thrown: causes become reasons, and nothing else of it goes out. */
-export function faultOf(error: unknown, revision: Era, details: RpcFaultDetails = {}): RpcFault {
+export function faultOf(
+  error: unknown,
+  revision: RevisionKind,
+  details: RpcFaultDetails = {},
+): RpcFault {
   if (error instanceof FaultError) return error.fault;
   if (!SluiceError.is(error)) return rpcFault("internal", revision, details);
   const reason = reasons[error.code] ?? "internal";

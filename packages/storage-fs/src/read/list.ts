@@ -56,7 +56,7 @@ export function createLister(root: FsRoot, racyMs: number): FsLister {
     { prefix, limit, after }: ListRequest,
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
-    const from = after === undefined ? undefined : parsePosition(after);
+    const from = after === undefined ? undefined : parsePosition(after, operation);
     const kept = after === undefined ? undefined : take(prefix + after);
     const walk = kept ?? createWalk(root, prefix, from?.position);
     // two walks at the same place have different cursors

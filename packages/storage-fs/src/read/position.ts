@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import type { WalkPosition } from "./walk.ts";
 
 /** Where the next page of a listing begins. */
@@ -13,12 +14,19 @@ export function formatPosition({ walk, position }: PagePosition): string {
   return Buffer.from(JSON.stringify([walk, ...position])).toString("base64url");
 }
 
-/** The position in the text that {@link formatPosition} made. */
-export function parsePosition(text: string): PagePosition {
-  const [walk, ...position] = JSON.parse(Buffer.from(text, "base64url").toString()) as [
-    string,
-    ...string[][],
-  ];
-  return { walk, position };
+/** The position in the text that {@link formatPosition} made; any other text throws `invalid_argument`. */
+export function parsePosition(text: string, operation: string): PagePosition {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
+    if (Array.isArray(parts) && typeof parts[0] === "string" && parts.slice(1).every(isNames))
+      return { walk: parts[0], position: parts.slice(1) };
+  } catch {
+    // no JSON: not one of ours either
+  }
+  throw new SluiceError("invalid_argument", `${operation}: the cursor is not one of this store`);
 }
 // #endregion
+
+function isNames(part: unknown): part is readonly string[] {
+  return Array.isArray(part) && part.every((name) => typeof name === "string");
+}

@@ -39,10 +39,10 @@ interface Level {
   /** The names visited last, the latest at the end. */
   readonly visited: string[];
   /** What an earlier walk had visited when it stood here. */
-  readonly resume: Resume | undefined;
+  readonly resume: WalkStart | undefined;
 }
 
-interface Resume {
+interface WalkStart {
   readonly names: readonly string[];
   readonly inner: WalkPosition;
   /** One of the names was found: what follows is new. */

@@ -22,9 +22,3 @@ export function withBody(
     },
   };
 }
-
-/** Frees an open object that will not be read. An error of that is ignored. */
-export async function discard(opened: OpenedObject, reason?: unknown): Promise<void> {
-  if (opened.bytes !== undefined) return;
-  await (opened.file?.close() ?? opened.body.cancel(reason)).catch(() => {});
-}

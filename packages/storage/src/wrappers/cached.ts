@@ -13,7 +13,7 @@ import { ensureCondition } from "../plugin/condition.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { resolveRange } from "../plugin/range.ts";
 import { createSharedLoads } from "./shared-loads.ts";
-import { wrap } from "./wrap.ts";
+import { wrap, wrapWriter } from "./wrap.ts";
 import { verifyDigest } from "./verify-digest.ts";
 
 /** Settings of {@link cached}. */
@@ -112,8 +112,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
       },
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);
-      return {
-        write: (chunk) => writer.write(chunk),
+      return wrapWriter(writer, {
         async commit() {
           try {
             return await writer.commit();
@@ -121,9 +120,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             kept.delete(key);
           }
         },
-        abort: (reason) => writer.abort(reason),
-        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
-      };
+      });
     },
     remove: (remove) => async (key, call) => {
       try {

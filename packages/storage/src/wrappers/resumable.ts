@@ -1,8 +1,8 @@
-import { SluiceError } from "@sluice/core";
+import { discardSource, SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
 import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
-import { discard, withBody } from "../contract/opened.ts";
+import { withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";
 
 /** Bytes that must come before another round of resumes may begin. */
@@ -66,7 +66,7 @@ function resumedBody(
     const fits =
       info.etag === etag && range?.start === position && (end ?? range.end) === range.end;
     if (!fits || cancelled.signal.aborted) {
-      await discard(again);
+      await discardSource(again);
       throw new SluiceError("precondition_failed", `${operation}: another version came`, { cause });
     }
     return again.body.getReader();

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
-import { wrap } from "./wrap.ts";
+import { wrap, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
 
@@ -51,12 +51,10 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
     remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),
     write: (write) => async (key, call) => {
       const writer = await pass(() => write(key, call), call?.signal);
-      return {
+      return wrapWriter(writer, {
         write: (chunk) => heed(() => writer.write(chunk)),
         commit: () => heed(() => writer.commit()),
-        abort: (reason) => writer.abort(reason),
-        [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
-      };
+      });
     },
   });
 }

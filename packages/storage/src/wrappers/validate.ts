@@ -1,4 +1,4 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
 import type {
   ChangeBatch,
@@ -9,7 +9,7 @@ import type {
   WriteOptions,
 } from "../contract/backend.ts";
 import { checkKey } from "../contract/key.ts";
-import { discard, withBody } from "../contract/opened.ts";
+import { withBody } from "../contract/opened.ts";
 import { createBody } from "../plugin/body.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { wrap } from "./wrap.ts";
@@ -55,11 +55,15 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
       async (key, openOptions = {}) => {
         const operation = beginOperation(`${name}: open`, key, openOptions);
         const wait = deadline(operation, openOptions.signal);
-        const opened = await within(open(key, openOptions), wait, (late) => void discard(late));
+        const opened = await within(
+          open(key, openOptions),
+          wait,
+          (late) => void discardSource(late),
+        );
         try {
           ensureAnswer(opened, openOptions, operation);
         } catch (error) {
-          await discard(opened, error);
+          await discardSource(opened, error);
           throw error;
         }
         return withBody(opened, () => countedBody(opened, wait, operation));

@@ -1,4 +1,4 @@
-import type { StorageBackend } from "../contract/backend.ts";
+import type { ObjectWriter, StorageBackend } from "../contract/backend.ts";
 
 /** The operations of a backend: everything but its name. */
 type BackendOperation = Exclude<keyof StorageBackend, "name">;
@@ -37,4 +37,18 @@ export function wrap(backend: StorageBackend, overrides: Overrides): StorageBack
     if (inner !== undefined) wrapped[operation] = overrides[operation]?.(inner) ?? inner;
   }
   return wrapped as unknown as StorageBackend;
+}
+
+/** A writer that behaves like `writer` except for the given steps. */
+export function wrapWriter(
+  writer: ObjectWriter,
+  steps: Partial<Pick<ObjectWriter, "write" | "commit">>,
+): ObjectWriter {
+  return {
+    write: (chunk) => writer.write(chunk),
+    commit: () => writer.commit(),
+    abort: (reason) => writer.abort(reason),
+    [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+    ...steps,
+  };
 }
