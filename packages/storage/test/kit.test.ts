@@ -201,7 +201,7 @@ test("a message names the call, and the code that is due", async () => {
       "remove-key",
     ],
   });
-  expect(findings.map(({ rule, ...finding }) => `${rule.id}: ${reasonOf({ rule, ...finding })}`))
+  expect(findings.map((finding) => `${finding.rule.id}: ${String(reasonOf(finding))}`))
     .toMatchInlineSnapshot(`
     [
       "describe-missing: describe("missing.txt") rejected with an error without a code (Error: map: it is not there) where not_found is due",
