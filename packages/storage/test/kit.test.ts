@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, type Overrides, wrap } from "@sluice/storage";
 import {
   checkBackend,
   checkRule,
@@ -211,6 +211,48 @@ test("a message names the call, and the code that is due", async () => {
       "remove-key: remove("") rejected with unavailable where invalid_argument is due",
     ]
   `);
+});
+
+test("a race of two writers tells how many won, and why others did not", async () => {
+  const outcomes = [];
+  const unconditional: Overrides = {
+    write:
+      (write) =>
+      (key, { ifAbsent: _forgotten, ...options } = {}) =>
+        write(key, options),
+  };
+  const failing: Overrides = {
+    write: (write) => async (key, options) => ({
+      ...(await write(key, options)),
+      commit: async () => {
+        throw new SluiceError("unavailable", "memory: write: no");
+      },
+    }),
+  };
+  for (const overrides of [unconditional, failing]) {
+    const { backend, ...fixture } = createFixture();
+    const broken = { ...fixture, backend: wrap(backend, overrides) };
+    const [finding] = await checkBackend(() => broken, { only: ["write-race"] });
+    outcomes.push(finding && reasonOf(finding));
+  }
+  expect(outcomes).toEqual([
+    "2 of 2 writers won where 1 has to",
+    "0 of 2 writers won where 1 has to; rejected: unavailable, unavailable",
+  ]);
+});
+
+test("a message shows a long key cut, with its length", async () => {
+  const { backend, ...fixture } = createFixture();
+  const broken = {
+    ...fixture,
+    backend: wrap(backend, {
+      describe: (describe) => (key, options) => describe(key.slice(0, 99), options),
+    }),
+  };
+  const [finding] = await checkBackend(() => broken, { only: ["key-length"] });
+  expect(finding && reasonOf(finding)).toBe(
+    `describe("${"a/".repeat(30)}…" of 1025 characters) rejected with not_found where invalid_argument is due`,
+  );
 });
 
 test("as tests, a broken rule fails and an absent one is printed and skipped", async () => {

@@ -67,9 +67,7 @@ export function createMapBackend(map: ObjectMap) {
         return { objects: found.map((key) => find(key, page.operation).info), next };
       });
     },
-    // #endregion
 
-    // #region write
     async write(key, options = {}) {
       const operation = beginOperation("map: write", key, options);
       const ensureCurrent = (): void =>
@@ -93,7 +91,6 @@ export function createMapBackend(map: ObjectMap) {
       const { size, signal } = options;
       return createWriter(() => driver, { operation, size, signal });
     },
-    // #endregion
 
     async remove(key, options) {
       beginOperation("map: remove", key, options);
@@ -101,3 +98,4 @@ export function createMapBackend(map: ObjectMap) {
     },
   } satisfies StorageBackend;
 }
+// #endregion
