@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { SluiceError } from "@sluice/core";
+import { createMemoryBackend, type Overrides, wrap } from "@sluice/storage";
 import {
   checkBackend,
   checkRule,
@@ -131,7 +132,7 @@ test("a report has a line for every rule, the reason below, and a count", async 
     only: ["describe-facts", "list-empty", "presign-get"],
   });
   expect(formatReport(findings).split("\n")).toEqual([
-    "✗ describe-facts: describe gives the key, the size and the time of the last change",
+    "✗ describe-facts: describe gives the key and the size; a time of the last change that it gives is right",
     expect.stringMatching(/^ {4}broken: /),
     "✓ list-empty: an empty store is no objects and no cursor in the end",
     "– presign-get: a GET of the URL gives the bytes without credentials",
@@ -148,6 +149,8 @@ test("a report shows the value that was wrong, and what was due", async () => {
     () => assert.deepEqual(["a", "😀"], ["a"], "with pages of 2"),
     () => assert.notEqual("e1", "e1", "the etag"),
     () => assert.ok(false, "12 objects for a limit of 7"),
+    () => assert.match('"e1"', /^e/),
+    () => assert.doesNotMatch("text/html", /html/, "a.html"),
     () => assert.equal("x".repeat(5_000), ""),
   ].map(async (check) => {
     const finding = await checkRule(
@@ -162,8 +165,94 @@ test("a report shows the value that was wrong, and what was due", async () => {
     "    broken: with pages of 2: [ 'a', '😀' ] where [ 'a' ] is due",
     "    broken: the etag: 'e1' where anything but 'e1' is due",
     "    broken: 12 objects for a limit of 7",
+    "    broken: '\"e1\"' where /^e/ is due",
+    "    broken: a.html: 'text/html' where anything but /html/ is due",
     expect.stringMatching(/^ {4}broken: 'x{200}'\.\.\. 4800 more characters where '' is due$/),
   ]);
+});
+
+test("a message names the call, and the code that is due", async () => {
+  const { backend, ...fixture } = createFixture();
+  const broken = wrap(backend, {
+    describe: () => async () => {
+      throw new Error("map: it is not there");
+    },
+    open:
+      (open) =>
+      (key, { ifMatch: _forgotten, ...options } = {}) =>
+        open(key, options),
+    list: () => () => {
+      throw new SluiceError("invalid_argument", "memory: list: no");
+    },
+    write:
+      (write) =>
+      (key, { size: _forgotten, ...options } = {}) =>
+        write(key.slice(0, 1000), options),
+    remove: () => async () => {
+      throw new SluiceError("unavailable", "memory: remove: no");
+    },
+  });
+  const findings = await checkBackend(() => ({ ...fixture, backend: broken }), {
+    only: [
+      "describe-missing",
+      "condition-range",
+      "list-limit-malformed",
+      "write-size",
+      "remove-key",
+    ],
+  });
+  expect(findings.map((finding) => `${finding.rule.id}: ${String(reasonOf(finding))}`))
+    .toMatchInlineSnapshot(`
+    [
+      "describe-missing: describe("missing.txt") rejected with an error without a code (Error: map: it is not there) where not_found is due",
+      "condition-range: map: it is not there",
+      "list-limit-malformed: list({ limit: 0 }) threw where it has to reject: SluiceError: memory: list: no",
+      "write-size: write("size.bin", { size: 999 }).commit() resolved where invalid_argument is due",
+      "remove-key: remove("") rejected with unavailable where invalid_argument is due",
+    ]
+  `);
+});
+
+test("a race of two writers tells how many won, and why others did not", async () => {
+  const outcomes = [];
+  const unconditional: Overrides = {
+    write:
+      (write) =>
+      (key, { ifAbsent: _forgotten, ...options } = {}) =>
+        write(key, options),
+  };
+  const failing: Overrides = {
+    write: (write) => async (key, options) => ({
+      ...(await write(key, options)),
+      commit: async () => {
+        throw new SluiceError("unavailable", "memory: write: no");
+      },
+    }),
+  };
+  for (const overrides of [unconditional, failing]) {
+    const { backend, ...fixture } = createFixture();
+    const broken = { ...fixture, backend: wrap(backend, overrides) };
+    const [finding] = await checkBackend(() => broken, { only: ["write-race"] });
+    outcomes.push(finding && reasonOf(finding));
+  }
+  expect(outcomes).toEqual([
+    "2 of 2 writers won where 1 has to",
+    "0 of 2 writers won where 1 has to; rejected: unavailable, unavailable",
+  ]);
+});
+
+test("a message shows a long key cut, with its length", async () => {
+  const { backend, ...fixture } = createFixture();
+  const broken = {
+    ...fixture,
+    backend: wrap(backend, {
+      describe: (describe) => (key, options) => describe(key.slice(0, 99), options),
+    }),
+  };
+  const [finding] = await checkBackend(() => broken, { only: ["key-length"] });
+  expect(finding && reasonOf(finding)).toBe(
+    `describe("${"a/".repeat(30)}…" of 1025 characters) rejected with not_found where invalid_argument is due`,
+  );
 });
 
 test("as tests, a broken rule fails and an absent one is printed and skipped", async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import {
@@ -11,6 +12,7 @@ import {
   sliceBody,
   toStrongEtag,
 } from "@sluice/storage/plugin";
+import * as plugin from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
 const bytes = Uint8Array.from({ length: 10 }, (_, n) => n);
@@ -172,4 +174,14 @@ test("the signal of a watch aborts however the watch ends, and errors after that
     expect(await next).toMatchObject({ done: true });
     expect(ended?.aborted).toBe(true);
   }
+});
+
+test("each function that the page of helpers lists is exported", () => {
+  const page = new URL("../../../docs/guides/storage/plugin-helpers.md", import.meta.url);
+  const listed = readFileSync(page, "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("- `"));
+  const names = listed.map((line) => line.slice(3, line.indexOf("(")));
+  expect(names.length).toBeGreaterThan(20);
+  expect(names.filter((name) => !(name in plugin))).toEqual([]);
 });

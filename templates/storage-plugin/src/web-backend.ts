@@ -31,7 +31,7 @@ export interface WebBackendOptions {
 }
 
 /** Creates a read-only backend over the files of a web server. */
-export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend {
+export function createWebBackend({ baseUrl }: WebBackendOptions) {
   // undici and not fetch: fetch decodes what is stored with a content coding
   const agent = new Agent();
   const { origin, pathname } = new URL(baseUrl);
@@ -99,7 +99,8 @@ export function createWebBackend({ baseUrl }: WebBackendOptions): StorageBackend
     },
 
     close: () => agent.destroy(),
-  };
+    // and no annotation: what the backend has is present in its type
+  } satisfies StorageBackend;
 }
 
 /** Segments are encoded one by one: a key is text, in which %2F is no slash and ? no query. */

@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/async";
 import { expectHandles } from "./expect.ts";
 import type { Fixture } from "./fixture.ts";
+import { recordCalls } from "./record-calls.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
 import { rules } from "./rules/rules.ts";
 
@@ -64,7 +65,8 @@ export async function checkRule(
       const reasons = rule.needs.map((need) => missing(need, fixture));
       const reason = reasons.find((text) => text !== undefined);
       if (reason !== undefined) return { rule, outcome: "absent", reason };
-      await withoutLeaks(fixture, () => beforeDeadline(rule.check(fixture), deadlineMs));
+      const recorded = { ...fixture, backend: recordCalls(fixture.backend) };
+      await withoutLeaks(fixture, () => beforeDeadline(rule.check(recorded), deadlineMs));
       await wait(0);
       assert.ok(unhandled.length === 0, `a rejection went unhandled: ${String(unhandled[0])}`);
       return { rule, outcome: "kept" };

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/async";
 import type { SluiceErrorCode } from "@sluice/core";
+import { type LastCall, withLastCall } from "./record-calls.ts";
+import { showFailure } from "./show.ts";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
 
 /** What "at once" may take on a busy machine. */
@@ -66,12 +68,7 @@ export function assertBytes(actual: Uint8Array, expected: Uint8Array, what = "th
 
 /** What the work rejects with; fails when it resolves. */
 export async function rejection(work: () => Promise<unknown>): Promise<unknown> {
-  try {
-    await work();
-  } catch (error) {
-    return error;
-  }
-  return assert.fail("it resolved where it has to reject");
+  return (await failureOf(work, "a rejection")).error;
 }
 
 /** The work must reject with one of these codes. Whether it is a proper error is a rule of its own. */
@@ -79,18 +76,34 @@ export async function expectCode(
   work: () => Promise<unknown>,
   ...codes: readonly SluiceErrorCode[]
 ): Promise<Record<string, unknown>> {
-  const error = (await rejection(work)) as Record<string, unknown>;
-  const code = error["code"] as SluiceErrorCode;
-  if (!codes.includes(code))
-    assert.fail(`it rejected with ${code ?? error["message"]} where ${codes.join(" or ")} is due`);
-  return error;
+  const due = codes.join(" or ");
+  const { call, error } = await failureOf(work, due);
+  const { code } = Object(error) as { code?: SluiceErrorCode };
+  if (code === undefined || !codes.includes(code))
+    assert.fail(`${call} rejected with ${showFailure(error)} where ${due} is due`);
+  return error as Record<string, unknown>;
 }
 
 /** The work must reject with this very object. */
 export async function expectReason(work: () => Promise<unknown>, reason: unknown): Promise<void> {
-  const error = await rejection(work);
+  const { call, error } = await failureOf(work, "the signal's reason");
   if (error !== reason)
-    assert.fail(`it rejected with ${String(error)}, not with the signal's reason`);
+    assert.fail(`${call} rejected with ${String(error)}, not with the signal's reason`);
+}
+
+/** How the work fails and its last call; an assertion in it fails the rule. */
+async function failureOf(
+  work: () => Promise<unknown>,
+  due: string,
+): Promise<{ readonly call: string; readonly error: unknown }> {
+  const last: LastCall = {};
+  try {
+    await withLastCall(last, work);
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error;
+    return { call: last.text ?? "it", error };
+  }
+  return assert.fail(`${last.text ?? "it"} resolved where ${due} is due`);
 }
 
 /** The value, which must come at once. */

@@ -1,6 +1,6 @@
 import { AssertionError } from "node:assert/strict";
-import { inspect } from "node:util";
 import type { Finding } from "./check-backend.ts";
+import { show } from "./show.ts";
 
 const marks = { kept: "✓", broken: "✗", absent: "–" };
 
@@ -26,8 +26,8 @@ function describeError(error: unknown): string {
   const { actual, expected } = error;
   // an assertion without a sentence of its own has both values, over many lines
   const sentence = error.generatedMessage ? "" : `${message}: `;
-  const due = error.operator.startsWith("not") ? "anything but" : "";
-  return `${sentence}${show(actual)} where ${due && `${due} `}${show(expected)} is due`;
+  const due = /^(not|doesNot)/.test(error.operator) ? "anything but " : "";
+  return `${sentence}${show(actual)} where ${due}${show(expected)} is due`;
 }
 
 const comparisons: ReadonlySet<string> = new Set([
@@ -35,12 +35,6 @@ const comparisons: ReadonlySet<string> = new Set([
   "notStrictEqual",
   "deepStrictEqual",
   "notDeepStrictEqual",
+  "match",
+  "doesNotMatch",
 ]);
-
-const maxShown = 500;
-
-/** A value in one line, and no more of it than a reader takes in. */
-function show(value: unknown): string {
-  const text = inspect(value, { breakLength: Infinity, maxArrayLength: 20, maxStringLength: 200 });
-  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text;
-}

@@ -5,9 +5,9 @@ import type { ByteRange, Sink, Source } from "@sluice/core";
  * `satisfies StorageBackend`. Presence is support: an operation that a service lacks is a
  * method that is not there.
  *
- * Every method rejects with a `SluiceError` (failure-class), or with `signal.reason` after an
- * abort (abort-mid-body). Backends throw at once and never sleep or retry (failure-at-once): the
- * wrappers of this package do that, once. Names in parentheses are rules of the conformance kit.
+ * Every method rejects with a `SluiceError` (failure-class, failure-rejects), or with
+ * `signal.reason` after an abort (abort-mid-body). Backends reject at once and never sleep or retry
+ * (failure-at-once): the wrappers of this package do that, once. Names in parentheses are rules of the conformance kit.
  */
 export interface StorageBackend {
   /** Short stable name that starts messages: "fs", "s3", "azure-blob", "graph" (failure-message). Never shown to clients. */
@@ -77,7 +77,7 @@ export interface OpenOptions extends CallOptions {
   readonly ifMatch?: string;
 }
 
-/** An open object. Read `body` to its end or cancel it. */
+/** An open object. Read `body` to its end or cancel it; its reader owns the chunks (open-chunks-owned). */
 export interface OpenedObject extends Source {
   readonly info: ObjectInfo;
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
@@ -138,7 +138,7 @@ export interface WriteOptions extends CallOptions {
   /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
   readonly size?: number;
   readonly contentType?: string;
-  /** Replace only this version, else `precondition_failed` (write-if-match). */
+  /** Replace only this version, else `precondition_failed` (write-if-match, write-race-match). */
   readonly ifMatch?: string;
   /** Create only, else `precondition_failed` (write-if-absent, write-race). */
   readonly ifAbsent?: boolean;

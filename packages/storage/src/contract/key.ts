@@ -29,8 +29,8 @@ export function checkKey(key: string): string | undefined {
 }
 
 /**
- * Throws `invalid_argument` unless the key is legal (see {@link checkKey}). Every backend calls
- * it first, before anything else sees the key. `operation` starts the message: `fs: open`.
+ * Throws `invalid_argument` unless the key is legal (see {@link checkKey}). `beginOperation`
+ * of a plugin calls it. `operation` starts the message: `fs: open`.
  */
 export function ensureKey(key: string, operation: string): void {
   const finding = checkKey(key);

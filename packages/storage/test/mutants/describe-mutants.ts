@@ -130,10 +130,10 @@ export const describeMutants: Mutants = {
     breaks: () => describes((info) => (info.contentType ? { ...info, contentType: "a/b" } : info)),
   },
   "describe-type-not-guessed": {
-    flaw: "guesses the type from the name",
+    flaw: "guesses the type of text from the name",
     breaks: () =>
       describes((info) =>
-        info.key.endsWith(".json") ? { ...info, contentType: "application/json" } : info,
+        info.key === "guess.txt" ? { ...info, contentType: "text/plain" } : info,
       ),
   },
   "describe-canonical": {

@@ -108,6 +108,15 @@ export const failureMutants: Mutants = {
         error.code === "unavailable" ? new SluiceError("unavailable", error.message) : error,
       ),
   },
+  "failure-rejects": {
+    flaw: "throws for a key that it refuses",
+    breaks: () => ({
+      remove: (remove) => (key, options) => {
+        if (key === "rejects//here") throw new SluiceError("invalid_argument", "memory: remove");
+        return remove(key, options);
+      },
+    }),
+  },
   "failure-class": {
     flaw: "throws plain errors with a code",
     breaks: () =>

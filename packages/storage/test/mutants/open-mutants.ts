@@ -74,6 +74,21 @@ export const openMutants: Mutants = {
           : opened,
       ),
   },
+  "open-chunks-owned": {
+    flaw: "hands out the bytes that it keeps",
+    breaks: () => {
+      const kept = new Map<string, Uint8Array>();
+      return opens((opened) => {
+        const { info, range } = opened;
+        if (info.size !== 4000 || range) return opened;
+        return mapBytes(opened, (bytes) => {
+          const shared = kept.get(info.etag ?? "") ?? bytes;
+          kept.set(info.etag ?? "", shared);
+          return shared;
+        });
+      });
+    },
+  },
   "open-binary": {
     flaw: "turns CRLF into LF in names that end in .txt",
     breaks: () =>

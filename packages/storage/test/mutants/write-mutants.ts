@@ -154,6 +154,18 @@ export const writeMutants: Mutants = {
         },
     }),
   },
+  "write-race-match": {
+    flaw: "compares ifMatch before the write and never again",
+    breaks: ({ store }) => ({
+      write:
+        (write) =>
+        async (key, options = {}) => {
+          const { ifMatch, ...rest } = options;
+          const { etag } = await store.describe(key).catch(() => ({ etag: undefined }));
+          return write(key, ifMatch === etag ? rest : options);
+        },
+    }),
+  },
   "write-aborted": {
     flaw: "does not look at the signal",
     breaks: () => ({

@@ -6,7 +6,8 @@ import { type Rule, rule } from "../rule.ts";
 export const describeRules: readonly Rule[] = [
   rule({
     id: "describe-facts",
-    sentence: "describe gives the key, the size and the time of the last change",
+    sentence:
+      "describe gives the key and the size; a time of the last change that it gives is right",
     async check({ backend, put, traits }) {
       const before = Date.now();
       await put("facts.bin", pattern(1234));
@@ -121,11 +122,16 @@ export const describeRules: readonly Rule[] = [
     id: "describe-type-not-guessed",
     sentence: "the content type is never guessed from a name or from bytes",
     async check({ backend, put }) {
-      await put("guess.json", text('{"a":1}'));
-      await put("guess.png", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]));
-      for (const key of ["guess.json", "guess.png"]) {
+      const contents = {
+        "guess.json": text('{"a":1}'),
+        "guess.png": new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+        "guess.txt": text("plain text"),
+        "guess.html": text("<!doctype html><title>a page</title>"),
+      };
+      for (const [key, content] of Object.entries(contents)) {
+        await put(key, content);
         const { contentType = "" } = await backend.describe(key);
-        assert.doesNotMatch(contentType, /json|png/);
+        assert.doesNotMatch(contentType, /json|png|plain|html/, key);
       }
     },
   }),

@@ -18,7 +18,7 @@ async function withFile(
   const { body, file } = await backend.open(key, options);
   if (file === undefined) {
     await body.cancel();
-    throw new Absent("the bytes do not lie in a local file");
+    throw new Absent("open gives no `file`");
   }
   try {
     await steps(file);
@@ -81,7 +81,7 @@ export const fileRules: readonly Rule[] = [
             }
           }
       }
-      if (faces === 0) throw new Absent("the bytes do not lie in memory");
+      if (faces === 0) throw new Absent("open gives no `bytes`");
     },
   }),
   rule({

@@ -1,24 +1,20 @@
 import assert from "node:assert/strict";
 import type { StorageBackend } from "../../contract/backend.ts";
 import type { Traits } from "../fixture.ts";
-import { assertBytes, expectCode, listKeys, readKey, rejection, text } from "../expect.ts";
+import { assertBytes, expectCode, listKeys, readKey, text } from "../expect.ts";
 import { Absent, type Rule, rule } from "../rule.ts";
 
 type Put = (key: string, content: Uint8Array) => Promise<void>;
 
 /** Each of these must be refused by describe, open and write before the service sees it. */
 async function expectRefused(backend: StorageBackend, keys: readonly string[]): Promise<void> {
-  for (const key of keys) {
-    const name = JSON.stringify(key).slice(0, 40);
+  for (const key of keys)
     for (const call of [
       () => backend.describe(key),
       () => backend.open(key),
       async () => backend.write?.(key) ?? backend.describe(key),
-    ]) {
-      const error = (await rejection(call)) as { code?: unknown };
-      assert.equal(error.code, "invalid_argument", `${name} was not refused as a key`);
-    }
-  }
+    ])
+      await expectCode(call, "invalid_argument");
 }
 
 /** Each key holds its own content, unless the store says that it refuses it. */

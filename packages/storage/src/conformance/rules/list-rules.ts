@@ -17,7 +17,7 @@ function numbered(count: number, folder = "n"): string[] {
 export const listRules: readonly Rule[] = [
   rule({
     id: "list-all",
-    sentence: "list gives exactly the objects that can be read, with their facts",
+    sentence: "list gives exactly the objects that can be read; a size that it gives is right",
     async check(fixture) {
       const keys = await putAll(fixture, ["a.txt", "b/c.txt", "b/d/e.txt", "f"]);
       const objects = await listAll(fixture.backend);

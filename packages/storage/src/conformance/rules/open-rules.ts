@@ -84,6 +84,28 @@ export const openRules: readonly Rule[] = [
     },
   }),
   rule({
+    id: "open-chunks-owned",
+    sentence: "the reader owns the chunks: what it does to them changes no later read",
+    async check({ backend, put }) {
+      for (const size of [4000, 300_000]) {
+        await put("owned.bin", pattern(size));
+        // what is worth keeping in memory may show only when it is asked for again
+        for (let n = 0; n < 4; n++)
+          for (const [options, start] of [
+            [{}, 0],
+            [{ range: { start: 100 } }, 100],
+          ] as const) {
+            const { body } = await backend.open("owned.bin", options);
+            const chunks: Uint8Array[] = [];
+            for await (const chunk of body) chunks.push(chunk);
+            const what = "after a reader filled its chunks with zeros";
+            assertBytes(Buffer.concat(chunks), pattern(size).subarray(start), what);
+            for (const chunk of chunks) chunk.fill(0);
+          }
+      }
+    },
+  }),
+  rule({
     id: "open-binary",
     sentence: "every byte value survives, also line ends, NUL and byte order marks",
     async check({ backend, put }) {

@@ -134,7 +134,7 @@ export const presignRules: readonly Rule[] = [
       } catch (error) {
         const { code, message } = error as { code?: unknown; message?: string };
         assert.equal(code, "not_found");
-        assert.doesNotMatch(message ?? "", /[a-z]:\/\//i, "there is a URL in the message");
+        assert.ok(!/[a-z]:\/\//i.test(message ?? ""), "there is a URL in the message");
         return;
       }
       assert.equal((await get(fixture, url)).status, 404);

@@ -11,6 +11,7 @@ import {
   text,
 } from "../expect.ts";
 import { type Equipped, type Rule, rule } from "../rule.ts";
+import { showFailure } from "../show.ts";
 
 type WriteFixture = Equipped<"backend.write">;
 
@@ -34,6 +35,28 @@ async function expectInvisible({ backend }: WriteFixture, key: string): Promise<
 
 async function expectNothingLeft({ countLeftovers }: WriteFixture): Promise<void> {
   assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
+}
+
+/** Two open writers commit at once: one wins, the other is told so, and the object is the winner's. */
+async function raceTwoWriters(
+  fixture: WriteFixture,
+  key: string,
+  options: WriteOptions,
+): Promise<void> {
+  const { backend } = fixture;
+  const contents = [pattern(1000, 1), pattern(1000, 2)];
+  const writers = await Promise.all(contents.map(() => backend.write(key, options)));
+  await Promise.all(writers.map((writer, n) => writer.write(contents[n]?.slice() ?? text(""))));
+  const ends = await Promise.allSettled(writers.map((writer) => writer.commit()));
+  const reasons = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
+  const told = reasons.map((reason) => showFailure(reason)).join(", ");
+  const losses = told && `; rejected: ${told}`;
+  assert.ok(reasons.length === 1, `${2 - reasons.length} of 2 writers won where 1 has to${losses}`);
+  if (told !== "precondition_failed")
+    assert.fail(`the writer that lost got ${told} where precondition_failed is due`);
+  const winner = ends.findIndex(({ status }) => status === "fulfilled");
+  assertBytes(await readKey(backend, key), contents[winner] ?? text(""));
+  await expectNothingLeft(fixture);
 }
 
 /** Writing. */
@@ -206,23 +229,16 @@ export const writeRules: readonly Rule[] = [
     id: "write-race",
     sentence: "of two writers with ifAbsent exactly one wins",
     needs: ["backend.write"],
+    check: (fixture) => raceTwoWriters(fixture, "race.bin", { ifAbsent: true }),
+  }),
+  rule({
+    id: "write-race-match",
+    sentence: "of two open writers with the same ifMatch exactly one wins",
+    needs: ["backend.write", "etag"],
     async check(fixture) {
-      const { backend } = fixture;
-      const contents = [pattern(1000, 1), pattern(1000, 2)];
-      const writers = await Promise.all(
-        contents.map(() => backend.write("race.bin", { ifAbsent: true })),
-      );
-      await Promise.all(writers.map((writer, n) => writer.write(contents[n]?.slice() ?? text(""))));
-      const ends = await Promise.allSettled(writers.map((writer) => writer.commit()));
-      const winners = ends.flatMap(({ status }, n) =>
-        status === "fulfilled" ? [contents[n]] : [],
-      );
-      assert.equal(winners.length, 1, `${winners.length} writers won`);
-      for (const end of ends)
-        if (end.status === "rejected")
-          assert.equal((end.reason as { code?: unknown }).code, "precondition_failed");
-      assertBytes(await readKey(backend, "race.bin"), winners[0] ?? text(""));
-      await expectNothingLeft(fixture);
+      await fixture.put("race-match.bin", text("first"));
+      const { etag = "" } = await fixture.backend.describe("race-match.bin");
+      await raceTwoWriters(fixture, "race-match.bin", { ifMatch: etag });
     },
   }),
   rule({

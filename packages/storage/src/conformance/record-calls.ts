@@ -1,0 +1,59 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import assert from "node:assert/strict";
+import type { ObjectWriter, StorageBackend } from "../contract/backend.ts";
+import { wrap } from "../wrappers/wrap.ts";
+import { showCall } from "./show.ts";
+
+/** The last call of a recorded backend in some work, as a message names it. */
+export interface LastCall {
+  text?: string;
+}
+
+const lastCalls = new AsyncLocalStorage<LastCall>();
+
+/** Runs the work and keeps its last call in `last`. */
+export function withLastCall<T>(last: LastCall, work: () => T): T {
+  return lastCalls.run(last, work);
+}
+
+/** The backend with calls that messages can name. A call that throws fails its rule: it has to reject. */
+export function recordCalls(backend: StorageBackend): StorageBackend {
+  return wrap(backend, {
+    describe: (describe) => recorded("describe", describe),
+    open: (open) => recorded("open", open),
+    list: (list) => recorded("list", list),
+    presign: (presign) => recorded("presign", presign),
+    remove: (remove) => recorded("remove", remove),
+    close: (close) => recorded("close", close),
+    write: (write) => {
+      const start = recorded("write", write);
+      return async (...args) => recordWriter(await start(...args), showCall("write", args));
+    },
+  });
+}
+
+function recordWriter(writer: ObjectWriter, made: string): ObjectWriter {
+  return {
+    write: recorded(`${made}.write`, (chunk) => writer.write(chunk)),
+    commit: recorded(`${made}.commit`, () => writer.commit()),
+    abort: recorded(`${made}.abort`, (reason) => writer.abort(reason)),
+    [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+  };
+}
+
+function recorded<Args extends unknown[], T>(
+  name: string,
+  call: (...args: Args) => Promise<T>,
+): (...args: Args) => Promise<T> {
+  return (...args) => {
+    const text = showCall(name, args);
+    const last = lastCalls.getStore();
+    if (last) last.text = text;
+    try {
+      return call(...args);
+    } catch (error) {
+      const message = `${text} threw where it has to reject: ${String(error)}`;
+      throw new assert.AssertionError({ message });
+    }
+  };
+}
