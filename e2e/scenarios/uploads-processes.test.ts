@@ -91,7 +91,7 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
     }
   });
 
-  test("a slot with the id of a file of another slot, or one that is made up, ends no upload in any of three processes and leaves nothing in Redis", async () => {
+  test("a made-up id, and that of a file of another slot, ends no upload in any of three processes and leaves nothing in Redis", async () => {
     const third = await start();
     served.push(third);
     onTestFinished(async () => {
