@@ -92,12 +92,15 @@ async function authorize(
     ...whole,
     describe: describeSame,
     async open(asked, options) {
-      const opened = await open(asked, options).catch(async (error: unknown) => {
+      let opened: OpenedObject;
+      try {
+        opened = await open(asked, options);
+      } catch (error) {
         // an archived object can be described, a folder cannot
         if (isUnsupported(error)) await describeSame(asked, options);
         throw error;
-      });
-      await orDiscard(opened, () => ensureSame(opened.info));
+      }
+      if (opened.info.key !== key) await orDiscard(opened, () => ensureSame(opened.info));
       return opened;
     },
   });

@@ -106,9 +106,16 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     const id = newId();
     const time = Date.now();
     const startedAt = performance.now();
-    const { uri, address, ...others } = given;
-    const facts: AuditFacts = { ...others, uri };
-    if (addresses && address !== undefined) facts.address = onOneLine(address).slice(0, 64);
+    const { uri, address } = given;
+    const known = addresses && address !== undefined;
+    // the members that every download adds stand here from the start: an object that grows is slow
+    const facts: AuditFacts = {
+      grant: undefined,
+      principal: undefined,
+      ...given,
+      uri,
+      address: known ? onOneLine(address).slice(0, 64) : undefined,
+    };
     const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
     const span = telemetry?.begin(safe, carrier ?? (() => undefined));
     let ended = false;

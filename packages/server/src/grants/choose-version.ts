@@ -3,6 +3,7 @@ import {
   matchesIfNoneMatch,
   parseHttpDate,
   definedMembers,
+  discardSource,
   formatEntityTag,
   matchesIfRange,
   parseRange,
@@ -10,7 +11,7 @@ import {
   type ByteRange,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isUnversioned, type OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {
@@ -39,10 +40,13 @@ export async function chooseVersion(
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);
-    const info = await orDiscard(opened, () => ensurePinned(grant, opened.info));
-    return { status: 200, info, opened };
+    if (isPinned(grant, opened.info)) return { status: 200, info: opened.info, opened };
+    const error = changedError();
+    await discardSource(opened, error);
+    throw error;
   }
-  const info = ensurePinned(grant, await storage.describe(key, options));
+  const info = await storage.describe(key, options);
+  if (!isPinned(grant, info)) throw changedError();
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
   const status = conditionalStatus(info, tag, header);
   if (status) return { status, info };
@@ -65,9 +69,13 @@ export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
   return etag !== undefined && !isUnversioned(grant);
 }
 
-function ensurePinned(grant: OpenGrant, info: ObjectInfo): ObjectInfo {
-  if (isUnversioned(grant) || grant.matchesEtag(info.etag)) return info;
-  throw new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
+/** Whether an object is still the version that a grant is for. */
+function isPinned(grant: OpenGrant, info: ObjectInfo): boolean {
+  return isUnversioned(grant) || grant.matchesEtag(info.etag);
+}
+
+function changedError(): SluiceError {
+  return new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }
 
 /** Whether a request has a condition that a download looks at. */

@@ -1,7 +1,7 @@
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { leaseCharge, type ClaimedBody } from "@sluice/state";
-import type { UriMapper } from "@sluice/storage";
-import { orDiscard, type StorageAccess } from "../access/authorized-storage.ts";
+import type { OpenedObject, UriMapper } from "@sluice/storage";
+import type { StorageAccess } from "../access/authorized-storage.ts";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
@@ -101,24 +101,24 @@ async function answer(
   entry.facts.principal = tag;
   await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
   const release = transfers.take(tag, address);
+  let opened: OpenedObject | undefined;
   try {
     const storage = await storages.authorize({ principal, key, action: "stream" });
     const chosen = await chooseVersion(storage, grant, request);
-    const { opened, info, status } = chosen;
-    return await orDiscard(opened, async () => {
-      // a 304 has no media type
-      const mimeType =
-        status === 304
-          ? undefined
-          : await storage.typeOf(info, definedMembers({ signal: request.signal }));
-      if (opened) await entry.admit();
-      const hasBytes = opened !== undefined;
-      await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-      // an answer without bytes waits for its record alone
-      if (!hasBytes) release();
-      return replyWith(options, { ...chosen, grant, entry, release, mimeType });
-    });
+    ({ opened } = chosen);
+    // a 304 has no media type
+    const mimeType =
+      chosen.status === 304
+        ? undefined
+        : await storage.typeOf(chosen.info, definedMembers({ signal: request.signal }));
+    if (opened) await entry.admit();
+    const hasBytes = opened !== undefined;
+    await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
+    // an answer without bytes waits for its record alone
+    if (!hasBytes) release();
+    return await replyWith(options, { chosen, grant, entry, release, mimeType });
   } catch (error) {
+    if (opened) await discardSource(opened, error);
     release();
     throw error;
   }
@@ -151,7 +151,8 @@ function bodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
   return { bytes: range ? range.end - range.start : size, size };
 }
 
-interface Redemption extends ChosenVersion {
+interface Redemption {
+  readonly chosen: ChosenVersion;
   readonly mimeType: string | undefined;
   readonly grant: OpenGrant;
   readonly entry: AuditEntry;
@@ -162,7 +163,8 @@ async function replyWith(
   { transfers, grants, exactTypes, onError }: RedeemOptions,
   redemption: Redemption,
 ): Promise<Reply> {
-  const { grant, entry, release, status, info, mimeType, range, opened } = redemption;
+  const { chosen, grant, entry, release, mimeType } = redemption;
+  const { status, info, range, opened } = chosen;
   // only a 304 has none
   if (mimeType === undefined) {
     await entry.conclude("complete", { reason: "not_modified" });
@@ -184,7 +186,7 @@ async function replyWith(
     await entry.conclude("complete");
     return { status, headers };
   }
-  const charged = leaseCharge(bodyOf(redemption).bytes);
+  const charged = leaseCharge(bodyOf(chosen).bytes);
   const settle = (sentBytes: number): void => {
     const unsent = charged - leaseCharge(sentBytes);
     if (grant.use === "lease" && unsent > 0) grants.refund(grant, unsent).catch(onError);

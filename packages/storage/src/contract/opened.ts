@@ -14,11 +14,11 @@ export function withBody(
   makeBody: () => ReadableStream<Uint8Array>,
 ): OpenedObject {
   let body: ReadableStream<Uint8Array> | undefined;
-  return {
+  const opened = {
     info,
-    ...definedMembers({ range, file, bytes }),
     get body() {
       return (body ??= makeBody());
     },
   };
+  return Object.assign(opened, definedMembers({ range, file, bytes }));
 }
