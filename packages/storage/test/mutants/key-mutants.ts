@@ -110,6 +110,7 @@ export const listMutants: Mutants = {
   },
   "list-limit-malformed": {
     flaw: "takes limit 0 for no limit",
+    also: ["failure-rejects"],
     breaks: () => ({
       list:
         (list) =>

@@ -171,6 +171,7 @@ export const openMutants: Mutants = {
   },
   "range-open-ended": {
     flaw: "takes no end for the last byte but one",
+    also: ["open-chunks-owned"],
     breaks: () => ({
       open: (open) => async (key, options) => {
         const opened = await open(key, options);

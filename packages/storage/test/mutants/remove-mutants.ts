@@ -88,6 +88,7 @@ export const removeMutants: Mutants = {
   },
   "remove-key": {
     flaw: "takes an illegal key for one that is not there",
+    also: ["failure-rejects"],
     breaks: () => ({
       remove: (remove) => (key, options) =>
         remove(key, options).catch((error: unknown) => {
@@ -97,6 +98,7 @@ export const removeMutants: Mutants = {
   },
   "remove-aborted": {
     flaw: "does not look at the signal",
+    also: ["failure-rejects"],
     breaks: () => ({ remove: (remove) => (key) => remove(key) }),
   },
   "remove-failure": {
