@@ -6,6 +6,7 @@ import {
   mkdir,
   open,
   rename,
+  stat,
   symlink,
   truncate,
   utimes,
@@ -16,7 +17,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { createFsBackend } from "@sluice/storage-fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { createTemporaryTree, racyMs, readAll } from "./temporary-tree.ts";
 
 const readAt = promisify(read);
@@ -152,7 +153,7 @@ describe("a file that changes while it is read", () => {
     await using tree = await createTemporaryTree();
     await tree.put("folder/busy", "v");
     await symlink("folder", join(tree.root, "way"));
-    const backend = createFsBackend({ root: tree.root });
+    const backend = createFsBackend({ root: tree.root, racyMs });
     const done = new AbortController();
     const replace = async (): Promise<void> => {
       for (let n = 0; !done.signal.aborted; n++) {
@@ -299,6 +300,17 @@ describe("etags", () => {
     expect((await createFsBackend({ root: tree.root, racyMs }).describe("file")).etag).toMatch(
       /^[\w-]{27}$/,
     );
+  });
+
+  test("are there where a timer ends a little early by the clock", async () => {
+    await using tree = await createTemporaryTree();
+    await writeFile(join(tree.root, "file"), "young");
+    const { mtimeMs } = await stat(join(tree.root, "file"));
+    const ages = [1, racyMs - 1, racyMs];
+    using clock = vi.spyOn(Date, "now");
+    clock.mockImplementation(() => Math.floor(mtimeMs) + (ages.shift() ?? racyMs));
+    const { etag } = await createFsBackend({ root: tree.root, racyMs }).describe("file");
+    expect(etag).toEqual(expect.any(String));
   });
 
   test("are there for a file whose time lies in the future", async () => {

@@ -56,10 +56,11 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     async describe(key, { signal } = {}) {
       const operation = beginCall(root, "describe", key, { signal });
       let file = await lookAt(root, key, operation, signal);
-      const waitMs = racyFor(file.stats, racyMs);
+      let waitMs = racyFor(file.stats, racyMs);
       // what asks for a version gets one: the next change will have another time
       if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
-        await sleep(waitMs, signal);
+        // a timer that starts late in a turn of the event loop ends early by the clock
+        for (; waitMs > 0; waitMs = racyFor(file.stats, racyMs)) await sleep(waitMs, signal);
         file = await lookAt(root, key, operation, signal);
       }
       return toObjectInfo(file.key, file.stats, racyMs);

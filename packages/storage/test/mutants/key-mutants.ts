@@ -110,7 +110,6 @@ export const listMutants: Mutants = {
   },
   "list-limit-malformed": {
     flaw: "takes limit 0 for no limit",
-    also: ["failure-rejects"],
     breaks: () => ({
       list:
         (list) =>

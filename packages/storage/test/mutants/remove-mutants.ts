@@ -88,7 +88,6 @@ export const removeMutants: Mutants = {
   },
   "remove-key": {
     flaw: "takes an illegal key for one that is not there",
-    also: ["failure-rejects"],
     breaks: () => ({
       remove: (remove) => (key, options) =>
         remove(key, options).catch((error: unknown) => {
@@ -98,7 +97,6 @@ export const removeMutants: Mutants = {
   },
   "remove-aborted": {
     flaw: "does not look at the signal",
-    also: ["failure-rejects"],
     breaks: () => ({ remove: (remove) => (key) => remove(key) }),
   },
   "remove-failure": {

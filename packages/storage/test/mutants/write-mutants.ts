@@ -168,7 +168,6 @@ export const writeMutants: Mutants = {
   },
   "write-aborted": {
     flaw: "does not look at the signal",
-    also: ["failure-rejects"],
     breaks: () => ({
       write:
         (write) =>
