@@ -1,7 +1,7 @@
 import { request as send } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { DeliveryMode } from "@sluice/core/wire";
-import type { SluiceOptions } from "@sluice/server";
+import type { PrincipalStorage } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import type { ServeSettings } from "../bed/programs/serve.ts";
@@ -107,7 +107,7 @@ const uri = "files://site/mine.txt";
 /** A site on which everybody has a file that says whose it is. */
 function startShared(
   people: readonly string[],
-  storeOf: (stores: ReadonlyMap<string, StorageBackend>) => SluiceOptions["storage"],
+  storeOf: (stores: ReadonlyMap<string, StorageBackend>) => PrincipalStorage,
 ): Promise<Site> {
   const accounts = people.map((subject): [string, Account] => [`token-of-${subject}`, { subject }]);
   const stores = people.map((subject): [string, StorageBackend] => [

@@ -32,7 +32,7 @@ function meet(limits = {}) {
   return { withAnswerLease, call, kept, close, places: () => places };
 }
 
-const who = { principal: principal("one"), address: undefined };
+const who = { principal: principal("one"), address: undefined, ofMount: undefined };
 
 test("a place and its bytes are held until the answer is sent", async () => {
   const { withAnswerLease, call, close, places } = meet({ perPrincipal: 10 });
@@ -74,7 +74,9 @@ test("a caller without a principal takes from the share of its address where add
   const { withAnswerLease, call } = meet({ perAddress: 10, perProcess: 1_000 });
   const { ctx } = call(true);
   const from = (address: string | undefined) =>
-    withAnswerLease({ ctx, principal: undefined, address }, async (lease) => lease.add(8));
+    withAnswerLease({ ctx, principal: undefined, address, ofMount: undefined }, async (lease) =>
+      lease.add(8),
+    );
   await from("192.0.2.1");
   await expect(from("192.0.2.1")).rejects.toMatchObject({ code: "throttled" });
   await from("192.0.2.2");

@@ -25,7 +25,7 @@ export function registerTools(mcp: McpServer, parts: ToolParts): void {
     },
     async ({ uri }, ctx) => {
       const { progressToken } = ctx.mcpReq._meta ?? {};
-      const { info, body } = await parts.storage.open(keyIn(uri, sluice.baseUri), {
+      const { info, body } = await parts.storage.open(keyIn(uri, sluice.baseUris[0]!), {
         signal: ctx.mcpReq.signal,
       });
       const total = info.size ?? 0;
@@ -55,7 +55,7 @@ export function registerTools(mcp: McpServer, parts: ToolParts): void {
     },
     async ({ uri, once }, ctx) => {
       const { token } = sealer.seal("download", {
-        key: keyIn(uri, sluice.baseUri),
+        key: keyIn(uri, sluice.baseUris[0]!),
         use: once ? "once" : "window",
         ttlMs: 600_000,
         principal: parts.principalOf(clientOf(ctx)),

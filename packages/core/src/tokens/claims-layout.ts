@@ -4,7 +4,7 @@ import type { GrantUse, TokenAuth } from "./token-lifetime.ts";
 export interface RawClaims {
   /** 16 random bytes. */
   readonly id: Uint8Array;
-  /** 1 to 1,024 UTF-8 bytes. */
+  /** 1 to 1,040 UTF-8 bytes: a storage key, and the prefix of its mount. */
   readonly key: string;
   readonly use: GrantUse;
   /** Unix milliseconds, whole seconds. */
@@ -87,7 +87,7 @@ export function decodeClaims(bytes: Uint8Array): RawClaims | undefined {
   };
 }
 
-const maxKeyBytes = 1_024;
+const maxKeyBytes = 1_040;
 const sessionLength = 32;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -18,7 +18,7 @@ import {
 
 /** What a new token claims. */
 export interface TokenClaims {
-  /** What the token permits to move, as the server names it: 1 to 1,024 UTF-8 bytes. */
+  /** What the token permits to move, as the server names it: 1 to 1,040 UTF-8 bytes. */
   readonly key: string;
   /**
    * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session

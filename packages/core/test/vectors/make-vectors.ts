@@ -295,7 +295,7 @@ export function makeVectors(): Vectors {
       terms: bound,
       edit: (plain) => Buffer.concat([plain, Buffer.alloc(480 - 144)]),
     }),
-    seal("a handle over 1,024 bytes", { terms: { ...bound, key: "a".repeat(1025) } }),
+    seal("a handle over 1,040 bytes", { terms: { ...bound, key: "a".repeat(1041) } }),
   ];
   return {
     keys,

@@ -22,8 +22,8 @@ export interface AuthorizationRequest {
 
 /** Gives each principal its storage. */
 export interface StorageAccess {
-  /** The backend of a principal, behind `protect`. Access rules are not asked. */
-  readonly of: (principal: Principal | undefined) => StorageBackend;
+  /** The backend of a principal, behind `protect`; `undefined` for one that has none. Access rules are not asked. */
+  readonly of: (principal: Principal | undefined) => StorageBackend | undefined;
   /**
    * Asks the access rules and gives what may be used of storage. Throws `permission_denied` for `deny`.
    * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
@@ -33,7 +33,9 @@ export interface StorageAccess {
 }
 
 interface StorageAccessOptions {
-  readonly storage: StorageBackend | ((principal: Principal | undefined) => StorageBackend);
+  readonly storage:
+    | StorageBackend
+    | ((principal: Principal | undefined) => StorageBackend | undefined);
   readonly access: Access;
   readonly mapper: UriMapper;
 }
@@ -43,7 +45,11 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   const of = protectedStorage(options.storage);
   return {
     of,
-    authorize: (request) => authorize(options, of(request.principal), request),
+    async authorize(request) {
+      const storage = of(request.principal);
+      if (!storage) throw hiddenFault;
+      return authorize(options, storage, request);
+    },
   };
 }
 
@@ -56,6 +62,7 @@ function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAcce
   const known = new WeakMap<StorageBackend, StorageBackend>();
   return (principal) => {
     const backend = storage(principal);
+    if (!backend) return undefined;
     let safe = known.get(backend);
     if (!safe) known.set(backend, (safe = protect(backend)));
     return safe;

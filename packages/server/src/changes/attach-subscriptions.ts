@@ -7,6 +7,7 @@ import {
 import { SluiceError, type Principal } from "@sluice/core";
 import type { Callers } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import { callerOf, revisionOf } from "../sdk/request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
@@ -22,8 +23,7 @@ interface SubscriptionsOptions {
   readonly calls: ResourceCalls;
   readonly callers: Callers;
   readonly subscribers: Subscribers;
-  /** Base of the resource URIs. */
-  readonly baseUri: string;
+  readonly mounts: Mounts;
   /** Runs work that outlives the call it begins in, outside of the call's trace. */
   readonly runApart: <Result>(work: () => Result) => Result;
   readonly onError: (error: unknown) => void;
@@ -39,13 +39,13 @@ export type AttachSubscriptions = (mcp: McpServer, isOurs: AnswersFor) => Attach
  * SDK sends on what its client listens to out of all that the server tells.
  */
 export function createAttachSubscriptions(options: SubscriptionsOptions): AttachSubscriptions {
-  const { calls, callers, subscribers, baseUri, runApart, onError } = options;
+  const { calls, callers, subscribers, mounts, runApart, onError } = options;
   return (mcp, isOurs) => {
     const { server } = mcp;
     let channel: Subscriber | undefined;
 
     function open(principal: Principal | undefined): Subscriber {
-      if (channel?.hub === subscribers.hubOf(principal)) {
+      if (channel?.isFor(principal)) {
         channel.actFor(principal);
         return channel;
       }
@@ -71,7 +71,7 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
 
     /** True when the author of the server answers for a URI. */
     async function isForeign(uri: string, ctx: ServerContext): Promise<boolean> {
-      return !uri.startsWith(baseUri) || !(await isOurs(uri, ctx));
+      return !mounts.covers(uri) || !(await isOurs(uri, ctx));
     }
 
     const subscribe = findHandler(server, "resources/subscribe");
@@ -88,10 +88,10 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
           { mcp, ctx, action: "subscribe", uri, kind: "request" },
           async ({ principal, entry }) => {
             const { signal } = ctx.mcpReq;
-            const info = await subscribers.find({ uri, principal, signal });
+            const found = await subscribers.find({ uri, principal, signal });
             await ensureReadScopes(mcp, ctx, uri);
             await entry.admit();
-            open(principal).follow(uri, info);
+            open(principal).follow(uri, found);
             return { result: {} };
           },
         );

@@ -7,6 +7,7 @@ import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
@@ -34,8 +35,7 @@ interface ListenOptions {
   readonly limiter: StreamLimiter;
   readonly audit: AuditTrail;
   readonly subscribers: Subscribers;
-  /** Base of the resource URIs. */
-  readonly baseUri: string;
+  readonly mounts: Mounts;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
@@ -64,12 +64,12 @@ export function createListen(options: ListenOptions): Listen {
 }
 
 async function beginListening(options: ListenOptions, request: ListenRequest): Promise<Listening> {
-  const { callers, usage, limiter, subscribers, baseUri } = options;
+  const { callers, usage, limiter, subscribers, mounts } = options;
   const { id, params } = request;
   const filter = params?.["notifications"];
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
-  const isOurs = (uri: string): boolean => uri.startsWith(baseUri);
+  const isOurs = (uri: string): boolean => mounts.covers(uri);
   // a longer list is cut, so that one request costs no more
   const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
   if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
@@ -134,9 +134,9 @@ async function followOne(options: ListenOptions, request: FollowRequest): Promis
     try {
       // a signal of its own: many that wait for one look like a leak to Node
       const own = signal && AbortSignal.any([signal]);
-      const info = await subscribers.find({ uri, principal, signal: own });
+      const found = await subscribers.find({ uri, principal, signal: own });
       await ensureScopes(scopeChallenge, request);
-      subscriber.follow(uri, info);
+      subscriber.follow(uri, found);
       // no change is sent before the whole request is answered
       await entry.conclude("complete");
       return true;

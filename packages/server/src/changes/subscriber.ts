@@ -1,8 +1,9 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
-import type { ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
-import { allowedUris, type Access } from "../access/access.ts";
-import type { StorageAccess } from "../access/authorized-storage.ts";
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import { allowedUris, hiddenFault, type AccessAction } from "../access/access.ts";
+import type { Mount } from "../mounts/mount.ts";
+import type { Mounts, Place } from "../mounts/mounts.ts";
 import {
   createChangeHub,
   type ChangeHub,
@@ -21,9 +22,10 @@ type ChangeNotification =
 
 /** One client that hears of changes: a session, a connection or a stream. */
 export interface Subscriber {
-  readonly hub: ChangeHub;
+  /** True while it hears of the storage that a principal has now. */
+  isFor(principal: Principal | undefined): boolean;
   /** Follows a resource under the URI by which the client knows it. Throws `throttled` above 1,000. */
-  follow(uri: string, info: ObjectInfo): void;
+  follow(uri: string, found: FoundResource): void;
   unfollow(uri: string): void;
   /** Hears from now on when the list changes, and with `everything` of every resource. */
   hearLists(everything?: boolean): void;
@@ -38,20 +40,18 @@ export interface Subscriber {
 export const mostUris = 1_000;
 /** Changes that access rules are asked about at once. */
 const askedTogether = 100;
-/** Keys that wait for a client that takes nothing; more are told as a change of the list. */
+/** Resources that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
 
 /** Makes subscribers, and finds what they may follow. */
 export interface Subscribers {
-  /** Where changes of the storage of a principal are heard: one hub for all principals that use a backend. */
-  hubOf(principal: Principal | undefined): ChangeHub;
   /**
    * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
    * resource once, the list once.
    */
   create(principal: Principal | undefined): Subscriber;
-  /** The object behind a URI that may be subscribed to; a hidden one rejects like a missing one. */
-  find(request: SubscriptionRequest): Promise<ObjectInfo>;
+  /** The resource of a URI that may be subscribed to; a hidden one rejects like a missing one. */
+  find(request: SubscriptionRequest): Promise<FoundResource>;
 }
 
 interface SubscriptionRequest {
@@ -60,116 +60,162 @@ interface SubscriptionRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onError"> {
-  readonly storages: StorageAccess;
-  readonly access: Access;
-  readonly mapper: UriMapper;
+/** A resource, and its object as it was when it was found. */
+export interface FoundResource {
+  readonly place: Place;
+  readonly info: ObjectInfo;
 }
 
-export function createSubscribers(options: SubscribersOptions): Subscribers {
-  const { storages, mapper } = options;
-  const hubs = new WeakMap<StorageBackend, ChangeHub>();
+interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onError"> {
+  readonly mounts: Mounts;
+}
 
-  function hubOf(principal: Principal | undefined): ChangeHub {
+/** Where changes of a mount are heard for a principal; `undefined` where it has no such mount. */
+type HubOf = (mount: Mount, principal: Principal | undefined) => ChangeHub | undefined;
+
+export function createSubscribers(options: SubscribersOptions): Subscribers {
+  const { mounts } = options;
+  // one hub for all principals and mounts that use a backend
+  const hubs = new WeakMap<StorageBackend, ChangeHub>();
+  const hubOf: HubOf = ({ storages }, principal) => {
     const backend = storages.of(principal);
+    if (!backend) return undefined;
     let hub = hubs.get(backend);
     if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
     return hub;
-  }
+  };
 
   return {
-    hubOf,
-    create: (principal) => createSubscriber(options, hubOf(principal), principal),
+    create: (principal) => createSubscriber(options, hubOf, principal),
     async find({ uri, principal, signal }) {
-      const key = mapper.toKey(uri);
-      const storage = await storages.authorize({ principal, key, action: "subscribe" });
-      return storage.describe(key, definedMembers({ signal }));
+      const place = mounts.find(uri);
+      const { key, mount } = place;
+      const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
+      return { place, info: await storage.describe(key, definedMembers({ signal })) };
     },
   };
 }
 
+/** Changes of one mount on their way to one client. */
+interface Feed {
+  readonly hub: ChangeHub;
+  readonly listener: ChangeListener & { hearsAll: boolean; hearsList: boolean };
+}
+
+/** Resources by their canonical URIs, with the mounts that have them. */
+type Resources = Map<string, Mount>;
+
 function createSubscriber(
-  { access, mapper, onError }: SubscribersOptions,
-  hub: ChangeHub,
+  { mounts, onError }: SubscribersOptions,
+  hubOf: HubOf,
   principal: Principal | undefined,
 ): Subscriber {
-  const canonical = (key: string): string => mapper.toUri(key);
-  const keyOf = new Map<string, string>();
+  const feeds = new Map<Mount, Feed>();
+  const followed = new Map<string, { readonly mount: Mount; readonly key: string }>();
   const queue: ChangeNotification[] = [];
-  let updated = new Set<string>();
-  let listed: Set<string> | "unknown" = new Set();
+  let updated: Resources = new Map();
+  let listed: Resources | "unknown" = new Map();
+  let hearsAll = false;
+  let hearsList = false;
   let isClosed = false;
   const news = new Notifier();
 
-  const listener = {
-    hearsAll: false as boolean,
-    hearsList: false as boolean,
-    onChanges(changes: ObjectChanges) {
-      for (const key of changes.updated) updated.add(key);
-      if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
-      else if (listed !== "unknown") for (const key of changes.listed) listed.add(key);
-      if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
-      if (updated.size > mostPending) updated = new Set();
-      news.notify();
-    },
-  } satisfies ChangeListener;
+  function take(mount: Mount, changes: ObjectChanges): void {
+    const { mapper } = mount;
+    for (const key of changes.updated) updated.set(mapper.toUri(key), mount);
+    if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
+    else if (listed !== "unknown")
+      for (const key of changes.listed) listed.set(mapper.toUri(key), mount);
+    if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
+    if (updated.size > mostPending) updated = new Map();
+    news.notify();
+  }
+
+  function feedOf(mount: Mount): Feed {
+    const known = feeds.get(mount);
+    if (known) return known;
+    const hub = hubOf(mount, principal);
+    if (!hub) throw hiddenFault;
+    const onChanges = (changes: ObjectChanges): void => take(mount, changes);
+    const feed = { hub, listener: { hearsAll, hearsList, onChanges } };
+    feeds.set(mount, feed);
+    return feed;
+  }
 
   const isQuiet = (): boolean => updated.size === 0 && listed !== "unknown" && listed.size === 0;
 
+  /** Those of some resources with which the principal may do something now. */
+  async function allowedOf(resources: Resources, action: AccessAction): Promise<string[]> {
+    const allowed: string[] = [];
+    for (const mount of new Set(resources.values())) {
+      const uris = [...resources].filter(([, of]) => of === mount).map(([uri]) => uri);
+      allowed.push(...(await allowedUris(mount.access, principal, { uris, action })));
+    }
+    return allowed;
+  }
+
   /** URIs that changed, by the names that the client gave them. */
-  async function allowedUpdates(keys: ReadonlySet<string>): Promise<string[]> {
-    const uris = [...keys].map(canonical);
-    const allowed = new Set(await allowedUris(access, principal, { uris, action: "subscribe" }));
-    if (listener.hearsAll) return [...allowed];
-    return [...keyOf]
-      .filter(([, key]) => keys.has(key) && allowed.has(canonical(key)))
+  async function allowedUpdates(changed: Resources): Promise<string[]> {
+    const allowed = new Set(await allowedOf(changed, "subscribe"));
+    if (hearsAll) return [...allowed];
+    return [...followed]
+      .filter(([, { mount, key }]) => allowed.has(mount.mapper.toUri(key)))
       .map(([uri]) => uri);
   }
 
   /** Tells of a changed list only when the principal may see some of what changed in it. */
-  async function isListNews(keys: ReadonlySet<string> | "unknown"): Promise<boolean> {
-    if (keys === "unknown") return true;
-    const all = [...keys].map(canonical);
+  async function isListNews(changed: Resources | "unknown"): Promise<boolean> {
+    if (changed === "unknown") return true;
+    const all = [...changed];
     for (let at = 0; at < all.length; at += askedTogether) {
-      const uris = all.slice(at, at + askedTogether);
-      if ((await allowedUris(access, principal, { uris, action: "list" })).length > 0) return true;
+      const some = new Map(all.slice(at, at + askedTogether));
+      if ((await allowedOf(some, "list")).length > 0) return true;
     }
     return false;
   }
 
   async function fill(): Promise<void> {
     // few at a time: access is asked just before a slow client takes them
-    const keys = new Set([...updated].slice(0, askedTogether));
-    for (const key of keys) updated.delete(key);
+    const some: Resources = new Map([...updated].slice(0, askedTogether));
+    for (const uri of some.keys()) updated.delete(uri);
     const list = listed;
-    listed = new Set();
-    for (const uri of await allowedUpdates(keys))
+    listed = new Map();
+    for (const uri of await allowedUpdates(some))
       queue.push({ method: "notifications/resources/updated", params: { uri } });
-    if (listener.hearsList && (await isListNews(list)))
+    if (hearsList && (await isListNews(list)))
       queue.push({ method: "notifications/resources/list_changed" });
   }
 
   return {
-    hub,
-    follow(uri, info) {
+    isFor: (now) => [...feeds].every(([mount, { hub }]) => hub === hubOf(mount, now)),
+    follow(uri, { place: { mount }, info }) {
       if (isClosed)
         throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
-      if (keyOf.has(uri)) return;
-      if (keyOf.size >= mostUris)
+      if (followed.has(uri)) return;
+      if (followed.size >= mostUris)
         throw new SluiceError("throttled", `sluice: subscribe: more than ${mostUris} resources`);
+      const { hub, listener } = feedOf(mount);
       hub.follow(listener, info);
-      keyOf.set(uri, info.key);
+      followed.set(uri, { mount, key: info.key });
     },
     unfollow(uri) {
-      const key = keyOf.get(uri);
-      if (key === undefined) return;
-      keyOf.delete(uri);
-      if (![...keyOf.values()].includes(key)) hub.unfollow(listener, key);
+      const gone = followed.get(uri);
+      if (!gone) return;
+      followed.delete(uri);
+      const { mount, key } = gone;
+      const isLast = ![...followed.values()].some((one) => one.mount === mount && one.key === key);
+      const feed = feeds.get(mount);
+      if (isLast && feed) feed.hub.unfollow(feed.listener, key);
     },
     hearLists(everything = false) {
-      listener.hearsList = true;
-      listener.hearsAll ||= everything;
-      hub.join(listener);
+      hearsList = true;
+      hearsAll ||= everything;
+      for (const mount of mounts.all) {
+        if (!hubOf(mount, principal)) continue;
+        const { hub, listener } = feedOf(mount);
+        Object.assign(listener, { hearsAll, hearsList });
+        hub.join(listener);
+      }
     },
     actFor(now) {
       principal = now;
@@ -184,8 +230,8 @@ function createSubscriber(
     },
     close() {
       isClosed = true;
-      hub.leave(listener);
-      keyOf.clear();
+      for (const { hub, listener } of feeds.values()) hub.leave(listener);
+      followed.clear();
       news.notify();
     },
   };

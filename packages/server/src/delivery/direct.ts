@@ -16,8 +16,9 @@ interface DirectOptions {
 /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
 export function createDirect({ transfers, grants, onError }: DirectOptions): DeliverResource {
   return async (delivery) => {
-    const { uri, key, info, storage, client, identity, address, entry, signal } = delivery;
-    const release = transfers.take(tagOf(identity.principal), address);
+    const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
+    const { key, name, mount } = place;
+    const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
     try {
       const opened = await storage.open(key, definedMembers({ signal }));
       const { etag } = opened.info;
@@ -38,7 +39,7 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
           rangeable: etag !== undefined,
           exactType: true,
         });
-        const grant = await mintLink({ grants, onError }, identity, { key, etag });
+        const grant = await mintLink({ grants, onError }, identity, { name, etag });
         if (grant) {
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
@@ -58,10 +59,10 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
 async function mintLink(
   { grants, onError }: Pick<DirectOptions, "grants" | "onError">,
   identity: Identity,
-  { key, etag }: { readonly key: string; readonly etag: string | undefined },
+  { name, etag }: { readonly name: string; readonly etag: string | undefined },
 ): ReturnType<Grants["mint"]> {
   try {
-    return await grants.mint(identity, key, etag);
+    return await grants.mint(identity, name, etag);
   } catch (error) {
     if (!SluiceError.is(error)) throw error;
     if (error.code === "unavailable") onError(error);

@@ -6,8 +6,8 @@ import type { DeliverResource } from "./delivery.ts";
 
 /** Delivers a download URL in the JSON-RPC result; `cacheTtlMs` says how long clients may keep the bytes. */
 export function createDownloadUrl(grants: Grants, cacheTtlMs: number | undefined): DeliverResource {
-  return async ({ uri, key, info, mimeType, identity, entry }) => {
-    const grant = await grants.mint(identity, key, info.etag);
+  return async ({ uri, place, info, mimeType, identity, entry }) => {
+    const grant = await grants.mint(identity, place.name, info.etag);
     if (!grant) return undefined;
     entry.facts.grant = grant.id;
     await entry.conclude("issued");
@@ -17,7 +17,7 @@ export function createDownloadUrl(grants: Grants, cacheTtlMs: number | undefined
     const meta: DownloadUrlMeta = {
       auth: principal ? "bound" : "self",
       expiresAt: new Date(grant.expiresAt).toISOString(),
-      name: resourceName(key),
+      name: resourceName(place.key),
       ...definedMembers({
         etag: etag === undefined ? undefined : formatEntityTag(etag),
         digest: sha256 === undefined ? undefined : formatReprDigest(sha256),

@@ -9,9 +9,10 @@ import type { Transfers } from "./transfers.ts";
 /** How long a URL that storage signs is good. */
 const signedMs = 300_000;
 
-/** Delivers a URL that storage signs, where it leads to one of the `origins`. */
-export function createRedirect(transfers: Transfers, origins: readonly string[]): DeliverResource {
-  return async ({ uri, key, info, mimeType, storage, identity, entry, signal }) => {
+/** Delivers a URL that storage signs, where it leads to one of the origins that the mount allows. */
+export function createRedirect(transfers: Transfers): DeliverResource {
+  return async ({ uri, place, info, mimeType, storage, identity, entry, signal }) => {
+    const { key, mount } = place;
     const wanted = { expiresInMs: signedMs, ...definedMembers({ signal }) };
     const named = {
       contentType: mimeType,
@@ -21,7 +22,7 @@ export function createRedirect(transfers: Transfers, origins: readonly string[])
     const presigned =
       (await storage.presign?.(key, { ...wanted, ...named })) ??
       (await storage.presign?.(key, wanted));
-    if (!presigned || !isRedirectTarget(presigned.url, origins)) return undefined;
+    if (!presigned || !isRedirectTarget(presigned.url, mount.redirectOrigins)) return undefined;
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
     transfers.charge(tagOf(identity.principal), info.size ?? 0);

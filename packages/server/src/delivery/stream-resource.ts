@@ -1,9 +1,8 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
-import type { UriMapper } from "@sluice/storage";
-import type { StorageAccess } from "../access/authorized-storage.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
+import type { Mounts, Place } from "../mounts/mounts.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
 import { revisionOf } from "../sdk/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
@@ -11,13 +10,12 @@ import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
 import { readChallenge } from "../sdk/sdk-handlers.ts";
 import {
-  deliveryOrder,
   ensureFits,
   type DeliverResource,
-  type DeliveryPolicy,
   type ResourceDelivery,
   type StreamAnswer,
 } from "./delivery.ts";
+import { deliveryOrder } from "./delivery-policy.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import { clientStreaming } from "./streaming-declarations.ts";
 
@@ -33,10 +31,7 @@ export type StreamResource = (call: StreamRequest) => Promise<Record<string, unk
 
 interface StreamResourceOptions {
   readonly calls: ResourceCalls;
-  readonly mapper: UriMapper;
-  readonly storages: StorageAccess;
-  readonly policy: DeliveryPolicy | undefined;
-  readonly redirectOrigins: readonly string[];
+  readonly mounts: Mounts;
   readonly modes: Readonly<Record<DeliveryMode, DeliverResource>>;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
@@ -77,11 +72,12 @@ async function answerStream(
   { identity, principal, address, entry }: CallWork,
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs } = call;
-  const { mapper, storages, modes } = options;
-  const key = await keyOf(mapper, call);
-  const storage = await storages.authorize({ principal, key, action: "stream" });
+  const { mounts, modes } = options;
+  const place = await placeOf(mounts, call);
+  const { mount, key } = place;
+  const storage = await mount.storages.authorize({ principal, key, action: "stream" });
   // the SDK compares spellings: another one must not lead around what the author registered
-  for (const spelling of new Set([mapper.toUri(key), uri])) {
+  for (const spelling of new Set([mount.mapper.toUri(key), uri])) {
     await ensureScopes(call, spelling, options.resourceMetadataUrl);
     if (!(await isOurs(spelling, ctx)))
       throw new SluiceError("unsupported", "sluice: stream: read of this URI is not ours");
@@ -99,7 +95,7 @@ async function answerStream(
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
   const delivery: ResourceDelivery = {
     uri,
-    key,
+    place,
     info,
     mimeType,
     storage,
@@ -109,7 +105,7 @@ async function answerStream(
     entry,
     signal,
   };
-  for (const mode of modesFor(options, delivery, slot !== undefined && !isUntold)) {
+  for (const mode of modesFor(delivery, slot !== undefined && !isUntold)) {
     entry.facts.mode = mode;
     const answer = await modes[mode](delivery);
     if (answer) return answer;
@@ -122,10 +118,10 @@ async function answerStream(
   throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
 }
 
-/** The key of a URI. A URI that the author serves outside of the base cannot stream. */
-async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamRequest): Promise<string> {
+/** The place of a URI. A URI that the author serves outside of the mounts cannot stream. */
+async function placeOf(mounts: Mounts, { uri, ctx, isElsewhere }: StreamRequest): Promise<Place> {
   try {
-    return mapper.toKey(uri);
+    return mounts.find(uri);
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "not_found") throw error;
     if (!(await isElsewhere(uri, ctx))) throw error;
@@ -134,11 +130,11 @@ async function keyOf(mapper: UriMapper, { uri, ctx, isElsewhere }: StreamRequest
 }
 
 function modesFor(
-  { policy = "auto", redirectOrigins }: StreamResourceOptions,
-  { uri, info, mimeType, client, identity, storage }: ResourceDelivery,
+  { uri, place, info, mimeType, client, identity, storage }: ResourceDelivery,
   takesReply: boolean,
 ): DeliveryMode[] {
   const { principal } = identity;
+  const { delivery: policy, redirectOrigins } = place.mount;
   const wanted =
     typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
   const isPossible: Readonly<Record<DeliveryMode, boolean>> = {

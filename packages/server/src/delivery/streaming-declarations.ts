@@ -1,6 +1,5 @@
 import {
   type McpServer,
-  type ResourceTemplateType,
   type ServerContext,
   CLIENT_CAPABILITIES_META_KEY,
 } from "@modelcontextprotocol/server";
@@ -93,17 +92,6 @@ export function declareStreaming(mcp: McpServer): void {
     (set as (...all: readonly unknown[]) => void)(method, ...given);
     if (declaring.includes(method)) declare(method, findHandler(server, method)!);
   };
-}
-
-/** A template without the mark of streamable resources. */
-export function unmarked(template: ResourceTemplateType): ResourceTemplateType {
-  const {
-    streamable: _mark,
-    _meta,
-    ...rest
-  } = template as ResourceTemplateType & object & { streamable?: unknown };
-  const { [EXTENSION_ID]: _own, ...meta } = _meta ?? {};
-  return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
 /** Methods whose answers declare capabilities: of the session revision and of the stateless one. */

@@ -3,12 +3,19 @@ import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { StreamLimiter } from "../limits/stream-limiter.ts";
+import { takePlaces, type StreamLimiter } from "../limits/stream-limiter.ts";
 
 /** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
 export interface Transfers {
-  /** Takes a place and gives the function that gives it back (idempotent). Throws as a `StreamLimiter` does. */
-  take(principal: string | undefined, address: string | undefined): () => void;
+  /**
+   * Takes a place, and one of a mount with limits of its own; gives the function that gives both back (idempotent). Throws as
+   * a `StreamLimiter` does.
+   */
+  take(
+    principal: string | undefined,
+    address: string | undefined,
+    ofMount: StreamLimiter | undefined,
+  ): () => void;
   /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
   of(opened: OpenedObject, ending: TransferEnding): ReplyTransfer;
   /** Counts bytes that the client gets without a transfer. */
@@ -32,7 +39,7 @@ interface TransfersOptions {
 
 export function createTransfers({ limiter, usage, onError }: TransfersOptions): Transfers {
   return {
-    take: (principal, address) => limiter.take(principal, address),
+    take: (principal, address, ofMount) => takePlaces(limiter, ofMount, principal, address),
     charge: (principal, bytes) => usage.charge(principal, bytes),
     of(opened, { entry, release, settle }) {
       const { range, info } = opened;

@@ -20,6 +20,12 @@ interface DownloadRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** An object by its key, and the grant that names it. */
+interface GrantedObject {
+  readonly key: string;
+  readonly grant: OpenGrant;
+}
+
 /** The version that a grant is for, and what of it to answer with. */
 export interface ChosenVersion {
   readonly status: 200 | 206 | 304 | 412;
@@ -32,11 +38,10 @@ export interface ChosenVersion {
 /** Chooses what to answer with, and opens it where that is bytes. A plain GET costs storage one call. */
 export async function chooseVersion(
   storage: AuthorizedStorage,
-  grant: OpenGrant,
+  { key, grant }: GrantedObject,
   { method, header, signal }: DownloadRequest,
 ): Promise<ChosenVersion> {
   const options = definedMembers({ signal });
-  const { key } = grant;
   const rangeHeader = header("range");
   if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
     const opened = await storage.open(key, options);

@@ -44,10 +44,10 @@ export interface Grants {
   claim(grant: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined;
   /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
   refund(grant: OpenGrant, bytes: number): Promise<void>;
-  /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the store says. */
+  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with what the store says. */
   readonly mint: (
     identity: Identity,
-    key: string,
+    name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
   /** Download URLs have a route in this process. */
@@ -106,14 +106,14 @@ export function createGrants(options: GrantParts): Grants {
         : undefined,
     claim: (opened, answer) => (asksStore(opened) ? claim(state, opened, answer) : undefined),
     refund: ({ id }, bytes) => state.refund(id, bytes, Date.now()),
-    async mint(identity, key, etag) {
+    async mint(identity, name, etag) {
       const { principal, mayMint, maxTtlMs, owner = "" } = identity;
       const auth = principal ? "bound" : "self";
       const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
       const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
       if (!mayMint || ttlMs < 1_000) return undefined;
       const claims = {
-        key,
+        key: name,
         use: use ?? (principal ? "window" : "lease"),
         ttlMs,
         ...definedMembers({ principal }),

@@ -1,7 +1,6 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { leaseCharge, type ClaimedBody } from "@sluice/state";
-import type { OpenedObject, UriMapper } from "@sluice/storage";
-import type { StorageAccess } from "../access/authorized-storage.ts";
+import type { OpenedObject } from "@sluice/storage";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
@@ -10,6 +9,7 @@ import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
 import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
@@ -32,8 +32,7 @@ interface RedeemOptions {
   readonly usage: UsageMeter;
   readonly transfers: Transfers;
   readonly grants: Grants;
-  readonly mapper: UriMapper;
-  readonly storages: StorageAccess;
+  readonly mounts: Mounts;
   readonly audit: AuditTrail;
   readonly failures: FailedRedemptions;
   /** Types that a browser may run, such as HTML, keep their name. Else they are sent as octets. */
@@ -89,22 +88,22 @@ async function answer(
   request: RedeemRequest,
   { entry, address }: RedeemWork,
 ): Promise<Reply> {
-  const { callers, usage, transfers, grants, mapper, storages } = options;
+  const { callers, usage, transfers, grants, mounts } = options;
   const grant = await grants.open(request.token, Date.now());
-  const { key } = grant;
+  const { mount, key } = mounts.named(grant.key);
   entry.facts.grant = grant.id;
-  entry.facts.uri = mapper.toUri(key);
+  entry.facts.uri = mount.mapper.toUri(key);
 
   const principal =
     grant.auth === "bound" ? await holderOf({ callers, grants }, grant, request) : undefined;
   const tag = tagOf(principal);
   entry.facts.principal = tag;
   await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
-  const release = transfers.take(tag, address);
+  const release = transfers.take(tag, address, mount.limiter);
   let opened: OpenedObject | undefined;
   try {
-    const storage = await storages.authorize({ principal, key, action: "stream" });
-    const chosen = await chooseVersion(storage, grant, request);
+    const storage = await mount.storages.authorize({ principal, key, action: "stream" });
+    const chosen = await chooseVersion(storage, { key, grant }, request);
     ({ opened } = chosen);
     // a 304 has no media type
     const mimeType =

@@ -6,8 +6,8 @@ import {
   type Principal,
 } from "@sluice/core";
 import type { GrantSelector, StateStore } from "@sluice/state";
-import type { UriMapper } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import type { Grants } from "./grants.ts";
 
 /** Which download URLs to withdraw. */
@@ -23,7 +23,7 @@ export type Revocation =
 
 interface RevokeOptions {
   readonly grants: Grants;
-  readonly mapper: UriMapper;
+  readonly mounts: Mounts;
   readonly state: StateStore;
   /** False: bound `window` URLs are redeemed without the store. */
   readonly revocable: boolean | undefined;
@@ -50,7 +50,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
 }
 
 async function selectorOf(
-  { grants, mapper }: RevokeOptions,
+  { grants, mounts }: RevokeOptions,
   revocation: Revocation,
   now: number,
 ): Promise<GrantSelector | undefined> {
@@ -58,7 +58,8 @@ async function selectorOf(
     throw new TypeError("sluice: revoke: name one token, grant, principal or resource");
   if ("grant" in revocation) return { id: revocation.grant };
   if ("principal" in revocation) return { principal: tagOf(revocation.principal)! };
-  if ("resource" in revocation) return { resource: resourceTag(mapper.toKey(revocation.resource)) };
+  if ("resource" in revocation)
+    return { resource: resourceTag(mounts.find(revocation.resource).name) };
   try {
     return { id: (await grants.open(revocation.token, now)).id };
   } catch (error) {

@@ -5,7 +5,7 @@ import { tagOf } from "../access/principal.ts";
 import { notesOf } from "../http/request-notes.ts";
 import { createByteAccount, type ByteLease } from "./byte-account.ts";
 import { ensureLimit, shareOf } from "./share.ts";
-import type { AnswerLimits, StreamLimiter } from "./stream-limiter.ts";
+import { takePlaces, type AnswerLimits, type StreamLimiter } from "./stream-limiter.ts";
 
 const mib = 2 ** 20;
 
@@ -13,6 +13,8 @@ interface AnswerCaller {
   readonly ctx: ServerContext;
   readonly principal: Principal | undefined;
   readonly address: string | undefined;
+  /** Places of the mount that is read, where it has limits of its own. */
+  readonly ofMount: StreamLimiter | undefined;
 }
 
 /**
@@ -32,9 +34,9 @@ export function createAnswerLeases(
   const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
   for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
   const account = createByteAccount(perProcess);
-  return async ({ ctx, principal, address }, make) => {
+  return async ({ ctx, principal, address, ofMount }, make) => {
     const tag = tagOf(principal);
-    const leave = limiter.take(tag, address);
+    const leave = takePlaces(limiter, ofMount, tag, address);
     const lease = account.open(shareOf({ perPrincipal, perAddress }, tag, address));
     const { signal, id } = ctx.mcpReq;
     let stopWatching: (() => void) | undefined;

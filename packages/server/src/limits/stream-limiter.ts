@@ -80,3 +80,24 @@ export function createStreamLimiter(
     },
   };
 }
+
+/** Takes a place of each limiter, or none: what the second throws gives the first place back. */
+export function takePlaces(
+  limiter: StreamLimiter,
+  second: StreamLimiter | undefined,
+  principal: string | undefined,
+  address: string | undefined,
+): () => void {
+  const leave = limiter.take(principal, address);
+  if (!second) return leave;
+  try {
+    const leaveSecond = second.take(principal, address);
+    return () => {
+      leaveSecond();
+      leave();
+    };
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}

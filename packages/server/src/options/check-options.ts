@@ -1,20 +1,33 @@
 import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
-import { ensureDelivery } from "../delivery/delivery.ts";
+import { ensureDelivery } from "../delivery/delivery-policy.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
-/** Throws a `TypeError` for options that were left out, as they are where a variable is not set. */
-export function ensureGiven(options: SluiceOptions): void {
-  const { storage, keys } = (options as Partial<SluiceOptions> | undefined) ?? {};
-  const isStorage = typeof storage === "function" || typeof storage?.open === "function";
-  if (!isStorage)
-    throw new TypeError(
-      'createSluice: storage must be a backend, such as createFsBackend({ root: "./files" })',
-    );
+/** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */
+export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
+  const { storage, baseUri, mounts, keys } = (options as SluiceOptions | undefined) ?? {};
+  if (mounts && (storage !== undefined || baseUri !== undefined))
+    throw new TypeError("createSluice: pass mounts, or storage and baseUri, and not both");
+  const all = mounts ?? [{ storage, baseUri }];
+  for (const [at, mount] of all.entries()) {
+    const where = mounts ? `mounts[${at}].` : "";
+    if (!isStorage(mount.storage))
+      throw new TypeError(
+        `createSluice: ${where}storage must be a backend, such as createFsBackend({ root: "./files" })`,
+      );
+    if (typeof mount.baseUri !== "string")
+      throw new TypeError(`createSluice: ${where}baseUri must be a text, such as "files://demo/"`);
+  }
   if (keys === undefined)
     throw new TypeError(
       'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
     );
+  return all as readonly MountOptions[];
+}
+
+function isStorage(storage: PrincipalStorage | undefined): boolean {
+  return typeof storage === "function" || typeof storage?.open === "function";
 }
 
 /** The key ring that `keys` names; a `TypeError` for ephemeral keys with a store that processes share. */
@@ -41,7 +54,7 @@ export function readKeys(
 export function ensureDeliveryOptions({
   delivery = "auto",
   redirectOrigins = [],
-}: SluiceOptions): void {
+}: MountRules): void {
   if (typeof delivery !== "function") ensureDelivery(delivery);
   const wrong = redirectOrigins.find(
     (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
@@ -53,26 +66,26 @@ export function ensureDeliveryOptions({
 }
 
 /** Why `delivery: "redirect"` can never lead to a redirect. */
-export function redirectWarning({
-  delivery,
-  redirectOrigins = [],
-  storage,
-}: SluiceOptions): string | undefined {
+export function redirectWarning(
+  { storage }: MountOptions,
+  { mapper, delivery, redirectOrigins }: Mount,
+): string | undefined {
   if (delivery !== "redirect") return undefined;
+  const all = `every resource below ${mapper.baseUri} leaves by a download URL`;
   if (redirectOrigins.length === 0)
-    return 'delivery is "redirect" and redirectOrigins is empty: every resource leaves by a download URL; name the origins of your storage';
+    return `delivery is "redirect" and redirectOrigins is empty: ${all}; name the origins of your storage`;
   if (typeof storage !== "function" && storage.presign === undefined)
-    return 'delivery is "redirect" and the storage signs no URLs: every resource leaves by a download URL';
+    return `delivery is "redirect" and the storage signs no URLs: ${all}`;
   return undefined;
 }
 
 /** What an operator has to set where no option identifies a caller. */
 export function openWarning(
-  { access, principal, anonymous }: SluiceOptions,
+  { access, mounts, principal, anonymous }: SluiceOptions,
   { isLoopback }: Endpoint,
 ): string | undefined {
   if (principal) return undefined;
-  if (access)
+  if (access ?? mounts?.some((mount) => mount.access))
     return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
   if (isLoopback || anonymous === true) return undefined;
   return (

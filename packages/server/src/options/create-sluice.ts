@@ -1,8 +1,5 @@
 import { createTextSealer } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
-import { createUriMapper } from "@sluice/storage";
-import { createAccess } from "../access/access.ts";
-import { createStorageAccess } from "../access/authorized-storage.ts";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { createAuditTrail } from "../audit/audit.ts";
@@ -21,10 +18,11 @@ import { revoke } from "../grants/revoke.ts";
 import { createAnswerLeases } from "../limits/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
+import { createMount, namePrefixOf } from "../mounts/mount.ts";
+import { createMounts } from "../mounts/mounts.ts";
 import { createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
 import { createAttachReadTool } from "../resources/read-tool.ts";
-import { createResourceEntries } from "../resources/resource-entry.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
 import { createAttachCompletion } from "../sdk/attach-completion.ts";
@@ -33,7 +31,7 @@ import { createResourceCalls } from "../sdk/resource-calls.ts";
 import {
   ensureCount,
   ensureDeliveryOptions,
-  ensureGiven,
+  mountsIn,
   openWarning,
   readKeys,
   redirectWarning,
@@ -47,8 +45,8 @@ import type { Sluice } from "./sluice.ts";
  * `RangeError` for options that cannot work.
  */
 export function createSluice(options: SluiceOptions): Sluice {
-  ensureGiven(options);
-  const { limits = {}, telemetry, grant = {}, cacheTtlMs, redirectOrigins = [] } = options;
+  const given = mountsIn(options);
+  const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
   const { resourceMetadataUrl, scopeChallenge, state = createMemoryStateStore() } = options;
   // oxlint-disable-next-line no-console -- the documented default
   const { onError = (error) => console.error("sluice:", error) } = options;
@@ -59,13 +57,22 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
   ensureDeliveryOptions(options);
-  for (const warning of [openWarning(options, endpoint), redirectWarning(options)])
+  const mounts = createMounts(
+    given.map((mount) => {
+      ensureDeliveryOptions(mount);
+      // the keys of a single storage are the names of its resources
+      const namePrefix = options.mounts ? namePrefixOf(mount.baseUri) : "";
+      return createMount(mount, { namePrefix, rules: options, onError });
+    }),
+  );
+  const redirectWarnings = given.map((mount, at) => redirectWarning(mount, mounts.all[at]!));
+  for (const warning of [openWarning(options, endpoint), ...redirectWarnings])
     if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
   const runApart = <Result>(work: () => Result): Result =>
     telemetry ? telemetry.runApart(work) : work();
 
-  // callers, their storage and their download URLs
+  // callers and their download URLs
   const { principal, anonymous, address } = options;
   const { isLoopback } = endpoint;
   const callers = createCallers({
@@ -76,10 +83,6 @@ export function createSluice(options: SluiceOptions): Sluice {
     onWarning,
     onError,
   });
-  const access = createAccess(options.access, options.accessPage);
-  const mapper = createUriMapper(options.baseUri);
-  const { baseUri, template } = mapper;
-  const storages = createStorageAccess({ storage: options.storage, access, mapper });
   const bindSession = bindTo(state);
   const audience = endpoint.url;
   const grants = createGrants({ keys, state, bindSession, audience, grant, onWarning });
@@ -95,79 +98,61 @@ export function createSluice(options: SluiceOptions): Sluice {
   // content and changes of resources
   const transfers = createTransfers({ limiter, usage, onError });
   const calls = createResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
-  const entries = createResourceEntries({ mapper, describe: options.describe, onError });
-  const { maxReadBytes } = options;
-  const reader = createResourceReader({
-    calls,
-    mapper,
-    storages,
-    transfers,
-    withAnswerLease,
-    maxReadBytes,
-  });
-  const subscribers = createSubscribers({ storages, access, mapper, runApart, onError });
+  const reader = createResourceReader({ calls, mounts, transfers, withAnswerLease });
+  const subscribers = createSubscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
   const { pageSize } = options;
   const cursors = createTextSealer({ keys, purpose: "cursor" });
   const streamResource = createStreamResource({
     calls,
-    mapper,
-    storages,
-    policy: options.delivery,
-    redirectOrigins,
+    mounts,
     modes: {
       direct: createDirect({ transfers, grants, onError }),
-      redirect: createRedirect(transfers, redirectOrigins),
+      redirect: createRedirect(transfers),
       downloadUrl: createDownloadUrl(grants, cacheTtlMs),
     },
     resourceMetadataUrl,
     onError,
   });
   const attachments = createAttachments({
-    mapper,
+    mounts,
     scopeChallenge,
     calls,
     cacheTtlMs,
     reader,
     streamResource,
-    list: createListResources({
-      calls,
-      entries,
-      storages,
-      access,
-      mapper,
-      cursors,
-      audience,
-      pageSize,
-    }),
-    templates: createListTemplates(calls, template),
-    completion: createAttachCompletion({ calls, storages, access, mapper }),
+    list: createListResources({ calls, mounts, cursors, audience, pageSize }),
+    templates: createListTemplates(calls, mounts),
+    completion: createAttachCompletion({ calls, mounts }),
     subscriptions: createAttachSubscriptions({
       calls,
       callers,
       subscribers,
-      baseUri,
+      mounts,
       runApart,
       onError,
     }),
-    readTool: createAttachReadTool({ calls, reader, entries, baseUri, onError }),
+    readTool: createAttachReadTool({ calls, reader, mounts, onError }),
   });
   const { isOursOn } = attachments;
 
   return {
     endpoint,
-    baseUri,
+    baseUris: mounts.all.map(({ mapper }) => mapper.baseUri),
     host: {
       endpoint,
       keys,
       state,
-      mapper,
+      nameOf: (uri) => mounts.find(uri).name,
       usage,
       failures,
       identify: callers.identify,
       addressOf: callers.addressOf,
-      authorize: storages.authorize,
+      async authorize({ name, principal, action }) {
+        const { mount, key } = mounts.named(name);
+        return { key, storage: await mount.storages.authorize({ principal, key, action }) };
+      },
       mint: grants.mint,
       bindSession,
       beginAudit: audit.begin,
@@ -178,14 +163,14 @@ export function createSluice(options: SluiceOptions): Sluice {
       attachments.attach(mcp, attachOptions);
       return mcp;
     },
-    link: createLinkTo({ calls, mapper, storages, entries, isOursOn, onError }),
+    link: createLinkTo({ calls, mounts, isOursOn, onError }),
     listen: createListen({
       callers,
       usage,
       limiter: listenLimiter,
       audit,
       subscribers,
-      baseUri,
+      mounts,
       scopeChallenge,
       resourceMetadataUrl,
       onError,
@@ -195,8 +180,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       usage,
       transfers,
       grants,
-      mapper,
-      storages,
+      mounts,
       audit,
       failures,
       exactTypes: options.exactTypes ?? false,
@@ -204,7 +188,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       onError,
     }),
     revoke: (revocation) =>
-      revoke({ grants, mapper, state, revocable: grant.revocable }, revocation),
+      revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     close: () => audit.flush(),

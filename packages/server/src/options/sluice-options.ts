@@ -1,26 +1,26 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
-import type { KeyRing, KeyRingInput, Principal } from "@sluice/core";
+import type { KeyRing, KeyRingInput } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
-import type { StorageBackend } from "@sluice/storage";
-import type { AccessPageRule, AccessRule } from "../access/access.ts";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
 import type { AuditOptions, AuditSink } from "../audit/audit.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
-import type { DeliveryPolicy } from "../delivery/delivery.ts";
 import type { GrantOptions } from "../grants/grants.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
-import type { DescribeResource } from "../resources/resource-entry.ts";
+import type { MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
 
-/** Options of `createSluice`. */
-export interface SluiceOptions {
+/** Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. */
+export interface SluiceOptions extends MountRules {
   /**
-   * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the
-   * anonymous). Each is put behind `protect` of @sluice/storage; do that yourself to set its options.
+   * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the anonymous). A principal for which
+   * it gives `undefined` has no resources. Each backend is put behind `protect` of @sluice/storage; do that yourself to set its
+   * options.
    */
-  readonly storage: StorageBackend | ((principal: Principal | undefined) => StorageBackend);
-  /** Base of the resource URIs, ending in `/`, such as `files://demo/`. */
-  readonly baseUri: string;
+  readonly storage?: PrincipalStorage;
+  /** Base of the resource URIs, ending in `/`, such as `files://demo/`. Goes with `storage`. */
+  readonly baseUri?: string;
+  /** Several storages, each below its base URI, in the order of the lists; instead of `storage` and `baseUri`. */
+  readonly mounts?: readonly MountOptions[];
   /**
    * Public URL of the MCP endpoint; over WebSocket, that of the HTTP side beside it. Download URLs
    * are `<endpoint>/streams/<token>`, and tokens are good for this endpoint only. Always taken from
@@ -47,30 +47,14 @@ export interface SluiceOptions {
    * work for every client that has them. Default: only on a loopback endpoint without a principal resolver.
    */
   readonly anonymous?: boolean;
-  /** Decides what a principal may do. Asked at list, read, subscribe and stream, and again at each redemption. Default: all. */
-  readonly access?: AccessRule;
-  /** The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. */
-  readonly accessPage?: AccessPageRule;
   /** Scopes that reading and streaming need, as in `registerResource` of the SDK. */
   readonly scopeChallenge?: ScopeChallengeHandler;
   /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
   readonly resourceMetadataUrl?: string;
-  /**
-   * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
-   * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
-   */
-  readonly delivery?: DeliveryPolicy;
-  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
-  readonly redirectOrigins?: readonly string[];
   /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
   readonly grant?: GrantOptions;
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
-  /**
-   * What lists and links say of a resource beside what storage knows: title, description, audience,
-   * priority. Asked for every entry of a page.
-   */
-  readonly describe?: DescribeResource;
   /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */
   readonly pageSize?: number;
   /**
@@ -78,8 +62,6 @@ export interface SluiceOptions {
    * what a download URL says of its resource. Default 0: not at all.
    */
   readonly cacheTtlMs?: number;
-  /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
-  readonly maxReadBytes?: number;
   /**
    * Address of the client of a request, for `limits.failedRedemptions`, every `perAddress` of `limits` and `addresses` of
    * `audit`; `undefined` where it is not known. For servers whose transport does not know it, such as Workers: read the header that your CDN sets and clients

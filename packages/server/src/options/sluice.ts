@@ -1,6 +1,5 @@
 import type { KeyRing } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
-import type { UriMapper } from "@sluice/storage";
 import type { AuthorizationRequest, AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
@@ -22,8 +21,8 @@ export interface Sluice {
   readonly endpoint: Endpoint;
   /** Identity, keys, limits and records, for other packages that serve under the same endpoint. */
   readonly host: Host;
-  /** Base of the resource URIs. */
-  readonly baseUri: string;
+  /** Bases of the resource URIs, one for each mount, in the order of the lists. */
+  readonly baseUris: readonly string[];
   /**
    * Serves the resources on a server that is not connected yet: `resources/list`, `read`,
    * `templates/list`, `subscribe` and `stream`, and completions, in both kinds of protocol revision, beside what
@@ -64,12 +63,27 @@ export interface Sluice {
   close(): Promise<void>;
 }
 
+/** What a principal wants to do with the resource of a name. */
+export interface NamedAuthorization extends Omit<AuthorizationRequest, "key"> {
+  readonly name: string;
+}
+
+/** What a principal may use of storage for one resource, and the key to use it with. */
+export interface AuthorizedResource {
+  readonly key: string;
+  readonly storage: AuthorizedStorage;
+}
+
 /** What packages that serve under the same endpoint, such as uploads, share with a Sluice. Take the members that you use. */
 export interface Host {
   readonly endpoint: Endpoint;
   readonly keys: KeyRing;
   readonly state: StateStore;
-  readonly mapper: UriMapper;
+  /**
+   * Name of the resource of a URI, by which it is authorized and download URLs are minted. Throws `not_found` outside of the
+   * mounts, and `invalid_argument` for a malformed URI.
+   */
+  readonly nameOf: (uri: string) => string;
   /** Counts requests and bytes of principals. */
   readonly usage: UsageMeter;
   /** Counts requests with tokens that open nothing. */
@@ -78,12 +92,12 @@ export interface Host {
   readonly identify: (caller: Caller) => Identity | Promise<Identity>;
   /** Address of the client of a request, where it is known. Never throws. */
   readonly addressOf: (caller: Caller) => string | undefined;
-  /** Storage as a principal may use it for one resource. Throws what a client may learn. */
-  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
-  /** A download URL for a key; `undefined` when this identity gets none. Rejects with what the state store says. */
+  /** Storage as a principal may use it for the resource of a name. Rejects with what a client may learn. */
+  readonly authorize: (request: NamedAuthorization) => Promise<AuthorizedResource>;
+  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with what the state store says. */
   readonly mint: (
     identity: Identity,
-    key: string,
+    name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
   /** Notes that something is bound to the session of an identity. */

@@ -1,16 +1,22 @@
-import type { ListResourcesResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type TextSealer } from "@sluice/core";
+import type {
+  ListResourcesResult,
+  McpServer,
+  Resource,
+  ServerContext,
+} from "@modelcontextprotocol/server";
+import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
+import type { Mount } from "../mounts/mount.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
-import type { ResourceEntries } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
-import { visiblePage, type VisiblePageOptions } from "./visible-page.ts";
+import { visiblePage, type VisiblePage } from "./visible-page.ts";
 
-interface ListHandlerOptions extends VisiblePageOptions {
+interface ListHandlerOptions {
   readonly calls: ResourceCalls;
-  readonly entries: ResourceEntries;
+  readonly mounts: Mounts;
   /** Seals cursors: one of storage can name objects that the caller may not know. */
   readonly cursors: TextSealer;
   /** URL of the endpoint, for which alone cursors are good. */
@@ -24,11 +30,11 @@ export type ListResources = (
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
 
 /**
- * Puts pages of storage behind what the author registered. Only listing is replaced, because the
+ * Puts pages of storage behind what the author registered, mount after mount. Only listing is replaced, because the
  * SDK's handler has no pages; the author's resources stay first.
  */
 export function createListResources(options: ListHandlerOptions): ListResources {
-  const { calls, cursors, audience, mapper } = options;
+  const { calls, cursors, audience, mounts } = options;
   return (mcp) => {
     const listRegistered = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
 
@@ -37,22 +43,22 @@ export function createListResources(options: ListHandlerOptions): ListResources 
       ctx: ServerContext,
       work: CallWork,
     ): Promise<ListResourcesResult> {
-      const context = [audience, mapper.baseUri, tagOf(work.principal) ?? ""];
+      const context = [audience, mounts.all[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
       const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
         page.nextCursor === undefined
           ? page
           : { ...page, nextCursor: cursors.seal(source + page.nextCursor, context) };
       const { source, cursor } = readCursor(cursors, sent, context);
       const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
-        storagePage(options, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
+        mountsPage(options, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
 
-      if (source === fromStorage) return seal(await pageOf(cursor), fromStorage);
+      if (source === fromMounts) return seal(await pageOf(cursor), fromMounts);
       const asked = cursor === undefined ? others : { ...others, cursor };
       const registered = await listRegistered(asked, ctx);
       if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
       const page = await pageOf(undefined);
       const resources = [...registered.resources, ...page.resources];
-      return seal({ ...registered, ...page, resources }, fromStorage);
+      return seal({ ...registered, ...page, resources }, fromMounts);
     }
 
     return (params = {}, ctx) =>
@@ -62,34 +68,69 @@ export function createListResources(options: ListHandlerOptions): ListResources 
   };
 }
 
-/** One page of storage, without what the caller may not list. */
-async function storagePage(
-  { entries, pageSize = defaultPageSize, ...options }: ListHandlerOptions,
+/** One page out of the mounts that the caller has, without what it may not list. */
+async function mountsPage(
+  { mounts, pageSize = defaultPageSize }: ListHandlerOptions,
   cursor: string | undefined,
   { principal, entry, ctx, isMarked }: CallWork & { ctx: ServerContext; isMarked: boolean },
 ): Promise<ListResourcesResult> {
   const { signal } = ctx.mcpReq;
-  const page = await visiblePage(options, { principal, cursor, limit: pageSize, signal });
-  entry.facts.shown = page.objects.length;
-  entry.facts.withheld = page.withheld;
-  return {
-    resources: await Promise.all(
-      page.objects.map((info) => {
-        const mimeType =
-          info.contentType === undefined && page.untyped ? undefined : knownType(info);
-        return entries.of(info, { mimeType, isMarked });
-      }),
-    ),
-    ...definedMembers({ nextCursor: page.cursor }),
-  };
+  const resources: Resource[] = [];
+  let withheld = 0;
+  let next: string | undefined;
+  const places = placesFrom(mounts, principal, cursor);
+  for (const [looked, { mount, from }] of places.entries()) {
+    const limit = pageSize - resources.length;
+    if (limit === 0 || looked === mostMounts) {
+      next = mount.namePrefix;
+      break;
+    }
+    const page = await visiblePage(mount, { principal, cursor: from, limit, signal });
+    resources.push(...(await entriesOf(mount, page, isMarked)));
+    withheld += page.withheld;
+    if (page.cursor !== undefined) {
+      next = mount.namePrefix + page.cursor;
+      break;
+    }
+  }
+  entry.facts.shown = resources.length;
+  entry.facts.withheld = withheld;
+  return { resources, ...definedMembers({ nextCursor: next }) };
+}
+
+/** Mounts looked at for one page, however few objects they have. */
+const mostMounts = 50;
+
+/** The mounts that a principal has, from the one that a cursor names. */
+function placesFrom(
+  mounts: Mounts,
+  principal: Principal | undefined,
+  cursor: string | undefined,
+): { readonly mount: Mount; readonly from?: string }[] {
+  const here = mounts.all.filter(({ storages }) => storages.of(principal) !== undefined);
+  if (cursor === undefined) return here.map((mount) => ({ mount }));
+  const { mount: first, key: from } = mounts.named(cursor);
+  const at = here.indexOf(first);
+  if (at < 0) throw new SluiceError("not_found", "sluice: list: the mount of the cursor is gone");
+  const rest = here.slice(at + 1).map((mount) => ({ mount }));
+  return [{ mount: first, ...definedMembers({ from: from || undefined }) }, ...rest];
+}
+
+function entriesOf(mount: Mount, page: VisiblePage, isMarked: boolean): Promise<Resource[]> {
+  return Promise.all(
+    page.objects.map((info) => {
+      const mimeType = info.contentType === undefined && page.untyped ? undefined : knownType(info);
+      return mount.entries.of(info, { mimeType, isMarked });
+    }),
+  );
 }
 
 const defaultPageSize = 100;
 
 /** Which pages a cursor continues: the author's come first. */
-type PageSource = typeof fromAuthor | typeof fromStorage;
+type PageSource = typeof fromAuthor | typeof fromMounts;
 const fromAuthor = "r";
-const fromStorage = "s";
+const fromMounts = "s";
 
 function readCursor(
   cursors: TextSealer,
@@ -100,5 +141,5 @@ function readCursor(
   if (typeof sent !== "string")
     throw new SluiceError("invalid_argument", "sluice: list: the cursor is no string");
   const text = cursors.unseal(sent, context);
-  return { source: text.startsWith(fromStorage) ? fromStorage : fromAuthor, cursor: text.slice(1) };
+  return { source: text.startsWith(fromMounts) ? fromMounts : fromAuthor, cursor: text.slice(1) };
 }

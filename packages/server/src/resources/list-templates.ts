@@ -1,33 +1,56 @@
 import type {
   ListResourceTemplatesResult,
   McpServer,
+  ResourceTemplateType,
   ServerContext,
 } from "@modelcontextprotocol/server";
-import { isStreaming, unmarked } from "../delivery/streaming-declarations.ts";
+import type { Principal } from "@sluice/core";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
+import type { Mounts } from "../mounts/mounts.ts";
+import { mountsTemplate } from "../mounts/mounts-template.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
+import { streamableMark } from "./resource-entry.ts";
 
 /** Makes what answers `resources/templates/list` on a server. */
 export type ListTemplates = (
   mcp: McpServer,
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourceTemplatesResult>;
 
-/**
- * Lets the SDK list templates, ours and the author's, within the limits and with a record. `template` is that of the resources
- * of this Sluice.
- */
-export function createListTemplates(calls: ResourceCalls, template: string): ListTemplates {
+/** Lets the SDK list templates, within the limits and with a record, and puts those of the mounts in the place of ours. */
+export function createListTemplates(calls: ResourceCalls, mounts: Mounts): ListTemplates {
   return (mcp) => {
     const listAll = handlerOf<ListResourceTemplatesResult>(mcp.server, "resources/templates/list");
     return (params, ctx) =>
-      calls.answer({ mcp, ctx, action: "templates", kind: "request" }, async ({ entry }) => {
-        const listed = await listAll(params, ctx);
-        entry.facts.shown = listed.resourceTemplates.length;
-        if (isStreaming(mcp, ctx)) return { result: listed };
-        const resourceTemplates = listed.resourceTemplates.map((one) =>
-          one.uriTemplate === template ? unmarked(one) : one,
-        );
-        return { result: { ...listed, resourceTemplates } };
-      });
+      calls.answer(
+        { mcp, ctx, action: "templates", kind: "request" },
+        async ({ principal, entry }) => {
+          const listed = await listAll(params, ctx);
+          const resourceTemplates = listed.resourceTemplates.flatMap((one) =>
+            one.uriTemplate === mountsTemplate
+              ? templatesOf(mounts, principal, isStreaming(mcp, ctx))
+              : one,
+          );
+          entry.facts.shown = resourceTemplates.length;
+          return { result: { ...listed, resourceTemplates } };
+        },
+      );
   };
+}
+
+/** One template for each mount that a principal has. */
+function templatesOf(
+  { all }: Mounts,
+  principal: Principal | undefined,
+  isMarked: boolean,
+): ResourceTemplateType[] {
+  const mark = isMarked ? streamableMark : {};
+  return all
+    .filter(({ storages }) => storages.of(principal) !== undefined)
+    .map(({ mapper: { baseUri, template } }) => ({
+      name: baseUri,
+      uriTemplate: template,
+      description: `Any resource below ${baseUri} by its path`,
+      ...mark,
+    }));
 }

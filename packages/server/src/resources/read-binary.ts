@@ -5,6 +5,7 @@ import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
+import type { Mount } from "../mounts/mount.ts";
 import type { CallWork } from "../sdk/resource-calls.ts";
 import { isCoded } from "./content-coding.ts";
 
@@ -25,6 +26,7 @@ export interface BinaryReads {
 interface BinaryRead {
   readonly ctx: ServerContext;
   readonly uri: string;
+  readonly mount: Mount;
   readonly key: string;
   readonly storage: AuthorizedStorage;
   readonly reads: BinaryReads;
@@ -37,7 +39,7 @@ interface BinaryRead {
  */
 export async function readBinary(
   transfers: Transfers,
-  { ctx, uri, key, storage, reads }: BinaryRead,
+  { ctx, uri, mount, key, storage, reads }: BinaryRead,
   { principal, address, entry }: CallWork,
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
@@ -51,7 +53,7 @@ export async function readBinary(
     }
     const mimeType = await storage.typeOf(opened.info);
     await entry.admit();
-    const release = transfers.take(tagOf(principal), address);
+    const release = transfers.take(tagOf(principal), address, mount.limiter);
     const given = reads.deliver(ctx, {
       transfer: transfers.of(opened, { entry, release }),
       size,

@@ -2,13 +2,13 @@ import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { z } from "zod";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { partMeta, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
-import type { ResourceEntries } from "./resource-entry.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import { resourceName } from "./resource-type.ts";
 
@@ -18,9 +18,7 @@ const mostBytes = 64 * 1024;
 interface ReadToolOptions {
   readonly calls: ResourceCalls;
   readonly reader: ResourceReader;
-  readonly entries: ResourceEntries;
-  /** Base of the resource URIs. */
-  readonly baseUri: string;
+  readonly mounts: Mounts;
   readonly onError: (error: unknown) => void;
 }
 
@@ -32,9 +30,9 @@ export type AttachReadTool = (
 
 /** Makes the tool with which a model reads parts of resources. */
 export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
-  const { calls, reader, entries, baseUri, onError } = options;
+  const { calls, reader, mounts, onError } = options;
   return (mcp, { name, isOurs }) => {
-    mcp.registerTool(name, descriptionOf(baseUri), async ({ uri, range, etag }, ctx) => {
+    mcp.registerTool(name, descriptionOf(mounts), async ({ uri, range, etag }, ctx) => {
       const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
       try {
         return await calls.answer(call, async (work) => {
@@ -47,7 +45,7 @@ export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
             await work.entry.admit();
             const isMarked = isStreaming(mcp, ctx);
             return part.text === undefined
-              ? { result: await linkOf(entries, part, { uri, isMarked }) }
+              ? { result: await linkOf(mounts, part, { uri, isMarked }) }
               : { result: answerOf(part, part.text), ending: { bytes: part.bytes.byteLength } };
           });
         });
@@ -60,17 +58,22 @@ export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
   };
 }
 
+/** Base URIs that the description names; the lists have the others. */
+const mostBases = 5;
+
 /** The tool as a model sees it. */
-function descriptionOf(baseUri: string) {
+function descriptionOf({ all }: Mounts) {
+  const bases = all.map(({ mapper }) => mapper.baseUri);
+  const places = bases.slice(0, mostBases).join(" or ");
   const text = z.string();
   return {
     title: "Read a part of a file",
     description:
-      `Reads the text of a resource below ${baseUri}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
+      `Reads the text of a resource below ${places}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
       "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version. " +
       "Of a resource that is not text it says what it is and links to it.",
     inputSchema: z.object({
-      uri: text.describe(`URI of the resource, such as ${baseUri}notes.txt`),
+      uri: text.describe(`URI of the resource, such as ${bases[0]}notes.txt`),
       range: text
         .optional()
         .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
@@ -100,7 +103,7 @@ function answerOf(part: ResourcePart, text: string): CallToolResult {
 
 /** A model cannot use bytes: the text names them, and the link leads the client to them. */
 async function linkOf(
-  entries: ResourceEntries,
+  mounts: Mounts,
   { info, mimeType }: ResourcePart,
   { uri, isMarked }: { readonly uri: string; readonly isMarked: boolean },
 ): Promise<CallToolResult> {
@@ -109,7 +112,8 @@ async function linkOf(
   const text =
     `${resourceName(info.key)} is not text: ${mimeType}${size}. ` +
     `The client gets its bytes with ${methods} of ${uri}.`;
-  const link = await entries.of(info, { mimeType, isMarked });
+  const { mount } = mounts.find(uri);
+  const link = await mount.entries.of(info, { mimeType, isMarked });
   return {
     content: [
       { type: "text", text },

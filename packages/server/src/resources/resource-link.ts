@@ -1,16 +1,16 @@
 import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { ObjectInfo, UriMapper } from "@sluice/storage";
-import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
+import type { ObjectInfo } from "@sluice/storage";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
-import type { ResourceEntries } from "./resource-entry.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
@@ -20,9 +20,7 @@ export interface LinkOptions extends AnyCall {
 
 interface LinkHandlerOptions {
   readonly calls: ResourceCalls;
-  readonly mapper: UriMapper;
-  readonly storages: StorageAccess;
-  readonly entries: ResourceEntries;
+  readonly mounts: Mounts;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
   readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
@@ -36,7 +34,7 @@ export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
 export function createLinkTo(options: LinkHandlerOptions): LinkTo {
-  const { calls, mapper, storages, entries, isOursOn, onError } = options;
+  const { calls, mounts, isOursOn, onError } = options;
   return async (uri, given) => {
     const { mcp, ctx } = callInV2(given);
     const { previewBytes = 2_048 } = given;
@@ -44,7 +42,8 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
     const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
     try {
       return await calls.answer(call, async ({ principal, entry }) => {
-        const key = mapper.toKey(uri);
+        const { mount, key } = mounts.find(uri);
+        const { mapper, storages, entries } = mount;
         const isOurs = isOursOn(mcp);
         for (const spelling of new Set([mapper.toUri(key), uri]))
           if (!(await isOurs(spelling, ctx)))

@@ -1,18 +1,17 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { UriMapper } from "@sluice/storage";
-import type { AuthorizedStorage, StorageAccess } from "../access/authorized-storage.ts";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
 import { answerBytes, expectedBytes, type WithAnswerLease } from "../limits/answer-lease.ts";
+import type { Mount } from "../mounts/mount.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
-
-const defaultMaxReadBytes = 2 * 1024 * 1024;
 
 /** A call for the content of one resource. */
 export interface ReadCall {
@@ -39,34 +38,37 @@ export interface ResourceReader {
   readPart<Answer>(
     call: ReadCall,
     work: CallWork,
-    request: Pick<PartRequest, "range" | "etag" | "maxBytes">,
+    request: AskedPart,
     answer: (part: ResourcePart) => Promise<Answer>,
   ): Promise<Answer>;
 }
 
+/** Which part of a resource a caller asks for. */
+interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
+  /** Most bytes to give. Default: the most that the mount puts into JSON. */
+  readonly maxBytes?: number;
+}
+
 interface ResourceReaderOptions {
   readonly calls: ResourceCalls;
-  readonly mapper: UriMapper;
-  readonly storages: StorageAccess;
+  readonly mounts: Mounts;
   readonly transfers: Transfers;
   readonly withAnswerLease: WithAnswerLease;
-  readonly maxReadBytes: number | undefined;
 }
 
 export function createResourceReader(options: ResourceReaderOptions): ResourceReader {
-  const { calls, mapper, storages, transfers, withAnswerLease } = options;
-  const { maxReadBytes = defaultMaxReadBytes } = options;
+  const { calls, mounts, transfers, withAnswerLease } = options;
 
   async function authorize(
     { ctx, uri, isOurs }: ReadCall,
     { principal }: CallWork,
-  ): Promise<{ key: string; storage: AuthorizedStorage }> {
-    const key = mapper.toKey(uri);
-    const canonical = mapper.toUri(key);
-    const storage = await storages.authorize({ principal, key, action: "read" });
+  ): Promise<{ mount: Mount; key: string; storage: AuthorizedStorage }> {
+    const { mount, key } = mounts.find(uri);
+    const canonical = mount.mapper.toUri(key);
+    const storage = await mount.storages.authorize({ principal, key, action: "read" });
     if (uri !== canonical && !(await isOurs(canonical, ctx)))
       throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
-    return { key, storage };
+    return { mount, key, storage };
   }
 
   const reader: ResourceReader = {
@@ -82,7 +84,6 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
         const asked = definedMembers({
           range: range === undefined ? undefined : parseAskedRange(range),
           etag: etag === undefined ? undefined : ensureText(etag),
-          maxBytes: maxReadBytes,
         });
         return reader.readPart(call, work, asked, async (part) => {
           await work.entry.admit();
@@ -100,14 +101,17 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
 
     async readPart(call, work, request, answer) {
       const { ctx } = call;
-      const { key, storage } = await authorize(call, work);
-      return withAnswerLease({ ctx, ...work }, async (lease) => {
+      const { mount, key, storage } = await authorize(call, work);
+      const { principal, address } = work;
+      const place = { ctx, principal, address, ofMount: mount.limiter };
+      return withAnswerLease(place, async (lease) => {
         let expected = 0;
         const part = await readPart(storage, {
+          maxBytes: mount.maxReadBytes,
           ...request,
           key,
           signal: ctx.mcpReq.signal,
-          onPassed: (bytes) => transfers.charge(tagOf(work.principal), bytes),
+          onPassed: (bytes) => transfers.charge(tagOf(principal), bytes),
           onSize(bytes) {
             expected = expectedBytes(bytes);
             lease.add(expected);

@@ -37,6 +37,7 @@ export async function visiblePage(
   { principal, cursor, limit, signal }: PageRequest,
 ): Promise<VisiblePage> {
   const storage = storages.of(principal);
+  if (!storage) return { objects: [], withheld: 0 };
   let { from, ahead } = readPosition(cursor);
   let isOver = cursor !== undefined && from === undefined;
   let looked = 0;
@@ -48,13 +49,13 @@ export async function visiblePage(
     return decisions.map((decision) => decision === "allow");
   }
 
-  async function look(most: number): Promise<ListPage> {
+  const look = async (most: number): Promise<ListPage> => {
     const page = await storage
       .list(definedMembers({ limit: most, signal, cursor: from }))
       .catch(rethrowStorageFault);
     looked += Math.max(page.objects.length, 1);
     return page;
-  }
+  };
 
   function goOn(page: ListPage): void {
     from = page.cursor;

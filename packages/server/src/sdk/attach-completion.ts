@@ -1,8 +1,10 @@
 import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
-import { allowedUris, type Access } from "../access/access.ts";
-import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
+import { allowedUris } from "../access/access.ts";
+import { rethrowStorageFault } from "../access/authorized-storage.ts";
+import type { Mount } from "../mounts/mount.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import type { ResourceCalls } from "./resource-calls.ts";
 import { handlerOf } from "./sdk-handlers.ts";
 
@@ -15,30 +17,32 @@ const longestKey = 1_024;
 
 interface CompletionOptions {
   readonly calls: ResourceCalls;
-  readonly storages: StorageAccess;
-  readonly access: Access;
-  readonly mapper: UriMapper;
+  readonly mounts: Mounts;
 }
 
 /** Serves `completion/complete` on a server. */
 export type AttachCompletion = (mcp: McpServer) => void;
 
-/** Completes the variable of our template from storage; every other completion stays the author's. */
+/** Completes the variable of our templates from storage; every other completion stays the author's. */
 export function createAttachCompletion(options: CompletionOptions): AttachCompletion {
-  const { calls, mapper } = options;
+  const { calls, mounts } = options;
   return (mcp) => {
     const { server } = mcp;
     const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
     server.setRequestHandler("completion/complete", (request, ctx) =>
       calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
         const { ref, argument } = request.params;
-        if (ref.type !== "ref/resource" || ref.uri !== mapper.template || argument.name !== "key")
-          return completeOthers(request.params, ctx);
+        const mount =
+          ref.type === "ref/resource"
+            ? mounts.all.find(({ mapper }) => mapper.template === ref.uri)
+            : undefined;
+        if (!mount) return completeOthers(request.params, ctx);
+        if (argument.name !== "key") return { completion: { values: [], hasMore: false } };
         const { value } = argument;
         const call = { mcp, ctx, action: "completion", kind: "request" } as const;
         return calls.answer(call, async ({ principal, entry }) => {
           const { signal } = ctx.mcpReq;
-          const completion = await completeKey(options, { value, principal, signal });
+          const completion = await completeKey(mount, { value, principal, signal });
           entry.facts.shown = completion.values.length;
           return { result: { completion } };
         });
@@ -58,12 +62,13 @@ interface KeyStart {
  * end. Only the first 1,000 objects are looked at.
  */
 async function completeKey(
-  { storages, access, mapper }: CompletionOptions,
+  { storages, access, mapper }: Mount,
   { value, principal, signal }: KeyStart,
 ): Promise<CompleteResult["completion"]> {
   const start = decoded(value);
   if (new TextEncoder().encode(start).length > longestKey) return { values: [], hasMore: false };
   const storage = storages.of(principal);
+  if (!storage) return { values: [], hasMore: false };
   const values = new Set<string>();
   let cursor: string | undefined;
   let left = mostObjects;

@@ -1,6 +1,5 @@
 import {
   type Server,
-  ResourceTemplate,
   type McpServer,
   type ReadResourceResult,
   type ScopeChallengeHandler,
@@ -9,15 +8,15 @@ import {
 import { z } from "zod";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
-import type { UriMapper } from "@sluice/storage";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
 import type { StreamResource } from "../delivery/stream-resource.ts";
 import { isStreaming, declareStreaming } from "../delivery/streaming-declarations.ts";
+import { createMountsTemplate } from "../mounts/mounts-template.ts";
+import type { Mounts } from "../mounts/mounts.ts";
 import type { ListResources } from "../resources/list-resources.ts";
 import type { ListTemplates } from "../resources/list-templates.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
-import { streamableMark } from "../resources/resource-entry.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import { cacheHint } from "./request-caller.ts";
@@ -47,7 +46,7 @@ export interface AttachOptions {
 
 interface AttachmentsOptions {
   readonly calls: ResourceCalls;
-  readonly mapper: UriMapper;
+  readonly mounts: Mounts;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
   readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
@@ -91,7 +90,7 @@ function attach(
   mcp: McpServer,
   { stream = true, readTool, binary }: AttachOptions,
 ): AnswersFor {
-  const { mapper, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
+  const { mounts, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);
   if (isV1 && binary)
@@ -114,17 +113,10 @@ function attach(
 
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
   mcp.registerResource(
-    mapper.baseUri,
-    new ResourceTemplate(mapper.template, {
-      list: undefined,
-      // makes the SDK declare completions and set the handler that is put to use below
-      ...(!hasCompletion && { complete: { key: () => [] } }),
-    }),
-    {
-      description: `Any resource below ${mapper.baseUri} by its path`,
-      ...(stream && streamableMark),
-      ...definedMembers({ scopeChallenge }),
-    },
+    "sluice",
+    // makes the SDK declare completions and set the handler that is put to use below
+    createMountsTemplate(mounts, hasCompletion ? undefined : { key: () => [] }),
+    definedMembers({ scopeChallenge }),
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
       return answerSeen({ ctx, uri }, async () => {

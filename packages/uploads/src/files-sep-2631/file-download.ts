@@ -18,7 +18,7 @@ import type { FileUris } from "./file-uri.ts";
 
 /** The Sluice that has the resources, and the URIs that name them. */
 interface ServedFiles {
-  readonly host: Pick<Host, "mapper" | "authorize" | "mint">;
+  readonly host: Pick<Host, "nameOf" | "authorize" | "mint">;
   readonly uris: FileUris;
 }
 
@@ -38,13 +38,13 @@ export async function valueOf(
   resourceUri: string,
   { identity, owner, signal }: DownloadCaller,
 ): Promise<FileValue> {
-  const key = host.mapper.toKey(resourceUri);
+  const name = host.nameOf(resourceUri);
   const { principal } = identity;
-  const storage = await host.authorize({ principal, key, action: "stream" });
+  const { key, storage } = await host.authorize({ principal, name, action: "stream" });
   const { info, size, sha256 } = await digestOf(storage, key, signal);
   const expiresAt = Date.now() + valueTtlMs;
   const { etag } = info;
-  const uri = uris.format({ kind: "resource", key, etag, sha256, expiresAt }, owner);
+  const uri = uris.format({ kind: "resource", key: name, etag, sha256, expiresAt }, owner);
   return { ...describeFile(uri, info, { size, sha256 }), _meta: expiryMeta(expiresAt) };
 }
 
@@ -63,15 +63,16 @@ export async function authorizeDownload(
   const handle = uris.parse(uri, owner);
   if (handle.kind !== "resource")
     throw new SluiceError("not_found", "files: what was uploaded is not there to be downloaded");
-  const { key, etag, sha256, expiresAt } = handle;
-  const storage = await host.authorize({ principal: identity.principal, key, action: "stream" });
+  const { key: name, etag, sha256, expiresAt } = handle;
+  const { principal } = identity;
+  const { key, storage } = await host.authorize({ principal, name, action: "stream" });
   const info = await storage.describe(key, { signal });
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
-  const grant = await host.mint(identity, key, etag);
+  const grant = await host.mint(identity, name, etag);
   if (!grant) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const until = new Date(grant.expiresAt).toISOString();
-  const auth = identity.principal ? "bound" : "self";
+  const auth = principal ? "bound" : "self";
   return {
     file: { ...describeFile(uri, info, { size: info.size, sha256 }), _meta: expiryMeta(expiresAt) },
     download: {
@@ -100,7 +101,7 @@ function expiryMeta(expiresAt: number): NonNullable<FileValue["_meta"]> {
 
 /** Size and SHA-256 of one version: as storage knows them, or read once. */
 async function digestOf(
-  storage: Awaited<ReturnType<Host["authorize"]>>,
+  storage: Awaited<ReturnType<Host["authorize"]>>["storage"],
   key: string,
   signal: AbortSignal,
 ): Promise<{ info: ObjectInfo; size: number; sha256: string }> {
