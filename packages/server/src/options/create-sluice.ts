@@ -149,9 +149,9 @@ export function createSluice(options: SluiceOptions): Sluice {
       failures,
       identify: callers.identify,
       addressOf: callers.addressOf,
-      async authorize({ name, principal, action }) {
+      async authorize({ name, ...asked }) {
         const { mount, key } = mounts.named(name);
-        return { key, storage: await mount.storages.authorize({ principal, key, action }) };
+        return { key, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: grants.mint,
       bindSession,

@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import type { ListPage, ObjectInfo, UriMapper } from "@sluice/storage";
+import type { ListPage, ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
 import { type StorageAccess, rethrowStorageFault } from "../access/authorized-storage.ts";
 
@@ -38,6 +38,7 @@ export async function visiblePage(
 ): Promise<VisiblePage> {
   const storage = storages.of(principal);
   if (!storage) return { objects: [], withheld: 0 };
+  const backend: StorageBackend = storage;
   let { from, ahead } = readPosition(cursor);
   let isOver = cursor !== undefined && from === undefined;
   let looked = 0;
@@ -49,13 +50,13 @@ export async function visiblePage(
     return decisions.map((decision) => decision === "allow");
   }
 
-  const look = async (most: number): Promise<ListPage> => {
-    const page = await storage
+  async function look(most: number): Promise<ListPage> {
+    const page = await backend
       .list(definedMembers({ limit: most, signal, cursor: from }))
       .catch(rethrowStorageFault);
     looked += Math.max(page.objects.length, 1);
     return page;
-  };
+  }
 
   function goOn(page: ListPage): void {
     from = page.cursor;
@@ -72,7 +73,7 @@ export async function visiblePage(
   }
   const objects: ObjectInfo[] = [];
   if (ahead !== undefined) {
-    const info = await storage.describe(ahead, { signal }).catch(ignoreAbsent);
+    const info = await backend.describe(ahead, { signal }).catch(ignoreAbsent);
     const [isShown] = info ? await isVisible([info]) : [];
     if (info && isShown) objects.push(info);
     else if (info) withheld += 1;
