@@ -45,7 +45,7 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
     let channel: Subscriber | undefined;
 
     function open(principal: Principal | undefined): Subscriber {
-      if (channel?.isFor(principal)) {
+      if (channel) {
         channel.actFor(principal);
         return channel;
       }
@@ -53,7 +53,6 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
       // it can have closed while storage was asked: nothing would ever end what begins now
       if (!transport)
         throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
-      channel?.close();
       const subscriber = subscribers.create(principal);
       channel = subscriber;
       const before = transport.onclose;

@@ -7,7 +7,7 @@ import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
@@ -69,14 +69,19 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   const filter = params?.["notifications"];
   if (!isFilter(filter)) return deaf(params);
   const { resourceSubscriptions: uris = [], resourcesListChanged } = filter;
-  const isOurs = (uri: string): boolean => mounts.covers(uri);
-  // a longer list is cut, so that one request costs no more
-  const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
-  if (ours.length === 0 && resourcesListChanged !== true) return deaf(params);
+  const hearsList = resourcesListChanged === true;
+  if (!hearsList && !uris.some((uri) => mounts.covers(uri))) return deaf(params);
 
   // stateless revisions have no sessions, even where a client sends the header
   const caller = { ...request.caller, sessionId: undefined };
   const { principal } = await callers.identify(caller);
+  const isOurs = (uri: string): boolean => {
+    const mount = mounts.mountOf(uri);
+    return mount !== undefined && isThereFor(mount, principal);
+  };
+  // a longer list is cut, so that one request costs no more
+  const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
+  if (!hearsList && ours.length === 0) return deaf(params);
   const tag = tagOf(principal);
   await usage.admit(tag, "request");
   const address = callers.addressOf(caller);
@@ -91,6 +96,7 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
       const results = await Promise.all(some.map(follow));
       for (const [n, uri] of some.entries()) if (results[n]) followed.add(uri);
     }
+    if (hearsList) subscriber.hearLists();
   } catch (error) {
     subscriber.close();
     release();
@@ -105,8 +111,7 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   };
   // also when the stream that was about to begin is never read
   stopWatching = onAbort(signal, close);
-  if (resourcesListChanged === true) subscriber.hearLists();
-  if (signal?.aborted || (resourcesListChanged !== true && followed.size === 0)) close();
+  if (signal?.aborted || (!hearsList && followed.size === 0)) close();
   const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
   return {
     params: { ...params, notifications: { ...filter, resourceSubscriptions: kept } },

@@ -22,14 +22,12 @@ type ChangeNotification =
 
 /** One client that hears of changes: a session, a connection or a stream. */
 export interface Subscriber {
-  /** True while it hears of the storage that a principal has now. */
-  isFor(principal: Principal | undefined): boolean;
   /** Follows a resource under the URI by which the client knows it. Throws `throttled` above 1,000. */
   follow(uri: string, found: FoundResource): void;
   unfollow(uri: string): void;
   /** Hears from now on when the list changes, and with `everything` of every resource. */
   hearLists(everything?: boolean): void;
-  /** From now on access is asked for this principal. */
+  /** From now on access is asked for this principal, and what it follows in storage that the principal does not have ends. */
   actFor(principal: Principal | undefined): void;
   /** The next notification; `undefined` once it is closed. Access is asked just before. */
   next(): Promise<ChangeNotification | undefined>;
@@ -88,7 +86,7 @@ export function createSubscribers(options: SubscribersOptions): Subscribers {
   return {
     create: (principal) => createSubscriber(options, hubOf, principal),
     async find({ uri, principal, signal }) {
-      const place = mounts.find(uri);
+      const place = mounts.findFor(uri, principal);
       const { key, mount } = place;
       const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
       return { place, info: await storage.describe(key, definedMembers({ signal })) };
@@ -98,12 +96,13 @@ export function createSubscribers(options: SubscribersOptions): Subscribers {
 
 /** Changes of one mount on their way to one client. */
 interface Feed {
+  readonly mount: Mount;
   readonly hub: ChangeHub;
   readonly listener: ChangeListener & { hearsAll: boolean; hearsList: boolean };
 }
 
-/** Resources by their canonical URIs, with the mounts that have them. */
-type Resources = Map<string, Mount>;
+/** Resources by their canonical URIs, with the feeds that told of them. */
+type Resources = Map<string, Feed>;
 
 function createSubscriber(
   { mounts, onError }: SubscribersOptions,
@@ -111,8 +110,8 @@ function createSubscriber(
   principal: Principal | undefined,
 ): Subscriber {
   const feeds = new Map<Mount, Feed>();
-  const followed = new Map<string, { readonly mount: Mount; readonly key: string }>();
-  const queue: ChangeNotification[] = [];
+  const followed = new Map<string, { readonly feed: Feed; readonly key: string }>();
+  let queue: ChangeNotification[] = [];
   let updated: Resources = new Map();
   let listed: Resources | "unknown" = new Map();
   let hearsAll = false;
@@ -120,36 +119,57 @@ function createSubscriber(
   let isClosed = false;
   const news = new Notifier();
 
-  function take(mount: Mount, changes: ObjectChanges): void {
-    const { mapper } = mount;
-    for (const key of changes.updated) updated.set(mapper.toUri(key), mount);
+  function take(feed: Feed, changes: ObjectChanges): void {
+    const { mapper } = feed.mount;
+    for (const key of changes.updated) updated.set(mapper.toUri(key), feed);
     if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
     else if (listed !== "unknown")
-      for (const key of changes.listed) listed.set(mapper.toUri(key), mount);
+      for (const key of changes.listed) listed.set(mapper.toUri(key), feed);
     if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
     if (updated.size > mostPending) updated = new Map();
     news.notify();
   }
 
   function feedOf(mount: Mount): Feed {
-    const known = feeds.get(mount);
-    if (known) return known;
     const hub = hubOf(mount, principal);
+    const known = feeds.get(mount);
+    if (known && known.hub === hub) return known;
+    if (known) drop(known);
     if (!hub) throw hiddenFault;
-    const onChanges = (changes: ObjectChanges): void => take(mount, changes);
-    const feed = { hub, listener: { hearsAll, hearsList, onChanges } };
+    const onChanges = (changes: ObjectChanges): void => take(feed, changes);
+    const feed: Feed = { mount, hub, listener: { hearsAll, hearsList, onChanges } };
     feeds.set(mount, feed);
     return feed;
   }
+
+  /** Ends a feed from storage that the principal does not have any more. */
+  function drop(feed: Feed): void {
+    const { hub, listener, mount } = feed;
+    hub.leave(listener);
+    feeds.delete(mount);
+    for (const [uri, one] of followed) if (one.feed === feed) followed.delete(uri);
+    const { baseUri } = mount.mapper;
+    queue = queue.filter(({ params }) => params?.uri.startsWith(baseUri) !== true);
+  }
+
+  function dropOld(): void {
+    for (const feed of feeds.values()) if (hubOf(feed.mount, principal) !== feed.hub) drop(feed);
+  }
+
+  const isLive = (feed: Feed): boolean => feeds.get(feed.mount) === feed;
 
   const isQuiet = (): boolean => updated.size === 0 && listed !== "unknown" && listed.size === 0;
 
   /** Those of some resources with which the principal may do something now. */
   async function allowedOf(resources: Resources, action: AccessAction): Promise<string[]> {
+    dropOld();
     const allowed: string[] = [];
-    for (const mount of new Set(resources.values())) {
-      const uris = [...resources].filter(([, of]) => of === mount).map(([uri]) => uri);
-      allowed.push(...(await allowedUris(mount.access, principal, { uris, action })));
+    for (const feed of new Set(resources.values())) {
+      if (!isLive(feed)) continue;
+      const uris = [...resources].filter(([, of]) => of === feed).map(([uri]) => uri);
+      const told = await allowedUris(feed.mount.access, principal, { uris, action });
+      // the storage of the principal can have changed while access was asked
+      if (isLive(feed)) allowed.push(...told);
     }
     return allowed;
   }
@@ -159,7 +179,7 @@ function createSubscriber(
     const allowed = new Set(await allowedOf(changed, "subscribe"));
     if (hearsAll) return [...allowed];
     return [...followed]
-      .filter(([, { mount, key }]) => allowed.has(mount.mapper.toUri(key)))
+      .filter(([, { feed, key }]) => allowed.has(feed.mount.mapper.toUri(key)))
       .map(([uri]) => uri);
   }
 
@@ -187,25 +207,23 @@ function createSubscriber(
   }
 
   return {
-    isFor: (now) => [...feeds].every(([mount, { hub }]) => hub === hubOf(mount, now)),
     follow(uri, { place: { mount }, info }) {
       if (isClosed)
         throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
       if (followed.has(uri)) return;
       if (followed.size >= mostUris)
         throw new SluiceError("throttled", `sluice: subscribe: more than ${mostUris} resources`);
-      const { hub, listener } = feedOf(mount);
-      hub.follow(listener, info);
-      followed.set(uri, { mount, key: info.key });
+      const feed = feedOf(mount);
+      feed.hub.follow(feed.listener, info);
+      followed.set(uri, { feed, key: info.key });
     },
     unfollow(uri) {
       const gone = followed.get(uri);
       if (!gone) return;
       followed.delete(uri);
-      const { mount, key } = gone;
-      const isLast = ![...followed.values()].some((one) => one.mount === mount && one.key === key);
-      const feed = feeds.get(mount);
-      if (isLast && feed) feed.hub.unfollow(feed.listener, key);
+      const { feed, key } = gone;
+      const isLast = ![...followed.values()].some((one) => one.feed === feed && one.key === key);
+      if (isLast) feed.hub.unfollow(feed.listener, key);
     },
     hearLists(everything = false) {
       hearsList = true;
@@ -219,6 +237,7 @@ function createSubscriber(
     },
     actFor(now) {
       principal = now;
+      dropOld();
     },
     async next() {
       for (;;) {

@@ -1,4 +1,4 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
@@ -73,7 +73,7 @@ async function answerStream(
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs } = call;
   const { mounts, modes } = options;
-  const place = await placeOf(mounts, call);
+  const place = await placeOf(mounts, call, principal);
   const { mount, key } = place;
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });
   // the SDK compares spellings: another one must not lead around what the author registered
@@ -119,9 +119,13 @@ async function answerStream(
 }
 
 /** The place of a URI. A URI that the author serves outside of the mounts cannot stream. */
-async function placeOf(mounts: Mounts, { uri, ctx, isElsewhere }: StreamRequest): Promise<Place> {
+async function placeOf(
+  mounts: Mounts,
+  { uri, ctx, isElsewhere }: StreamRequest,
+  principal: Principal | undefined,
+): Promise<Place> {
   try {
-    return mounts.find(uri);
+    return mounts.findFor(uri, principal);
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "not_found") throw error;
     if (!(await isElsewhere(uri, ctx))) throw error;

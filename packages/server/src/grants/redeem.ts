@@ -90,8 +90,8 @@ async function answer(
 ): Promise<Reply> {
   const { callers, usage, transfers, grants, mounts } = options;
   const grant = await grants.open(request.token, Date.now());
-  const { mount, key } = mounts.named(grant.key);
   entry.facts.grant = grant.id;
+  const { mount, key } = mounts.named(grant.key);
   entry.facts.uri = mount.mapper.toUri(key);
 
   const principal =

@@ -1,4 +1,4 @@
-import { resourceTag, type Principal } from "@sluice/core";
+import { definedMembers, resourceTag, type Principal } from "@sluice/core";
 import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
 import {
   createAccess,
@@ -71,6 +71,8 @@ export type PrincipalStorage =
 /** One storage below its base URI, ready to serve. */
 export interface Mount {
   readonly mapper: UriMapper;
+  /** Every caller has it: its storage does not depend on the principal. */
+  readonly isForAll: boolean;
   /** Begins the names of its resources in tokens; empty where a Sluice has the one storage. */
   readonly namePrefix: string;
   readonly access: Access;
@@ -94,8 +96,10 @@ const defaultMaxReadBytes = 2 * 1024 * 1024;
 /** Hex digits of the tag in a name: few, for the length of a token grows with the name. */
 const tagLength = 8;
 
-/** Length of a prefix that is not empty. */
-export const namePrefixLength: number = tagLength + 2;
+/** The prefix of a name; empty where it has none. */
+export function prefixIn(name: string): string {
+  return name.startsWith("/") ? name.slice(0, tagLength + 2) : "";
+}
 
 /** Begins the names of resources below a base. No key begins with a slash, so a name tells that it has a prefix. */
 export function namePrefixOf(baseUri: string): string {
@@ -107,12 +111,15 @@ export function createMount(
   options: MountOptions,
   { namePrefix, rules, onError }: MountSetting,
 ): Mount {
-  const { access: rule, accessPage: pageRule } = options.access ? options : rules;
+  // both rules of one level: a page is not listed by another rule than its entries are read by
+  const hasRules = options.access !== undefined || options.accessPage !== undefined;
+  const { access: rule, accessPage } = hasRules ? options : rules;
   const mapper = createUriMapper(options.baseUri);
-  const access = createAccess(rule, options.accessPage ?? pageRule);
+  const access = createAccess(rule, accessPage);
   const describe = options.describe ?? rules.describe;
   return {
     mapper,
+    isForAll: typeof options.storage !== "function",
     namePrefix,
     access,
     storages: createStorageAccess({ storage: options.storage, access, mapper }),
@@ -127,5 +134,5 @@ export function createMount(
 /** Counts the streams of one mount; a limit that is left out is none. */
 function createMountLimiter(limits: MountLimits): StreamLimiter {
   const none = Number.MAX_SAFE_INTEGER;
-  return createStreamLimiter({ perPrincipal: none, perProcess: none, ...limits });
+  return createStreamLimiter({ perPrincipal: none, perProcess: none, ...definedMembers(limits) });
 }

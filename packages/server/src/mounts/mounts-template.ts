@@ -4,6 +4,13 @@ import type { Mounts } from "./mounts.ts";
 /** The template of all resources of a Sluice in the registry of a server; lists show those of the mounts in its place. */
 export const mountsTemplate = "sluice:{+key}";
 
+/** The template, and a way around it. */
+export interface MountsRegistration {
+  readonly template: ResourceTemplate;
+  /** Calls a handler of the SDK, which looks for a template before its first pause, as if there were no mounts. */
+  readonly asIfAbsent: <Answer>(call: () => Promise<Answer>) => Promise<Answer>;
+}
+
 /**
  * One entry in the registry of a server for every mount: the SDK compiles and tries each template for each request, and
  * stateless servers are made for each request.
@@ -11,15 +18,27 @@ export const mountsTemplate = "sluice:{+key}";
 export function createMountsTemplate(
   mounts: Mounts,
   complete: ConstructorParameters<typeof ResourceTemplate>[1]["complete"],
-): ResourceTemplate {
-  return new ResourceTemplate(
-    new MountsTemplate(mounts),
-    complete ? { list: undefined, complete } : { list: undefined },
-  );
+): MountsRegistration {
+  const uriTemplate = new MountsTemplate(mounts);
+  return {
+    template: new ResourceTemplate(
+      uriTemplate,
+      complete ? { list: undefined, complete } : { list: undefined },
+    ),
+    asIfAbsent(call) {
+      uriTemplate.isAbsent = true;
+      try {
+        return call();
+      } finally {
+        uriTemplate.isAbsent = false;
+      }
+    },
+  };
 }
 
 class MountsTemplate extends UriTemplate {
   readonly #mounts: Mounts;
+  isAbsent = false;
 
   constructor(mounts: Mounts) {
     super(mountsTemplate);
@@ -27,6 +46,6 @@ class MountsTemplate extends UriTemplate {
   }
 
   override match(uri: string): Record<string, string> | null {
-    return this.#mounts.covers(uri) ? {} : null;
+    return !this.isAbsent && this.#mounts.covers(uri) ? {} : null;
   }
 }

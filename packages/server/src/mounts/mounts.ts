@@ -1,6 +1,6 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
 import { quoteKey } from "@sluice/storage/plugin";
-import { namePrefixLength, type Mount } from "./mount.ts";
+import { prefixIn, type Mount } from "./mount.ts";
 
 /** A resource: the mount that has it, and its key there. */
 export interface Place {
@@ -18,6 +18,10 @@ export interface Mounts {
   covers(uri: string): boolean;
   /** The resource of a URI. Throws `not_found` outside of the bases, and `invalid_argument` for a malformed URI below one. */
   find(uri: string): Place;
+  /** The same for a caller: a mount that the principal does not have is as one that is not configured. */
+  findFor(uri: string, principal: Principal | undefined): Place;
+  /** The mount that a URI is below. */
+  mountOf(uri: string): Mount | undefined;
   /** The resource of a name. Throws `not_found` for one of a mount that is not there. */
   named(name: string): Place;
 }
@@ -31,19 +35,37 @@ export function createMounts(all: readonly Mount[]): Mounts {
   return {
     all,
     covers: (uri) => mountOf(uri) !== undefined,
+    mountOf,
     find(uri) {
       const mount = mountOf(uri);
       if (!mount) throw notBelow(uri, all);
-      const key = mount.mapper.toKey(uri);
-      return { mount, key, name: mount.namePrefix + key };
+      return placeIn(mount, uri);
+    },
+    findFor(uri, principal) {
+      const mount = mountOf(uri);
+      if (!mount || !isThereFor(mount, principal)) throw notBelow(uri, all);
+      return placeIn(mount, uri);
     },
     named(name) {
-      const prefix = name.startsWith("/") ? name.slice(0, namePrefixLength) : "";
+      const prefix = prefixIn(name);
       const mount = byPrefix.get(prefix);
       if (!mount) throw new SluiceError("not_found", "sluice: the mount of the resource is gone");
       return { mount, key: name.slice(prefix.length), name };
     },
   };
+}
+
+/** True for a mount that a principal has. */
+export function isThereFor(
+  { isForAll, storages }: Mount,
+  principal: Principal | undefined,
+): boolean {
+  return isForAll || storages.of(principal) !== undefined;
+}
+
+function placeIn(mount: Mount, uri: string): Place {
+  const key = mount.mapper.toKey(uri);
+  return { mount, key, name: mount.namePrefix + key };
 }
 
 function notBelow(uri: string, all: readonly Mount[]): SluiceError {

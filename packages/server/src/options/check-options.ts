@@ -9,10 +9,12 @@ export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
   const { storage, baseUri, mounts, keys } = (options as SluiceOptions | undefined) ?? {};
   if (mounts && (storage !== undefined || baseUri !== undefined))
     throw new TypeError("createSluice: pass mounts, or storage and baseUri, and not both");
-  const all = mounts ?? [{ storage, baseUri }];
+  if (mounts !== undefined && !Array.isArray(mounts))
+    throw new TypeError("createSluice: mounts must be an array of { baseUri, storage }");
+  const all: readonly Partial<MountOptions>[] = mounts ?? [{ storage, baseUri }];
   for (const [at, mount] of all.entries()) {
     const where = mounts ? `mounts[${at}].` : "";
-    if (!isStorage(mount.storage))
+    if (!isStorage(mount?.storage))
       throw new TypeError(
         `createSluice: ${where}storage must be a backend, such as createFsBackend({ root: "./files" })`,
       );

@@ -26,6 +26,7 @@ import { createAttachReadTool } from "../resources/read-tool.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
 import { createAttachCompletion } from "../sdk/attach-completion.ts";
+import { createIsAbsent } from "../sdk/absent-mounts.ts";
 import { createAttachments } from "../sdk/attach.ts";
 import { createResourceCalls } from "../sdk/resource-calls.ts";
 import {
@@ -115,8 +116,10 @@ export function createSluice(options: SluiceOptions): Sluice {
     resourceMetadataUrl,
     onError,
   });
+  const isAbsent = createIsAbsent(callers);
   const attachments = createAttachments({
     mounts,
+    isAbsent,
     scopeChallenge,
     calls,
     cacheTtlMs,
@@ -124,7 +127,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     streamResource,
     list: createListResources({ calls, mounts, cursors, audience, pageSize }),
     templates: createListTemplates(calls, mounts),
-    completion: createAttachCompletion({ calls, mounts }),
+    completion: createAttachCompletion({ calls, mounts, isAbsent }),
     subscriptions: createAttachSubscriptions({
       calls,
       callers,

@@ -7,8 +7,8 @@ import type {
 import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { Mount } from "../mounts/mount.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { prefixIn, type Mount } from "../mounts/mount.ts";
+import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 import { knownType } from "./resource-type.ts";
@@ -81,11 +81,19 @@ async function mountsPage(
   const places = placesFrom(mounts, principal, cursor);
   for (const [looked, { mount, from }] of places.entries()) {
     const limit = pageSize - resources.length;
-    if (limit === 0 || looked === mostMounts) {
+    if (limit === 0 || looked === mostMounts || withheld >= mostWithheld) {
       next = mount.namePrefix;
       break;
     }
-    const page = await visiblePage(mount, { principal, cursor: from, limit, signal });
+    let page: VisiblePage;
+    try {
+      page = await visiblePage(mount, { principal, cursor: from, limit, signal });
+    } catch (error) {
+      // what stands before a mount that fails is told; the next page meets the fault
+      if (resources.length === 0 || signal.aborted) throw error;
+      next = mount.namePrefix;
+      break;
+    }
     resources.push(...(await entriesOf(mount, page, isMarked)));
     withheld += page.withheld;
     if (page.cursor !== undefined) {
@@ -100,6 +108,8 @@ async function mountsPage(
 
 /** Mounts looked at for one page, however few objects they have. */
 const mostMounts = 50;
+/** Hidden objects after which a page goes no further than the mount that it is in. */
+const mostWithheld = 10_000;
 
 /** The mounts that a principal has, from the one that a cursor names. */
 function placesFrom(
@@ -107,13 +117,16 @@ function placesFrom(
   principal: Principal | undefined,
   cursor: string | undefined,
 ): { readonly mount: Mount; readonly from?: string }[] {
-  const here = mounts.all.filter(({ storages }) => storages.of(principal) !== undefined);
+  const here = mounts.all.filter((mount) => isThereFor(mount, principal));
   if (cursor === undefined) return here.map((mount) => ({ mount }));
-  const { mount: first, key: from } = mounts.named(cursor);
-  const at = here.indexOf(first);
-  if (at < 0) throw new SluiceError("not_found", "sluice: list: the mount of the cursor is gone");
+  const prefix = prefixIn(cursor);
+  const at = here.findIndex(({ namePrefix }) => namePrefix === prefix);
+  const first = here[at];
+  if (!first)
+    throw new SluiceError("invalid_argument", "sluice: list: the mount of the cursor is gone");
+  const from = cursor.slice(prefix.length) || undefined;
   const rest = here.slice(at + 1).map((mount) => ({ mount }));
-  return [{ mount: first, ...definedMembers({ from: from || undefined }) }, ...rest];
+  return [{ mount: first, ...definedMembers({ from }) }, ...rest];
 }
 
 function entriesOf(mount: Mount, page: VisiblePage, isMarked: boolean): Promise<Resource[]> {

@@ -6,7 +6,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import { mountsTemplate } from "../mounts/mounts-template.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
@@ -46,7 +46,7 @@ function templatesOf(
 ): ResourceTemplateType[] {
   const mark = isMarked ? streamableMark : {};
   return all
-    .filter(({ storages }) => storages.of(principal) !== undefined)
+    .filter((mount) => isThereFor(mount, principal))
     .map(({ mapper: { baseUri, template } }) => ({
       name: baseUri,
       uriTemplate: template,

@@ -63,17 +63,21 @@ const mostBases = 5;
 
 /** The tool as a model sees it. */
 function descriptionOf({ all }: Mounts) {
-  const bases = all.map(({ mapper }) => mapper.baseUri);
-  const places = bases.slice(0, mostBases).join(" or ");
+  // a description is the same for all callers: it names no mount that some do not have
+  const named = all.length === 1 ? all : all.filter(({ isForAll }) => isForAll);
+  const bases = named.map(({ mapper }) => mapper.baseUri);
+  const places =
+    bases.length > 0 ? `below ${bases.slice(0, mostBases).join(" or ")}` : "of the list";
+  const such = bases[0] === undefined ? "" : `, such as ${bases[0]}notes.txt`;
   const text = z.string();
   return {
     title: "Read a part of a file",
     description:
-      `Reads the text of a resource below ${places}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
+      `Reads the text of a resource ${places}, or a range of it, at most ${mostBytes / 1024} KiB at a time. ` +
       "The last line of the answer says which part it is, how to ask for the next one, and the etag of the version. " +
       "Of a resource that is not text it says what it is and links to it.",
     inputSchema: z.object({
-      uri: text.describe(`URI of the resource, such as ${bases[0]}notes.txt`),
+      uri: text.describe(`URI of the resource${such}`),
       range: text
         .optional()
         .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),

@@ -42,7 +42,7 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
     const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
     try {
       return await calls.answer(call, async ({ principal, entry }) => {
-        const { mount, key } = mounts.find(uri);
+        const { mount, key } = mounts.findFor(uri, principal);
         const { mapper, storages, entries } = mount;
         const isOurs = isOursOn(mcp);
         for (const spelling of new Set([mapper.toUri(key), uri]))

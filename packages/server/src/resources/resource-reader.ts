@@ -63,7 +63,7 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
     { ctx, uri, isOurs }: ReadCall,
     { principal }: CallWork,
   ): Promise<{ mount: Mount; key: string; storage: AuthorizedStorage }> {
-    const { mount, key } = mounts.find(uri);
+    const { mount, key } = mounts.findFor(uri, principal);
     const canonical = mount.mapper.toUri(key);
     const storage = await mount.storages.authorize({ principal, key, action: "read" });
     if (uri !== canonical && !(await isOurs(canonical, ctx)))

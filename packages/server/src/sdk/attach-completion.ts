@@ -5,6 +5,7 @@ import { allowedUris } from "../access/access.ts";
 import { rethrowStorageFault } from "../access/authorized-storage.ts";
 import type { Mount } from "../mounts/mount.ts";
 import type { Mounts } from "../mounts/mounts.ts";
+import type { IsAbsent } from "./absent-mounts.ts";
 import type { ResourceCalls } from "./resource-calls.ts";
 import { handlerOf } from "./sdk-handlers.ts";
 
@@ -18,6 +19,7 @@ const longestKey = 1_024;
 interface CompletionOptions {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
+  readonly isAbsent: IsAbsent;
 }
 
 /** Serves `completion/complete` on a server. */
@@ -25,7 +27,7 @@ export type AttachCompletion = (mcp: McpServer) => void;
 
 /** Completes the variable of our templates from storage; every other completion stays the author's. */
 export function createAttachCompletion(options: CompletionOptions): AttachCompletion {
-  const { calls, mounts } = options;
+  const { calls, mounts, isAbsent } = options;
   return (mcp) => {
     const { server } = mcp;
     const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
@@ -36,7 +38,8 @@ export function createAttachCompletion(options: CompletionOptions): AttachComple
           ref.type === "ref/resource"
             ? mounts.all.find(({ mapper }) => mapper.template === ref.uri)
             : undefined;
-        if (!mount) return completeOthers(request.params, ctx);
+        if (!mount || (await isAbsent(mount, { mcp, ctx })))
+          return completeOthers(request.params, ctx);
         if (argument.name !== "key") return { completion: { values: [], hasMore: false } };
         const { value } = argument;
         const call = { mcp, ctx, action: "completion", kind: "request" } as const;

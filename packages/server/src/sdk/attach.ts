@@ -19,10 +19,11 @@ import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
+import type { IsAbsent } from "./absent-mounts.ts";
 import { cacheHint } from "./request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
 import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
-import { ensureReadScopes, findHandler } from "./sdk-handlers.ts";
+import { ensureReadScopes, findHandler, handlerOf } from "./sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "./sdk-v1.ts";
 
 /** Options of `attach`. */
@@ -47,6 +48,7 @@ export interface AttachOptions {
 interface AttachmentsOptions {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
+  readonly isAbsent: IsAbsent;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
   readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
@@ -112,10 +114,12 @@ function attach(
     });
 
   const hasCompletion = findHandler(server, "completion/complete") !== undefined;
+  // makes the SDK declare completions and set the handler that is put to use below
+  const completeNone = hasCompletion ? undefined : { key: () => [] };
+  const { template, asIfAbsent } = createMountsTemplate(mounts, completeNone);
   mcp.registerResource(
     "sluice",
-    // makes the SDK declare completions and set the handler that is put to use below
-    createMountsTemplate(mounts, hasCompletion ? undefined : { key: () => [] }),
+    template,
     definedMembers({ scopeChallenge }),
     async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
       if (isProbe(ctx)) return probed;
@@ -126,6 +130,16 @@ function attach(
       });
     },
   );
+
+  if (!mounts.all.every(({ isForAll }) => isForAll)) {
+    const read = handlerOf<ReadResourceResult>(server, "resources/read");
+    const types = { params: uriParams, result: anyResult };
+    server.setRequestHandler("resources/read", types, async (params, ctx) => {
+      const mount = mounts.mountOf(hrefOf(params.uri));
+      const isAway = mount && (await handlers.isAbsent(mount, { mcp, ctx }));
+      return isAway ? asIfAbsent(() => read(params, ctx)) : read(params, ctx);
+    });
+  }
 
   const isElsewhere = findElsewhere(mcp);
   const { onSeen } = handlers.subscriptions(mcp, isOurs);
@@ -153,6 +167,11 @@ function attach(
   }
   checkParams(server);
   return isOurs;
+}
+
+/** A URI as the SDK compares it. */
+function hrefOf(uri: string): string {
+  return URL.canParse(uri) ? new URL(uri).href : uri;
 }
 
 /** Parameters of a method about one resource. */

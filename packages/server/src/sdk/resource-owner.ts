@@ -7,6 +7,7 @@ import {
   type Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { mountsTemplate } from "../mounts/mounts-template.ts";
 import { handlerOf } from "./sdk-handlers.ts";
 
 /** Says of a URI whether a handler of a server answers for it. */
@@ -53,7 +54,8 @@ export function findElsewhere({ server }: McpServer): AnswersFor {
   async function hasTemplate(uri: string, ctx: ServerContext): Promise<boolean> {
     const { resourceTemplates } = await listTemplates({}, ctx);
     return resourceTemplates.some(
-      ({ uriTemplate }) => new UriTemplate(uriTemplate).match(uri) !== null,
+      ({ uriTemplate }) =>
+        uriTemplate !== mountsTemplate && new UriTemplate(uriTemplate).match(uri) !== null,
     );
   }
 
