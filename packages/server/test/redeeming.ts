@@ -37,8 +37,7 @@ export function createHouse(options: Partial<SluiceOptions> = {}): House {
   const records: AuditRecord[] = [];
   const errors: unknown[] = [];
   const sluice = createSluice({
-    storage,
-    baseUri: "files://demo/",
+    ...(options.mounts ? {} : { storage, baseUri: "files://demo/" }),
     endpoint,
     keys,
     principal: ({ header }) => {
