@@ -8,6 +8,7 @@ import { generateKey } from "@sluice/core";
 import {
   createSluice,
   type AttachOptions,
+  type MountOptions,
   type PrincipalResolver,
   type Sluice,
   type SluiceOptions,
@@ -41,6 +42,8 @@ export interface SiteOptions {
   readonly front?: (target: () => number, root: string) => Promise<Listening>;
   readonly node?: (root: string) => NodeHandlerOptions;
   readonly storage?: (files: StorageBackend) => StorageBackend | Promise<StorageBackend>;
+  /** Several storages, in place of the one below `baseUri`. */
+  readonly mounts?: (files: StorageBackend) => readonly MountOptions[];
   /** What the author of the server registers beside Sluice. */
   readonly author?: (mcp: McpServer, sluice: Sluice) => void;
   /** Registers tools that ask for files; the site then has an upload endpoint. */
@@ -106,8 +109,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
   const storage = (await options.storage?.(files)) ?? files;
   const own = typeof options.sluice === "function" ? options.sluice() : options.sluice;
   const sluice = createSluice({
-    storage,
-    baseUri,
+    ...(options.mounts ? { mounts: options.mounts(storage) } : { storage, baseUri }),
     endpoint: url,
     keys: [generateKey()],
     ...(options.accounts && { principal: principalOf }),
