@@ -153,9 +153,11 @@ describe.each(Object.keys(servers) as (keyof typeof servers)[])("with a %s", (ki
     const server = sluice.attach(servers[kind]());
     const [near, far] = InMemoryTransport.createLinkedPair();
     const waiting: ((text: string) => void)[] = [];
-    near.onmessage = (message) => {
-      if (!("method" in message)) waiting.shift()?.(JSON.stringify(message));
-    };
+    Object.assign(near, {
+      onmessage(message: object) {
+        if (!("method" in message)) waiting.shift()?.(JSON.stringify(message));
+      },
+    });
     await server.connect(far);
     await near.start();
     const ask = (method: string, params: object): Promise<string> =>

@@ -39,9 +39,16 @@ const storage: StorageBackend = storageOrigin
     }
   : folder;
 
+const baseUri = "files://bench/";
+const others = Array.from({ length: (options.mounts ?? 1) - 1 }, (_, n) => ({
+  baseUri: `files://bench-${n}/`,
+  storage: createFsBackend({ root }),
+}));
+
 const sluice = createSluice({
-  storage,
-  baseUri: "files://bench/",
+  ...(options.mounts === undefined
+    ? { storage, baseUri }
+    : { mounts: [...others, { baseUri, storage }] }),
   endpoint,
   keys: formatKey(generateKey()),
   delivery,

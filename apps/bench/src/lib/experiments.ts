@@ -3,6 +3,7 @@ import { binary } from "./tables/binary.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { hidden } from "./tables/hidden.ts";
 import { memory } from "./tables/memory.ts";
+import { mountsTable } from "./tables/mounts.ts";
 import { offload } from "./tables/offload.ts";
 import { proxy } from "./tables/proxy.ts";
 import { replaceBase64 } from "./tables/replace-base64.ts";
@@ -19,6 +20,7 @@ export const experiments: readonly Experiment[] = [
   serveLarge,
   serveMany,
   serveSmall,
+  mountsTable,
   serveTls,
   offload,
   memory,

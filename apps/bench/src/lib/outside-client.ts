@@ -62,14 +62,19 @@ export async function curl(
   return seconds;
 }
 
-/** Requests a second that wrk gets over `connections` kept-alive connections. */
+/** Requests a second that wrk gets over `connections` kept-alive connections. `script` says what it sends. */
 export async function wrk(
   url: string,
-  options: ClientOptions & { readonly connections: number; readonly seconds: number },
+  options: ClientOptions & {
+    readonly connections: number;
+    readonly seconds: number;
+    readonly script?: string;
+  },
 ): Promise<number> {
+  const script = options.script === undefined ? [] : ["-s", options.script];
   const { stdout } = await runToEnd(
     "wrk",
-    ["-t1", `-c${options.connections}`, `-d${options.seconds}s`, url],
+    ["-t1", `-c${options.connections}`, `-d${options.seconds}s`, ...script, url],
     options,
   );
   if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk: ${stdout.trim()}`);

@@ -28,6 +28,8 @@ export interface SluiceServerOptions {
   readonly service?: Service;
   /** Port that clients use, of a proxy in front. */
   readonly publicPort?: number;
+  /** Storages in all, each below its base URI; that of the files is the last. Default: one, without mounts. */
+  readonly mounts?: number;
   /** Leave files to that proxy. */
   readonly offload?: Omit<OffloadOptions, "root">;
 }
@@ -90,7 +92,8 @@ export async function downloadUrlOf(endpoint: string, uri: string): Promise<stri
   return downloadUrl;
 }
 
-interface StreamCall {
+/** A call of `resources/stream` as the official client sends it, for outside programs to repeat. */
+export interface StreamCall {
   /** As the official client sent it. */
   readonly headers: Headers;
   readonly body: string;
@@ -102,7 +105,11 @@ interface StreamCall {
  * Calls `resources/stream` with the official client and keeps the request, so that an outside
  * program can repeat it. A direct answer is not fetched.
  */
-async function callStream(endpoint: string, uri: string, route: SluiceRoute): Promise<StreamCall> {
+export async function callStream(
+  endpoint: string,
+  uri: string,
+  route: SluiceRoute,
+): Promise<StreamCall> {
   let sent: { headers: Headers; body: string } | undefined;
   const next = endpoint.startsWith("https:") ? fetchUnverified : fetch;
   const recording = async (url: string | URL, init?: RequestInit): Promise<Response> => {

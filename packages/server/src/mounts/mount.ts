@@ -22,7 +22,10 @@ export interface MountRules {
    * A mount with a rule of its own is not under the rule of the Sluice.
    */
   readonly access?: AccessRule;
-  /** The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. */
+  /**
+   * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
+   * beside it: a mount that has either is under neither rule of the Sluice.
+   */
   readonly accessPage?: AccessPageRule;
   /**
    * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
