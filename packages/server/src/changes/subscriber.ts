@@ -90,6 +90,8 @@ export function createSubscribers(options: SubscribersOptions): Subscribers {
     async find({ uri, principal, signal }) {
       const place = mounts.find(uri);
       const { key, mount } = place;
+      if (mount.kind === "provider")
+        throw new SluiceError("unsupported", "sluice: subscribe: it is made when it is asked for");
       const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
       return { place, info: await storage.describe(key, definedMembers({ signal })) };
     },
@@ -210,7 +212,7 @@ function createSubscriber(
     hearLists(everything = false) {
       hearsList = true;
       hearsAll ||= everything;
-      for (const mount of mounts.all) {
+      for (const mount of mounts.storages) {
         if (!hubOf(mount, principal)) continue;
         const { hub, listener } = feedOf(mount);
         Object.assign(listener, { hearsAll, hearsList });

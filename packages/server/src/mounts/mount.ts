@@ -1,5 +1,11 @@
+import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { resourceTag, type Principal } from "@sluice/core";
-import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
+import {
+  createUriMapper,
+  type ObjectInfo,
+  type StorageBackend,
+  type UriMapper,
+} from "@sluice/storage";
 import {
   createAccess,
   type Access,
@@ -32,8 +38,8 @@ export interface MountRules {
   /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
   readonly redirectOrigins?: readonly string[];
   /**
-   * What lists and links say of a resource beside what storage knows: title, description, audience,
-   * priority. Asked for every entry of a page.
+   * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority, and
+   * whether it is streamed. Asked for every entry of a page, and for every read and stream.
    */
   readonly describe?: DescribeResource;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
@@ -68,9 +74,13 @@ export type PrincipalStorage =
   | StorageBackend
   | ((principal: Principal | undefined) => StorageBackend | undefined);
 
-/** One storage below its base URI, ready to serve. */
+/** One storage below its base URI, or one provider, ready to serve. */
 export interface Mount {
   readonly mapper: UriMapper;
+  /** Its entry in lists of templates; absent where it is a provider for one URI. */
+  readonly template: ResourceTemplateType | undefined;
+  /** A storage, whose objects have lists, changes and completion, or a provider, which makes what is asked for. */
+  readonly kind: "storage" | "provider";
   /** Begins the names of its resources in tokens; empty where a Sluice has the one storage. */
   readonly namePrefix: string;
   readonly access: Access;
@@ -83,13 +93,15 @@ export interface Mount {
   readonly limiter: StreamLimiter | undefined;
 }
 
-interface MountSetting {
+/** What a mount is made with, beside its own options. */
+export interface MountSetting {
   readonly namePrefix: string;
   readonly rules: MountRules;
   readonly onError: (error: unknown) => void;
 }
 
-const defaultMaxReadBytes = 2 * 1024 * 1024;
+/** Largest resource that `resources/read` puts into JSON, where no option says so. */
+export const defaultMaxReadBytes: number = 2 * 1024 * 1024;
 
 /** Hex digits of the tag in a name: few, for the length of a token grows with the name. */
 const tagLength = 8;
@@ -111,12 +123,22 @@ export function createMount(
   const mapper = createUriMapper(options.baseUri);
   const access = createAccess(rule, options.accessPage ?? pageRule);
   const describe = options.describe ?? rules.describe;
+  const entries = createResourceEntries({ mapper, describe, onError });
+  const { about } = entries;
+  const typeFor = about && (async (info: ObjectInfo) => (await about(info)).mimeType);
+  const { baseUri, template } = mapper;
   return {
     mapper,
+    template: {
+      name: baseUri,
+      uriTemplate: template,
+      description: `Any resource below ${baseUri} by its path`,
+    },
+    kind: "storage",
     namePrefix,
     access,
-    storages: createStorageAccess({ storage: options.storage, access, mapper }),
-    entries: createResourceEntries({ mapper, describe, onError }),
+    storages: createStorageAccess({ storage: options.storage, access, mapper, typeFor }),
+    entries,
     delivery: options.delivery ?? rules.delivery ?? "auto",
     redirectOrigins: options.redirectOrigins ?? rules.redirectOrigins ?? [],
     maxReadBytes: options.maxReadBytes ?? rules.maxReadBytes ?? defaultMaxReadBytes,

@@ -62,8 +62,8 @@ export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
 const mostBases = 5;
 
 /** The tool as a model sees it. */
-function descriptionOf({ all }: Mounts) {
-  const bases = all.map(({ mapper }) => mapper.baseUri);
+function descriptionOf({ storages }: Mounts) {
+  const bases = storages.map(({ mapper }) => mapper.baseUri);
   const places = bases.slice(0, mostBases).join(" or ");
   const text = z.string();
   return {

@@ -1,0 +1,97 @@
+import { createSluice, type SluiceOptions } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { describe, expect, test } from "vitest";
+import { eras, talkTo } from "./talking.ts";
+import { alice, createHouse, endpoint } from "./redeeming.ts";
+
+function serve(options: Partial<SluiceOptions> = {}) {
+  const errors: unknown[] = [];
+  const sluice = createSluice({
+    storage: createMemoryBackend({ "a.txt": "stored" }),
+    baseUri: "files://demo/",
+    endpoint,
+    keys: "ephemeral",
+    principal: () => alice,
+    onWarning: () => {},
+    onError: (error) => void errors.push(error),
+    ...options,
+  });
+  return { sluice, errors, talk: talkTo(sluice) };
+}
+
+async function textOf(source: { body: ReadableStream<Uint8Array> }): Promise<string> {
+  return new Response(source.body as BodyInit).text();
+}
+
+describe.each(eras)("a provider in the %s era", (era) => {
+  test("makes the bytes of a template's resource, directly", async () => {
+    const { sluice, talk } = serve();
+    sluice.provide("reports://sales/{year}.csv", async function* ({ variables }) {
+      yield `year,${variables["year"]}\n`;
+      yield "1,2\n";
+    });
+    const uri = "reports://sales/2026.csv";
+    const { slot, message } = await talk(era, "resources/stream", { params: { uri } });
+    expect(message.error).toBeUndefined();
+    const { reply } = slot as any;
+    expect(reply.status).toBe(200);
+    expect(await textOf(reply.transfer.source)).toBe("year,2026\n1,2\n");
+    const { message: read } = await talk(era, "resources/read", { params: { uri } });
+    expect(read.result.contents[0].text).toBe("year,2026\n1,2\n");
+    const missing = await talk(era, "resources/stream", { params: { uri: "reports://sales/x" } });
+    expect(missing.message.error!.data.reason ?? missing.message.error!.code).toBeTruthy();
+    const { message: listed } = await talk(era, "resources/templates/list");
+    expect(listed.result.resourceTemplates.map((one: any) => one.uriTemplate)).toEqual([
+      "reports://sales/{year}.csv",
+      "files://demo/{+key}",
+    ]);
+  });
+
+  test("sends a client to a URL that it gives, where the origin is allowed", async () => {
+    const { sluice, talk, errors } = serve({ redirectOrigins: ["https://cdn.example.com"] });
+    const expiresAt = new Date(Date.now() + 60_000);
+    sluice.provide("cdn://x/good.bin", () => ({
+      url: "https://cdn.example.com/g?sig=1",
+      expiresAt,
+    }));
+    sluice.provide("cdn://x/bad.bin", () => ({ url: "https://evil.example.com/g", expiresAt }));
+    const good = await talk(era, "resources/stream", { params: { uri: "cdn://x/good.bin" } });
+    expect((good.slot as any).reply).toMatchObject({ status: 302 });
+    expect((good.slot as any).reply.headers).toContain("https://cdn.example.com/g?sig=1");
+    const bad = await talk(era, "resources/stream", { params: { uri: "cdn://x/bad.bin" } });
+    expect(bad.message.error!.data.reason).toBe("internal");
+    expect(String(errors[0])).toContain("redirectOrigins");
+  });
+
+  test("is listed where it is for one URI", async () => {
+    const { sluice, talk } = serve();
+    sluice.provide("reports://sales/today.csv", {
+      open: () => "1,2",
+      title: "Today",
+      mimeType: "text/csv",
+    });
+    const { message } = await talk(era, "resources/list");
+    expect(message.result.resources).toMatchObject([
+      { uri: "reports://sales/today.csv", title: "Today", mimeType: "text/csv" },
+      { uri: "files://demo/a.txt" },
+    ]);
+  });
+});
+
+test("a download URL of a provider makes the bytes when it is redeemed", async () => {
+  const house = createHouse({ redirectOrigins: ["https://cdn.example.com"] });
+  const expiresAt = new Date(Date.now() + 60_000);
+  house.sluice.provide(
+    "reports://sales/{year}.csv",
+    ({ variables }) => `year ${variables["year"]}`,
+  );
+  house.sluice.provide("cdn://x/good.bin", () => ({ url: "https://cdn.example.com/g", expiresAt }));
+  const identity = { mayMint: true, maxTtlMs: 3_600_000 };
+  const tokenOf = async (uri: string) =>
+    (await house.sluice.host.mint(identity, house.sluice.host.nameOf(uri), undefined))!.token;
+  const reply = await house.redeem(await tokenOf("reports://sales/2026.csv"));
+  expect(reply.status).toBe(200);
+  expect(await textOf(reply.transfer!.source)).toBe("year 2026");
+  const sent = await house.redeem(await tokenOf("cdn://x/good.bin"));
+  expect(sent.status).toBe(302);
+});
