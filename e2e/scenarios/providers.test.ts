@@ -1,0 +1,134 @@
+/**
+ * Providers over real HTTP: whatever goes wrong while a resource is made, no client takes a part of it for the whole.
+ * @module
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { PassThrough } from "node:stream";
+import { setTimeout as wait } from "node:timers/promises";
+import { streamResource } from "@sluice/client";
+import type { ClientStreaming, RevisionKind } from "@sluice/core/wire";
+import type { ProviderOptions, ProvideRequest } from "@sluice/server";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { connect } from "../bed/clients.ts";
+import { listen } from "../bed/listen.ts";
+import { call, send, type RawAnswer } from "../bed/raw.ts";
+import { startSite, type Site } from "../bed/site.ts";
+import { countDescriptors } from "../bed/watch.ts";
+
+const eras: readonly RevisionKind[] = ["legacy", "modern"];
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+const text = "0123456789".repeat(20_000);
+const bytes = Buffer.from(text);
+
+/** How many handlers are at work. */
+let running = 0;
+
+async function* made(
+  { signal }: ProvideRequest,
+  { until = bytes.byteLength, then }: { until?: number; then?: () => unknown } = {},
+): AsyncGenerator<Uint8Array> {
+  running += 1;
+  try {
+    for (let at = 0; at < until; at += 30_000) {
+      signal.throwIfAborted();
+      yield bytes.subarray(at, Math.min(at + 30_000, until));
+      await wait(0);
+    }
+    await then?.();
+  } finally {
+    running -= 1;
+  }
+}
+
+const described = (): { size: number } => ({ size: bytes.byteLength });
+
+/** Ways in which a provider fails after it began. */
+const faults: Readonly<Record<string, ProviderOptions>> = {
+  "throws before the first byte": {
+    open: () => {
+      throw new Error("no such table");
+    },
+  },
+  "throws in the middle": {
+    open: (request) =>
+      made(request, {
+        until: 90_000,
+        then: () => Promise.reject(new Error("the cursor is gone")),
+      }),
+  },
+  "stalls in the middle": {
+    open: (request) =>
+      made(request, { until: 90_000, then: () => once(request.signal, "abort") }),
+    stallTimeoutMs: 200,
+  },
+  "never answers": { open: () => new Promise(() => {}), stallTimeoutMs: 200 },
+  "ends before the size that it told": {
+    open: (request) => made(request, { until: 90_000 }),
+    describe: described,
+  },
+  "goes on behind the size that it told": {
+    open: (request) => made(request),
+    describe: () => ({ size: 90_000 }),
+  },
+  "makes more than its limit": { open: (request) => made(request), maxBytes: 100_000 },
+  "gives what is no bytes": {
+    open: async function* (request) {
+      yield* made(request, { until: 90_000 });
+      yield 7 as never;
+    },
+  },
+  "is a process that fails": {
+    open: () => spawn(process.execPath, ["-e", "process.stdout.write('x'.repeat(90000)); process.exitCode = 3"]),
+  },
+  "is a process that is not there": { open: () => spawn("/no/such/program") },
+};
+
+async function startProviding(providers: Readonly<Record<string, ProviderOptions>>): Promise<Site> {
+  const errors: unknown[] = [];
+  const site = await startSite({
+    sluice: { onError: (error) => void errors.push(error), onWarning: () => {} },
+  });
+  for (const [uri, provider] of Object.entries(providers)) site.sluice.provide(uri, provider);
+  return site;
+}
+
+/** What came of `resources/stream`, followed to the bytes; `undefined` where the connection broke. */
+async function fetchBytes(
+  site: Site,
+  uri: string,
+  { era = "modern", streaming = {} }: { era?: RevisionKind; streaming?: ClientStreaming } = {},
+): Promise<RawAnswer | undefined> {
+  try {
+    const answer = await call(site.url, "resources/stream", { uri }, { era, streaming });
+    const url = answer.message?.result?.["downloadUrl"];
+    return url === undefined ? answer : await send("GET", String(url));
+  } catch {
+    return undefined;
+  }
+}
+
+const isWhole = (answer: RawAnswer | undefined): boolean =>
+  answer?.status === 200 && answer.message === undefined;
+
+describe.each(Object.entries(faults))("a provider that %s", (_name, provider) => {
+  test.each(eras)("is an error, never a short file with a clean end (%s)", async (era) => {
+    await using site = await startProviding({ "made://site/it.bin": provider });
+    for (const prefer of ["direct", "downloadUrl"] as const) {
+      const answer = await fetchBytes(site, "made://site/it.bin", { era, streaming: { prefer: [prefer] } });
+      expect(isWhole(answer)).toBe(false);
+    }
+    await vi.waitFor(() => expect(running).toBe(0));
+  });
+
+  test("is an error of our client, too", async () => {
+    await using site = await startProviding({ "made://site/it.bin": provider });
+    await using client = await connect("SDK v2, modern", site.url) as any;
+    const streamed = (async () => {
+      const stream = await streamResource(client, "made://site/it.bin", { timeouts: { pauseScale: 0 } });
+      await new Response(stream.body as BodyInit).arrayBuffer();
+    })();
+    await expect(streamed).rejects.toThrow();
+  });
+});
