@@ -143,7 +143,7 @@ function createRoles(options: Partial<SluiceOptions> = {}) {
     },
     ...options,
   });
-  return { ...house, asked, call: talkTo(house.sluice) };
+  return { ...house, asked, files, call: talkTo(house.sluice) };
 }
 
 const asOwner = tokenWith({ role: "owner", patient: secret }, [secret]);
@@ -202,6 +202,22 @@ test("a self-authenticating URL has no principal, and the claims of its bearer d
   expect((await house.redeem(minted!.token, { authInfo: asOwner })).status).toBe(404);
   expect(house.asked.length).toBeGreaterThan(0);
   expect(house.asked.filter(({ role }) => role !== undefined)).toEqual([]);
+});
+
+test("a listen stream acts for the claims of the request that opened it", async () => {
+  const { sluice, files, asked, call } = createRoles();
+  const params = { notifications: { resourceSubscriptions: [uri] } };
+  const listening = await sluice.listen({ id: 1, params, caller: callerWith(asOwner) });
+  if (!("close" in listening)) throw new Error("it was refused");
+  // the same user, who has lost the role, calls meanwhile
+  await call("modern", "resources/list", { authInfo: asGuest });
+  asked.length = 0;
+  const told = listening.next();
+  const change = setInterval(() => files.put("a.bin", String(Math.random())), 10);
+  expect(await told).toMatchObject({ method: "notifications/resources/updated", params: { uri } });
+  clearInterval(change);
+  listening.close();
+  expect(new Set(asked.map(({ role }) => role))).toEqual(new Set(["owner"]));
 });
 
 /** A store that keeps what it was given as text. */

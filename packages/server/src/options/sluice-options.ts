@@ -47,7 +47,7 @@ export interface SluiceOptions {
    * work for every client that has them. Default: only on a loopback endpoint without a principal resolver.
    */
   readonly anonymous?: boolean;
-  /** Decides what a principal may do. Asked at list, read, subscribe and stream, and again at each redemption. Default: all. */
+  /** Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all. */
   readonly access?: AccessRule;
   /** The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. */
   readonly accessPage?: AccessPageRule;
