@@ -195,6 +195,30 @@ test("a download URL is redeemed with the claims of the request that redeems it"
   expect((await house.redeem(minted!.token, { authInfo: asOwner })).status).toBe(200);
 });
 
+test("where claims choose the storage, a URL of one storage gives no bytes of the same key in another one", async () => {
+  const storages = new Map([
+    ["owner", createMemoryBackend({ "a.bin": "of the owner" })],
+    ["guest", createMemoryBackend({ "a.bin": "of the guest" })],
+  ]);
+  const house = createHouse({
+    principal: () => alice,
+    storage: (principal) => storages.get(String(principal?.claims?.["role"]))!,
+  });
+  const { sluice } = house;
+  const identity = await sluice.host.identify(callerWith(asOwner));
+  const { principal } = identity;
+  const storage = await sluice.host.authorize({ principal, key: "a.bin", action: "stream" });
+  const { etag } = await storage.describe("a.bin");
+  const minted = await sluice.host.mint(identity, "a.bin", etag);
+  const [asked, own] = [
+    await house.redeem(minted!.token, { authInfo: asGuest }),
+    await house.redeem(minted!.token, { authInfo: asOwner }),
+  ];
+  expect(asked.status).toBe(410);
+  expect(await bodyOf(asked)).not.toContain("guest");
+  expect([own.status, await bodyOf(own)]).toEqual([200, "of the owner"]);
+});
+
 test("a self-authenticating URL has no principal, and the claims of its bearer do not count", async () => {
   const house = createRoles();
   const terms = { mayMint: true, maxTtlMs: 60_000 };

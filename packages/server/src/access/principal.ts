@@ -26,10 +26,11 @@ export interface Caller {
  * Gives the principal of a caller. A caller for which it gives `undefined` is refused unless `anonymous` is set. A client id
  * alone names no principal.
  *
- * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from `header`. Where it
- * leaves one of them out, rules see that of the access token (`authInfo.scopes`, `authInfo.extra`), if the principal is
+ * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that clients can
+ * send. Where it leaves one of them out, rules see that of the access token (`authInfo.scopes`, `authInfo.extra`), if the principal is
  * the subject of this token: `subject` is its `extra.sub`, or its `clientId` where it has no `sub`, and `issuer` is its
- * `extra.iss` where it has one. Else rules see none: the token of a gateway says nothing of the user behind it.
+ * `extra.iss` where it has one. Else rules see none: the token of a gateway says nothing of the user behind it. Where
+ * something is added, rules get a new object with the members of {@link Principal} alone: key no cache by it.
  */
 export type PrincipalResolver = (
   caller: Caller,
