@@ -24,7 +24,7 @@ import {
 /** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
 export interface MountRules {
   /**
-   * Decides what a principal may do. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
+   * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
    * A mount with a rule of its own is not under the rule of the Sluice.
    */
   readonly access?: AccessRule;
