@@ -207,15 +207,16 @@ test("where claims choose the storage, a URL of one storage gives no bytes of th
   const { sluice } = house;
   const identity = await sluice.host.identify(callerWith(asOwner));
   const { principal } = identity;
-  const storage = await sluice.host.authorize({ principal, key: "a.bin", action: "stream" });
+  const asked = { principal, name: "a.bin", action: "stream" } as const;
+  const { storage } = await sluice.host.authorize(asked);
   const { etag } = await storage.describe("a.bin");
   const minted = await sluice.host.mint(identity, "a.bin", etag);
-  const [asked, own] = [
+  const [refused, own] = [
     await house.redeem(minted!.token, { authInfo: asGuest }),
     await house.redeem(minted!.token, { authInfo: asOwner }),
   ];
-  expect(asked.status).toBe(410);
-  expect(await bodyOf(asked)).not.toContain("guest");
+  expect(refused.status).toBe(410);
+  expect(await bodyOf(refused)).not.toContain("guest");
   expect([own.status, await bodyOf(own)]).toEqual([200, "of the owner"]);
 });
 

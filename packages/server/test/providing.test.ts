@@ -20,7 +20,9 @@ function serve(options: Partial<SluiceOptions> = {}) {
 }
 
 async function textOf(source: { body: ReadableStream<Uint8Array> }): Promise<string> {
-  return new Response(source.body as BodyInit).text();
+  let text = "";
+  for await (const chunk of source.body) text += Buffer.from(chunk).toString();
+  return text;
 }
 
 describe.each(eras)("a provider in the %s era", (era) => {
