@@ -143,7 +143,7 @@ test.each(revisions)(
   },
 );
 
-test("a subscription of a session acts for the claims of its last list, and is silent without the role", async () => {
+test("a subscription of a session acts for the claims of its last request, also a refused one, and is silent without the role", async () => {
   const open = async () => {
     const made = await connect("legacy", watcher);
     const heard: string[] = [];
@@ -168,7 +168,7 @@ test("a subscription of a session acts for the claims of its last list, and is s
   };
   await changed(left, stayed);
   await left.become({ ...watcher, role: "retired" });
-  expect(await left.list()).toEqual([]);
+  await expect(left.client.readResource({ uri: watched })).rejects.toThrow();
   left.heard.length = 0;
   // what the first change told would come before the second
   await changed(stayed);
