@@ -53,7 +53,7 @@ export interface ProvidedResponse {
 
 /**
  * A child process, as `spawn` of `node:child_process` gives it. Its stdout is the bytes. An exit code other than 0 and a
- * signal are errors. `exec` and `execFile` do not fit: they make text of the bytes, and end at 1 MiB.
+ * signal are errors. Give it at once: Node drops the bytes of a process that ends without a reader. `exec` and `execFile` do not fit: they make text of the bytes, and end at 1 MiB.
  */
 export interface ProvidedProcess {
   readonly stdout: ProvidedPipe | null;
@@ -69,6 +69,7 @@ export interface ProvidedProcess {
 /** A Node `Readable`. */
 export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
   readonly readableEncoding?: string | null;
+  readonly readableFlowing?: boolean | null;
   on(event: string, listener: (...args: never[]) => void): unknown;
   destroy(): unknown;
 }
