@@ -49,7 +49,7 @@ describe.each(eras)("a provider in the %s era", (era) => {
     ]);
   });
 
-  test("sends a client to a URL that it gives, where the origin is allowed", async () => {
+  test("sends a client to a URL that it gives, where the origin is allowed [SEP-2532/plan/stream-providers]", async () => {
     const { sluice, talk, errors } = serve({ redirectOrigins: ["https://cdn.example.com"] });
     const expiresAt = new Date(Date.now() + 60_000);
     sluice.provide("cdn://x/good.bin", () => ({
