@@ -42,6 +42,8 @@ export function processSource(child: ProvidedProcess, terms: SourceTerms): Provi
     );
   }
   const bytes = readableSource(stdout, terms);
+  // Node drops what lies in the stdout of a process that ends, unless there is a reader
+  stdout.on("readable", () => {});
   return {
     async next() {
       const chunk = await bytes.next();
