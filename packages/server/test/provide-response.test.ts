@@ -99,6 +99,9 @@ describe("a Response", () => {
     expect(await receiveText(() => new Response("text"))).toBe("text");
     expect(await receiveText(() => new Response(null, { status: 204 }))).toBe("");
     expect(await receiveText(() => new Response("text").body!)).toBe("text");
+    const fault = new Error("a fault of the provider");
+    const failing = new ReadableStream({ pull: (controller) => controller.error(fault) });
+    expect((await receive(backendOf(() => new Response(failing)))).error).toBe(fault);
   });
 
   test.each([
