@@ -94,8 +94,6 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
       `provider of ${uri}: the stream is read elsewhere, or belongs to a process that has ended; give it at once`,
     );
   const chunks = createChunkReader({ uri, memory: "hand-over" });
-  // Node drops what lies in the stdout of a process that ends, unless there is a reader
-  readable.on("readable", () => {});
   // the next read reports a fault that comes between reads
   readable.on("error", () => {});
   let iterator: AsyncIterator<unknown> | undefined;
