@@ -138,6 +138,18 @@ test("a hidden resource is not made: not to look, and not by another name", asyn
   expect(made).toContain("reports://sales/open");
 });
 
+test("other bytes than the digest that a provider told never look complete", async () => {
+  const { sluice, talk } = serve();
+  const sha256 = "0".repeat(64);
+  sluice.provide("reports://sales/a.csv", { open: () => "1,2", describe: () => ({ sha256 }) });
+  const { slot } = await talk("modern", "resources/stream", {
+    params: { uri: "reports://sales/a.csv" },
+  });
+  await expect(textOf((slot as any).reply.transfer.source)).rejects.toMatchObject({
+    code: "corrupt",
+  });
+});
+
 test("a download URL of a provider makes the bytes when it is redeemed", async () => {
   const house = createHouse({ redirectOrigins: ["https://cdn.example.com"] });
   const expiresAt = new Date(Date.now() + 60_000);
