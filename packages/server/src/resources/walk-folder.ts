@@ -14,6 +14,8 @@ export interface WalkRequest {
 
 /** An object that a principal may list. */
 export interface WalkedObject {
+  /** Its key without the folder that is walked. */
+  readonly path: string;
   /** As the list told it. */
   readonly info: ObjectInfo;
   /**
@@ -41,7 +43,11 @@ export async function* walkFolder(
     const asked = { prefix, principal, cursor, limit: objectsAtOnce, signal };
     const page = await visiblePage(mount, asked);
     for (const info of page.objects)
-      yield { info, open: (options) => openFor(mount, principal, info.key, options) };
+      yield {
+        path: info.key.slice(prefix.length),
+        info,
+        open: (options) => openFor(mount, principal, info.key, options),
+      };
     ({ cursor } = page);
   } while (cursor !== undefined);
 }
