@@ -105,6 +105,7 @@ export const resourceRequirements: readonly Requirement[] = [
   articleShould("5.2/list-changed", "list_changed when resources come or go"),
   article("5.3/templates", "templates are listed, and their variables can be completed"),
   article("7/resource-link", "a tool returns a link to a resource instead of the data"),
+  article("8/roles", "the role and the approved trials of the caller decide what it gets"),
   article("8/audit", "each access is on record: principal, resource, action, outcome"),
   article("9.2/rate-limit", "reads are limited per caller"),
   article(

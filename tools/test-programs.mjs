@@ -27,6 +27,7 @@ const sources = [
   "e2e/bed/programs/serve-unread.ts",
   "e2e/bed/programs/serve-uploads.ts",
   "e2e/examples/client.ts",
+  "e2e/examples/roles.ts",
   "e2e/examples/server.ts",
   "e2e/examples/upload-server.ts",
   "e2e/literal/binary-rfc/stdio-server.ts",

@@ -1,6 +1,6 @@
 /**
  * A site in a process of its own. Started with its settings as JSON, it tells its parent the URL.
- * Resources below `direct/`, `redirect/` and `downloadUrl/` travel in that mode, others as the client
+ * Resources of the folder below `direct/`, `redirect/` and `downloadUrl/` travel in that mode, others as the client
  * prefers, or directly.
  */
 import { setFlagsFromString } from "node:v8";
@@ -63,6 +63,13 @@ const site = await startSite({
     onError: () => {},
     onWarning: () => {},
   }),
+});
+
+// zeros that no file has: made://site/1048576.bin
+site.sluice.provide("made://site/{bytes}.bin", async function* ({ variables }) {
+  const chunk = new Uint8Array(2 ** 16);
+  for (let left = Number(variables["bytes"]); left > 0; left -= chunk.byteLength)
+    yield chunk.subarray(0, Math.min(left, chunk.byteLength));
 });
 
 // without a flag on the command line, which would be there for every other use

@@ -1,4 +1,11 @@
-import { principalTag, resourceTag, type Principal } from "@sluice/core";
+import {
+  createKeyRing,
+  createSealer,
+  generateKey,
+  principalTag,
+  resourceTag,
+  type Principal,
+} from "@sluice/core";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
@@ -40,4 +47,30 @@ test("a client id alone is no principal, nor is anything that is no text", () =>
   ])
     expect(() => principalTag(wrong as Principal)).toThrow(TypeError);
   expect(principalTag({ ...user, subject: "", sessionId: "s" })).toMatch(/^[0-9a-f]{64}$/);
+});
+
+/** One user in requests that say different things of it. */
+const inRequests: readonly Principal[] = [
+  user,
+  { ...user, scopes: [], claims: {} },
+  { ...user, scopes: ["files:read"], claims: { role: "PI", approved_trials: ["a"] } },
+  { ...user, scopes: undefined, claims: { sub: "user-2", iss: "https://evil.example" } },
+  { ...user, claims: { big: "x".repeat(100_000) } },
+];
+
+test("scopes and claims are no part of who a principal is: neither of its tag nor of its tokens", () => {
+  const sealer = createSealer({
+    keys: createKeyRing([generateKey()]),
+    audience: "https://m.example",
+  });
+  for (const one of inRequests) {
+    expect(principalTag(one)).toBe(principalTag(user));
+    const { token } = sealer.seal("download", { key: "a.bin", principal: one });
+    expect(token).toHaveLength(252);
+    const opened = sealer.unseal("download", token);
+    for (const other of inRequests) {
+      expect(opened.matchesPrincipal(other)).toBe(true);
+      expect(opened.matchesPrincipal({ ...other, subject: "user-2" })).toBe(false);
+    }
+  }
 });

@@ -18,4 +18,15 @@ export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./sdk/sdk-v1.
 export type { ExtraV1 } from "./sdk/sdk-v1-context.ts";
 export type { BinaryReads } from "./resources/read-binary.ts";
 export type { MountLimits, MountOptions, MountRules, PrincipalStorage } from "./mounts/mount.ts";
+export type { ProviderOptions } from "./mounts/provider-mount.ts";
+export type {
+  Provided,
+  ProvidedInfo,
+  ProvidedPipe,
+  ProvidedProcess,
+  ProvidedResponse,
+  ProvidedUrl,
+  Provider,
+  ProvideRequest,
+} from "./provide/provider.ts";
 export type { DescribeResource, ResourceMetadata } from "./resources/resource-entry.ts";

@@ -22,6 +22,7 @@ export {
 } from "./http/request-notes.ts";
 export { shareRequest, SHARED_REQUEST_HEADER } from "./http/shared-request.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./grants/failed-redemptions.ts";
+export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { MintedGrant } from "./grants/grants.ts";
 export type { Redeem, RedeemRequest } from "./grants/redeem.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";

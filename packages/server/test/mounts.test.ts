@@ -289,7 +289,11 @@ describe("options that cannot work say what to do", () => {
     ],
     ["a base without a slash at its end", at("docs://a"), /is not a base URI/],
     ["a base with a way up", at("docs://a/../"), /is not a base URI/],
-    ["a mount without a base", { mounts: [{ storage }] }, /mounts\[0\]\.baseUri must be a text/],
+    [
+      "a mount without a base",
+      { mounts: [{ storage }] },
+      /mounts\[0\]\.baseUri must be the base URI/,
+    ],
     [
       "a mount without storage",
       { mounts: [{ baseUri: "docs://a/" }] },

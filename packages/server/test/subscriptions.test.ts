@@ -1,7 +1,7 @@
 import { McpServer, requireScopes } from "@modelcontextprotocol/server";
 import type { AccessDecision, AttachOptions, AuditRecord, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type MemoryBackend, wrap } from "@sluice/storage";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
 import { openSession } from "./session.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -213,6 +213,29 @@ test("of a flood of changes a slow client is told little that was decided before
   while (!(await next()).endsWith("last")) told += 1;
   expect(told).toBeLessThanOrEqual(100);
   listening.close();
+});
+
+test("a listen stream ends when the access token of its request does", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { sluice } = createHouse({ principal: () => alice });
+  const expiresAt = Math.floor(Date.now() / 1_000) + 60;
+  const authInfo = { token: "t", clientId: "app", scopes: [], expiresAt };
+  const listening = await sluice.listen({
+    id: 1,
+    params: { notifications: { resourceSubscriptions: ["files://demo/a.bin"] } },
+    caller: { header: () => undefined, authInfo },
+  });
+  if (!("next" in listening)) throw new Error("refused");
+  let isOver = false;
+  const over = listening.next().then((notification) => {
+    isOver = true;
+    return notification;
+  });
+  await vi.advanceTimersByTimeAsync(50_000);
+  expect(isOver).toBe(false);
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(await over).toBeUndefined();
 });
 
 test("the 1,001st subscription of a session is refused for now", async () => {

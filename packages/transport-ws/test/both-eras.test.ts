@@ -46,6 +46,23 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
     expect(downloads).toEqual(["Bearer ann"]);
   });
 
+  test("access rules see the claims of the token that opened the connection", async () => {
+    const { url } = await serve({
+      sluice: {
+        principal,
+        access: (caller) => (caller?.claims?.["sub"] === "ann" ? "allow" : "hide"),
+      },
+      ws: { bearer },
+    });
+    for (const [token, seen] of [
+      ["ann", [uri]],
+      ["bob", []],
+    ] as const) {
+      const { client } = await connect(sdk, url, { token });
+      expect((await client.listResources()).resources.map((each) => each.uri)).toEqual(seen);
+    }
+  });
+
   test("a broken download goes on where it stopped, and a file is saved whole", async () => {
     const { url, http } = await serve({ sluice: { principal }, ws: { bearer } });
     const ranges: unknown[] = [];

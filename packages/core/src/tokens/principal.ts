@@ -1,7 +1,11 @@
 import { createSha256 } from "../bytes/sha256.ts";
 import { encodeFields } from "../bytes/length-prefix.ts";
 
-/** The holder of a grant. At least `subject` or `sessionId` is not empty: a client id alone names no holder. */
+/**
+ * The holder of a grant. At least `subject` or `sessionId` is not empty: a client id alone names no holder.
+ * `scopes` and `claims` say what the caller of one request may claim. They are no part of who the principal is: tags,
+ * tokens, quotas and records are the same with any of them, and hold none of them.
+ */
 export interface Principal {
   /** Issuer that vouches for the subject: the `iss` of the access token. */
   readonly issuer: string;
@@ -10,7 +14,14 @@ export interface Principal {
   /** The OAuth client through which it acts. */
   readonly clientId: string;
   /** `Mcp-Session-Id`, in the protocol revisions with sessions only; a grant for it is bound to that session too. */
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
+  /** Verified OAuth scopes of this request. Absent where nothing verified any. */
+  readonly scopes?: readonly string[] | undefined;
+  /**
+   * Verified claims of this request, such as roles. Absent where nothing verified any. They can be personal data: write
+   * them into no log and no record.
+   */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**

@@ -17,6 +17,10 @@ export type AccessDecision = "allow" | "hide" | "deny";
  * Decides whether a principal may do something with a resource. The principal is `undefined` for
  * the anonymous. Without a principal resolver it stands for any bearer token that came, verified or
  * not: rules need a resolver. An error counts as a fault, never as permission.
+ *
+ * `scopes` and `claims` are those of the request that asks: at the redemption of a download URL, of the request that
+ * redeems it. A self-authenticating URL has no principal. Before a notification they are of the last request that listed, read
+ * or subscribed in its session, or of the request that opened its stream.
  */
 export type AccessRule = (
   principal: Principal | undefined,

@@ -6,7 +6,8 @@ import {
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
-import { contentHeads, type ContentHeads } from "../resources/content-head.ts";
+import { withBody } from "@sluice/storage/plugin";
+import { contentHeads, toldHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
@@ -38,11 +39,18 @@ interface StorageAccessOptions {
     | ((principal: Principal | undefined) => StorageBackend | undefined);
   readonly access: Access;
   readonly mapper: UriMapper;
+  /**
+   * True where asking makes a resource: nothing is looked at ahead, repeated, or asked for on behalf of a caller that may not
+   * have it. Default: false.
+   */
+  readonly isMade?: boolean;
+  /** Tells the media type of an object in place of what storage tells; `undefined` leaves that. */
+  readonly typeFor?: ((info: ObjectInfo) => Promise<string | undefined>) | undefined;
 }
 
 /** Puts access rules in front of storage. */
 export function createStorageAccess(options: StorageAccessOptions): StorageAccess {
-  const of = protectedStorage(options.storage);
+  const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
   return {
     of,
     async authorize(request) {
@@ -53,8 +61,12 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   };
 }
 
+function backendsOf(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+  return typeof storage === "function" ? storage : () => storage;
+}
+
 /** Backends with `protect` around them, each once: its limits and retries are shared by all its users. */
-function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
   if (typeof storage !== "function") {
     const one = protect(storage);
     return () => one;
@@ -70,18 +82,19 @@ function protectedStorage(storage: StorageAccessOptions["storage"]): StorageAcce
 }
 
 async function authorize(
-  { access, mapper }: StorageAccessOptions,
+  { access, mapper, isMade = false, typeFor }: StorageAccessOptions,
   storage: StorageBackend,
   { principal, key, action }: AuthorizationRequest,
 ): Promise<AuthorizedStorage> {
-  const describe = storage.describe.bind(storage);
-  const open = storage.open.bind(storage);
+  const describe = typeFor ? describeAs(storage, typeFor) : storage.describe.bind(storage);
+  const open = typeFor ? openAs(storage, typeFor) : storage.open.bind(storage);
   const presign = storage.presign?.bind(storage);
-  const heads = contentHeads(storage, key);
+  const heads = isMade ? toldHeads : contentHeads(storage, key);
   const whole = { describe, open, ...definedMembers({ presign }), ...heads };
   if (!access.hasRules) return withClientFaults(whole);
   const decision = await access.decide(principal, mapper.toUri(key), action);
   if (decision === "deny") ensureAllowed(decision);
+  if (decision !== "allow" && isMade) throw hiddenFault;
   if (decision !== "allow") return withClientFaults({ ...hidden(storage), ...heads });
 
   /** Links and file systems without case lead to an object under another name: that counts, too. */
@@ -111,6 +124,26 @@ async function authorize(
       return opened;
     },
   });
+}
+
+type TypeFor = NonNullable<StorageAccessOptions["typeFor"]>;
+
+async function withType(info: ObjectInfo, typeFor: TypeFor): Promise<ObjectInfo> {
+  const contentType = await typeFor(info);
+  return contentType === undefined ? info : { ...info, contentType };
+}
+
+function describeAs(storage: StorageBackend, typeFor: TypeFor): StorageBackend["describe"] {
+  return async (key, options) => withType(await storage.describe(key, options), typeFor);
+}
+
+function openAs(storage: StorageBackend, typeFor: TypeFor): StorageBackend["open"] {
+  return async (key, options) => {
+    const opened = await storage.open(key, options);
+    const info = await orDiscard(opened, () => withType(opened.info, typeFor));
+    const { range, file, bytes } = opened;
+    return withBody({ info, range, file, bytes }, () => opened.body);
+  };
 }
 
 /** Gives what `use` makes of an opened object. Discards the object when `use` throws. */

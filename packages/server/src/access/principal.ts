@@ -25,6 +25,12 @@ export interface Caller {
 /**
  * Gives the principal of a caller. A caller for which it gives `undefined` is refused unless `anonymous` is set. A client id
  * alone names no principal.
+ *
+ * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that clients can
+ * send. Where it leaves one of them out, rules see that of the access token (`authInfo.scopes`, `authInfo.extra`), if the principal is
+ * the subject of this token: `subject` is its `extra.sub`, or its `clientId` where it has no `sub`, and `issuer` is its
+ * `extra.iss` where it has one. Else rules see none: the token of a gateway says nothing of the user behind it. Where
+ * something is added, rules get a new object with the members of {@link Principal} alone: key no cache by it.
  */
 export type PrincipalResolver = (
   caller: Caller,
@@ -90,8 +96,11 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
   let warned = false;
 
   function resolved(principal: Principal | undefined, caller: Caller): Identity {
-    if (principal)
-      return vouched(known(principal, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
+    if (principal) {
+      const token = isSubjectOf(principal, caller.authInfo) ? caller.authInfo : undefined;
+      const whole = completed(principal, caller.sessionId, token);
+      return vouched(known(whole, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
+    }
     if (anonymous) return unidentified;
     throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
   }
@@ -114,29 +123,45 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       }
       // the same whether middleware verified the token or only the header is there
       const principal = { issuer: "", subject: digestOf(token), clientId: "" };
-      const identity = known(principal, caller, 300_000);
+      const whole = completed(principal, caller.sessionId, caller.authInfo);
+      const identity = known(whole, caller, 300_000);
       return caller.authInfo ? vouched(identity, principal) : identity;
     }
     // a session id is a routing fact, no authentication: good enough on one's own machine only
-    if (caller.sessionId !== undefined && isLoopback)
-      return known({ issuer: "", subject: "", clientId: "" }, caller, 300_000);
+    const { sessionId } = caller;
+    if (sessionId !== undefined && isLoopback)
+      return known({ issuer: "", subject: "", clientId: "", sessionId }, caller, 300_000);
     return unidentified;
   };
 }
 
 function known(principal: Principal, caller: Caller, maxTtlMs: number): Identity {
-  const { sessionId } = caller;
-  return {
-    principal: sessionId === undefined ? principal : { ...principal, sessionId },
-    mayMint: true,
-    maxTtlMs: Math.min(maxTtlMs, accessTokenLeftMs(caller)),
-  };
+  return { principal, mayMint: true, maxTtlMs: Math.min(maxTtlMs, accessTokenLeftMs(caller)) };
+}
+
+/** Whether a verified access token is of this principal: only then do its scopes and claims speak of it. */
+function isSubjectOf({ issuer, subject }: Principal, token: AuthInfo | undefined): boolean {
+  if (!token || subject === "") return false;
+  const { sub = token.clientId, iss = issuer } = token.extra ?? {};
+  return sub === subject && iss === issuer;
+}
+
+/** The principal in its session, with what the token says of it. Made anew only where something is added. */
+function completed(
+  principal: Principal,
+  sessionId: string | undefined,
+  token: AuthInfo | undefined,
+): Principal {
+  const { scopes = token?.scopes, claims = token?.extra } = principal;
+  const isComplete = scopes === principal.scopes && claims === principal.claims;
+  if (sessionId === undefined && isComplete) return principal;
+  const { issuer, subject, clientId, sessionId: own } = principal;
+  return { issuer, subject, clientId, sessionId: sessionId ?? own, scopes, claims };
 }
 
 /** The same with a share of its own. */
 function vouched(identity: Identity, principal: Principal): Identity {
-  const { sessionId: _session, ...user } = principal;
-  return user.subject === "" ? identity : { ...identity, owner: principalTag(user) };
+  return principal.subject === "" ? identity : { ...identity, owner: tagOf(principal)! };
 }
 
 /**
@@ -145,8 +170,8 @@ function vouched(identity: Identity, principal: Principal): Identity {
  */
 export function tagOf(principal: Principal | undefined): string | undefined {
   if (!principal) return undefined;
-  const { sessionId: _session, ...user } = principal;
-  return principalTag(user.subject === "" ? principal : user);
+  const { issuer, subject, clientId } = principal;
+  return principalTag(subject === "" ? principal : { issuer, subject, clientId });
 }
 
 function digestOf(text: string): string {

@@ -68,6 +68,9 @@ export function createAttachSubscriptions(options: SubscriptionsOptions): Attach
       return subscriber;
     }
 
+    // also before a call that is refused: what was withdrawn counts from the next request on
+    calls.onIdentified(mcp, (principal) => channel?.actFor(principal));
+
     /** True when the author of the server answers for a URI. */
     async function isForeign(uri: string, ctx: ServerContext): Promise<boolean> {
       return !mounts.covers(uri) || !(await isOurs(uri, ctx));

@@ -1,6 +1,6 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { backgroundClock, onAbort } from "@sluice/core/async";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
@@ -104,13 +104,19 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   }
   const { signal } = request;
   let stopWatching: (() => void) | undefined;
+  let cancelExpiry: (() => void) | undefined;
   const close = (): void => {
     stopWatching?.();
+    cancelExpiry?.();
     subscriber.close();
     release();
   };
   // also when the stream that was about to begin is never read
   stopWatching = onAbort(signal, close);
+  const { expiresAt } = caller.authInfo ?? {};
+  // a stream that outlived its access token would tell a caller that has to authenticate again
+  if (expiresAt !== undefined)
+    cancelExpiry = backgroundClock.schedule(close, Math.max(0, expiresAt * 1_000 - Date.now()));
   if (signal?.aborted || (!hearsList && followed.size === 0)) close();
   const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
   return {

@@ -27,7 +27,7 @@ export interface Subscriber {
   unfollow(uri: string): void;
   /** Hears from now on when the list changes, and with `everything` of every resource. */
   hearLists(everything?: boolean): void;
-  /** From now on access is asked for this principal, and what it follows in storage that the principal does not have ends. */
+  /** From now on access is asked for this principal; subscriptions in storage that it does not have end. Never throws. */
   actFor(principal: Principal | undefined): void;
   /** The next notification; `undefined` once it is closed. Access is asked just before. */
   next(): Promise<ChangeNotification | undefined>;
@@ -88,6 +88,8 @@ export function createSubscribers(options: SubscribersOptions): Subscribers {
     async find({ uri, principal, signal }) {
       const place = mounts.findFor(uri, principal);
       const { key, mount } = place;
+      if (mount.kind === "provider")
+        throw new SluiceError("unsupported", "sluice: subscribe: it is made when it is asked for");
       const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
       return { place, info: await storage.describe(key, definedMembers({ signal })) };
     },
@@ -228,7 +230,7 @@ function createSubscriber(
     hearLists(everything = false) {
       hearsList = true;
       hearsAll ||= everything;
-      for (const mount of mounts.all) {
+      for (const mount of mounts.storages) {
         if (!hubOf(mount, principal)) continue;
         const { hub, listener } = feedOf(mount);
         Object.assign(listener, { hearsAll, hearsList });
@@ -237,7 +239,12 @@ function createSubscriber(
     },
     actFor(now) {
       principal = now;
-      dropOld();
+      try {
+        dropOld();
+      } catch (error) {
+        // no call fails for a mount that it is not about
+        onError(error);
+      }
     },
     async next() {
       for (;;) {

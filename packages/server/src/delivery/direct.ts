@@ -25,7 +25,7 @@ export function createDirect({ transfers, grants, onError }: DirectOptions): Del
       return await orDiscard(opened, async () => {
         // the object may have grown since it was described
         ensureFits(opened.info, client);
-        const isDescribed = etag === info.etag;
+        const isDescribed = etag === info.etag && opened.info.contentType === info.contentType;
         const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
         if (isProtocolType(mimeType)) {
           await discardSource(opened);

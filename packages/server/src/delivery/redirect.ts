@@ -1,9 +1,8 @@
-import { definedMembers, formatContentDisposition, formatResourceUri } from "@sluice/core";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { definedMembers, formatContentDisposition } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
-import { isLoopbackHost } from "../options/endpoint.ts";
 import { resourceName } from "../resources/resource-type.ts";
 import type { DeliverResource } from "./delivery.ts";
+import { isRedirectTarget, redirectReply } from "./redirect-reply.ts";
 import type { Transfers } from "./transfers.ts";
 
 /** How long a URL that storage signs is good. */
@@ -26,27 +25,6 @@ export function createRedirect(transfers: Transfers): DeliverResource {
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
     transfers.charge(tagOf(identity.principal), info.size ?? 0);
-    const headers = [
-      "Location",
-      presigned.url,
-      RESOURCE_URI_HEADER,
-      formatResourceUri(uri),
-      "Cache-Control",
-      "no-store",
-      "Referrer-Policy",
-      "no-referrer",
-      "Content-Length",
-      "0",
-    ];
-    return { reply: { status: 302, headers } };
+    return { reply: redirectReply(uri, presigned.url) };
   };
-}
-
-/** True for an https URL (http on loopback) at exactly one of the allowed origins, without credentials. */
-function isRedirectTarget(target: string, origins: readonly string[]): boolean {
-  const url = URL.canParse(target) ? new URL(target) : undefined;
-  if (!url || url.username || url.password || !/^[\x21-\x7e]+$/.test(target)) return false;
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
-    return false;
-  return origins.includes(url.origin);
 }

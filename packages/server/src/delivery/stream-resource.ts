@@ -16,6 +16,7 @@ import {
   type StreamAnswer,
 } from "./delivery.ts";
 import { deliveryOrder } from "./delivery-policy.ts";
+import { providedUrl, redirectReply } from "./redirect-reply.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import { clientStreaming } from "./streaming-declarations.ts";
 
@@ -85,6 +86,9 @@ async function answerStream(
 
   const signal = ctx.http?.req?.signal;
   const info = await storage.describe(key, definedMembers({ signal }));
+  const { about } = mount.entries;
+  if (about && (await about(info)).streamable === false)
+    throw new SluiceError("unsupported", "sluice: stream: the author serves it by read alone");
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -107,8 +111,12 @@ async function answerStream(
   };
   for (const mode of modesFor(delivery, slot !== undefined && !isUntold)) {
     entry.facts.mode = mode;
-    const answer = await modes[mode](delivery);
-    if (answer) return answer;
+    try {
+      const answer = await modes[mode](delivery);
+      if (answer) return answer;
+    } catch (error) {
+      return answerElsewhere(delivery, error);
+    }
   }
   if (!identity.mayMint)
     throw new SluiceError(
@@ -116,6 +124,17 @@ async function answerStream(
       "sluice: stream: no download URL for the anonymous; authenticate, or set anonymous: true",
     );
   throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
+}
+
+/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+async function answerElsewhere(
+  { uri, place, entry }: ResourceDelivery,
+  error: unknown,
+): Promise<StreamAnswer> {
+  const target = providedUrl(place.mount, error);
+  entry.facts.mode = "redirect";
+  await entry.conclude("issued");
+  return { reply: redirectReply(uri, target) };
 }
 
 /** The place of a URI. A URI that the author serves outside of the mounts cannot stream. */

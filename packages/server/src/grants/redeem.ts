@@ -9,7 +9,8 @@ import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
 import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { providedUrl, redirectReply } from "../delivery/redirect-reply.ts";
+import type { Mounts, Place } from "../mounts/mounts.ts";
 import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
@@ -91,7 +92,8 @@ async function answer(
   const { callers, usage, transfers, grants, mounts } = options;
   const grant = await grants.open(request.token, Date.now());
   entry.facts.grant = grant.id;
-  const { mount, key } = mounts.named(grant.key);
+  const place = mounts.named(grant.key);
+  const { mount, key } = place;
   entry.facts.uri = mount.mapper.toUri(key);
 
   const principal =
@@ -119,8 +121,29 @@ async function answer(
   } catch (error) {
     if (opened) await discardSource(opened, error);
     release();
-    throw error;
+    return sendElsewhere(options, { place, grant, entry, tag }, error);
   }
+}
+
+interface ElsewhereAnswer {
+  readonly place: Place;
+  readonly grant: OpenGrant;
+  readonly entry: AuditEntry;
+  /** Of the principal. */
+  readonly tag: string | undefined;
+}
+
+/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+async function sendElsewhere(
+  { grants }: RedeemOptions,
+  { place: { mount, key }, grant, entry, tag }: ElsewhereAnswer,
+  error: unknown,
+): Promise<Reply> {
+  const target = providedUrl(mount, error);
+  const body = { bytes: unknownSize, size: unknownSize };
+  await grants.claim(grant, { principal: tag, body, hasBytes: true });
+  await entry.conclude("issued");
+  return redirectReply(mount.mapper.toUri(key), target);
 }
 
 /** The principal of a bound grant, if it is the caller. */
@@ -143,9 +166,12 @@ async function holderOf(
   return holder;
 }
 
-/** What an answer counts for in a lease. An object of unknown size counts as one MiB. */
+/** What bytes of unknown size count for in a lease. */
+const unknownSize = 1_048_576;
+
+/** What an answer counts for in a lease. */
 function bodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
-  const size = info.size ?? 1_048_576;
+  const size = info.size ?? unknownSize;
   if (!opened) return { bytes: 0, size };
   return { bytes: range ? range.end - range.start : size, size };
 }

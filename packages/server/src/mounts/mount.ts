@@ -1,5 +1,11 @@
+import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers, resourceTag, type Principal } from "@sluice/core";
-import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
+import {
+  createUriMapper,
+  type ObjectInfo,
+  type StorageBackend,
+  type UriMapper,
+} from "@sluice/storage";
 import {
   createAccess,
   type Access,
@@ -18,7 +24,7 @@ import {
 /** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
 export interface MountRules {
   /**
-   * Decides what a principal may do. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
+   * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
    * A mount with a rule of its own is not under the rule of the Sluice.
    */
   readonly access?: AccessRule;
@@ -35,8 +41,8 @@ export interface MountRules {
   /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
   readonly redirectOrigins?: readonly string[];
   /**
-   * What lists and links say of a resource beside what storage knows: title, description, audience,
-   * priority. Asked for every entry of a page.
+   * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority, and
+   * whether it is streamed. Asked for every entry of a page, and for every read and stream.
    */
   readonly describe?: DescribeResource;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
@@ -71,9 +77,13 @@ export type PrincipalStorage =
   | StorageBackend
   | ((principal: Principal | undefined) => StorageBackend | undefined);
 
-/** One storage below its base URI, ready to serve. */
+/** One storage below its base URI, or one provider, ready to serve. */
 export interface Mount {
   readonly mapper: UriMapper;
+  /** Its entry in lists of templates; absent where it is a provider for one URI. */
+  readonly template: ResourceTemplateType | undefined;
+  /** A storage, whose objects have lists, changes and completion, or a provider, which makes what is asked for. */
+  readonly kind: "storage" | "provider";
   /** Every caller has it: its storage does not depend on the principal. */
   readonly isForAll: boolean;
   /** Begins the names of its resources in tokens; empty where a Sluice has the one storage. */
@@ -88,13 +98,15 @@ export interface Mount {
   readonly limiter: StreamLimiter | undefined;
 }
 
-interface MountSetting {
+/** What a mount is made with, beside its own options. */
+export interface MountSetting {
   readonly namePrefix: string;
   readonly rules: MountRules;
   readonly onError: (error: unknown) => void;
 }
 
-const defaultMaxReadBytes = 2 * 1024 * 1024;
+/** Largest resource that `resources/read` puts into JSON, where no option says so. */
+export const defaultMaxReadBytes: number = 2 * 1024 * 1024;
 
 /** Hex digits of the tag in a name: few, for the length of a token grows with the name. */
 const tagLength = 8;
@@ -120,13 +132,23 @@ export function createMount(
   const mapper = createUriMapper(options.baseUri);
   const access = createAccess(rule, accessPage);
   const describe = options.describe ?? rules.describe;
+  const entries = createResourceEntries({ mapper, describe, onError });
+  const { about } = entries;
+  const typeFor = about && (async (info: ObjectInfo) => (await about(info)).mimeType);
+  const { baseUri, template } = mapper;
   return {
     mapper,
+    template: {
+      name: baseUri,
+      uriTemplate: template,
+      description: `Any resource below ${baseUri} by its path`,
+    },
+    kind: "storage",
     isForAll: typeof options.storage !== "function",
     namePrefix,
     access,
-    storages: createStorageAccess({ storage: options.storage, access, mapper }),
-    entries: createResourceEntries({ mapper, describe, onError }),
+    storages: createStorageAccess({ storage: options.storage, access, mapper, typeFor }),
+    entries,
     delivery: options.delivery ?? rules.delivery ?? "auto",
     redirectOrigins: options.redirectOrigins ?? rules.redirectOrigins ?? [],
     maxReadBytes: options.maxReadBytes ?? rules.maxReadBytes ?? defaultMaxReadBytes,

@@ -1,4 +1,5 @@
 import { SluiceError, type Principal } from "@sluice/core";
+import type { UriMapper } from "@sluice/storage";
 import { quoteKey } from "@sluice/storage/plugin";
 import { prefixIn, type Mount } from "./mount.ts";
 
@@ -12,39 +13,80 @@ export interface Place {
 
 /** All that one Sluice serves. */
 export interface Mounts {
-  /** In the order of the lists. */
+  readonly storages: readonly Mount[];
+  /** Providers and then storages: the order of the lists. */
   readonly all: readonly Mount[];
-  /** True for a URI below one of the bases; it may be malformed. */
+  /** Adds a provider. Throws a `TypeError` for one whose URI or template is there already. */
+  add(provider: ProviderMount): void;
+  /** True for a URI of a provider or below one of the bases; it may be malformed. */
   covers(uri: string): boolean;
-  /** The resource of a URI. Throws `not_found` outside of the bases, and `invalid_argument` for a malformed URI below one. */
+  /**
+   * The resource of a URI: of a provider that is for it, else of the storage below whose base it is. Throws `not_found`
+   * outside of all, and `invalid_argument` for a malformed URI below a base.
+   */
   find(uri: string): Place;
   /** The same for a caller: a mount that the principal does not have is as one that is not configured. */
   findFor(uri: string, principal: Principal | undefined): Place;
-  /** The mount that a URI is below. */
+  /** The provider that is for a URI, or the storage below whose base it is. */
   mountOf(uri: string): Mount | undefined;
   /** The resource of a name. Throws `not_found` for one of a mount that is not there. */
   named(name: string): Place;
 }
 
-/** Puts mounts together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
-export function createMounts(all: readonly Mount[]): Mounts {
-  ensureApart(all);
-  const byPrefix = new Map(all.map((mount) => [mount.namePrefix, mount]));
-  const mountOf = (uri: string): Mount | undefined =>
-    typeof uri === "string" ? all.find(({ mapper }) => uri.startsWith(mapper.baseUri)) : undefined;
+/** A provider among the mounts. */
+export interface ProviderMount extends Mount {
+  /** True for the canonical URI of a resource that it makes. */
+  readonly isFor: (canonicalUri: string) => boolean;
+}
+
+/** Puts storages together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
+export function createMounts(storages: readonly Mount[]): Mounts {
+  ensureApart(storages);
+  const providers: ProviderMount[] = [];
+  const byPrefix = new Map(storages.map((mount) => [mount.namePrefix, mount]));
+  let all = storages;
+
+  function provided(uri: string): Place | undefined {
+    for (const mount of providers) {
+      const { mapper, isFor } = mount;
+      const key = uri.startsWith(mapper.baseUri) ? legalKey(mapper, uri) : undefined;
+      if (key !== undefined && isFor(mapper.toUri(key))) return placeOf(mount, key);
+    }
+    return undefined;
+  }
+
+  const storageOf = finderOf(storages);
+  const mountOf = (uri: string): Mount | undefined => provided(uri)?.mount ?? storageOf(uri);
+
   return {
-    all,
-    covers: (uri) => mountOf(uri) !== undefined,
+    storages,
+    get all() {
+      return all;
+    },
+    add(provider) {
+      if (byPrefix.has(provider.namePrefix))
+        throw new TypeError(
+          `sluice.provide: there is a provider for ${provider.template?.uriTemplate ?? provider.mapper.baseUri} already`,
+        );
+      byPrefix.set(provider.namePrefix, provider);
+      providers.push(provider);
+      all = [...providers, ...storages];
+    },
     mountOf,
+    covers: (uri) => storageOf(uri) !== undefined || provided(uri) !== undefined,
     find(uri) {
-      const mount = mountOf(uri);
-      if (!mount) throw notBelow(uri, all);
-      return placeIn(mount, uri);
+      const place = provided(uri);
+      if (place) return place;
+      const mount = storageOf(uri);
+      if (!mount) throw notBelow(uri, storages);
+      return placeOf(mount, mount.mapper.toKey(uri));
     },
     findFor(uri, principal) {
-      const mount = mountOf(uri);
-      if (!mount || !isThereFor(mount, principal)) throw notBelow(uri, all);
-      return placeIn(mount, uri);
+      const place = provided(uri);
+      if (place) return place;
+      const mount = storageOf(uri);
+      if (!mount || !isThereFor(mount, principal)) throw notBelow(uri, storages);
+      return placeOf(mount, mount.mapper.toKey(uri));
     },
     named(name) {
       const prefix = prefixIn(name);
@@ -52,6 +94,24 @@ export function createMounts(all: readonly Mount[]): Mounts {
       if (!mount) throw new SluiceError("not_found", "sluice: the mount of the resource is gone");
       return { mount, key: name.slice(prefix.length), name };
     },
+  };
+}
+
+/**
+ * Finds the mount below whose base a URI is. One look for each slash of the URI as far as bases reach: lists of URIs that
+ * clients send are long, and so may be the list of mounts.
+ */
+function finderOf(mounts: readonly Mount[]): (uri: string) => Mount | undefined {
+  const byBase = new Map(mounts.map((mount) => [mount.mapper.baseUri, mount]));
+  const longest = Math.max(...[...byBase.keys()].map(({ length }) => length));
+  return (uri) => {
+    if (typeof uri !== "string") return undefined;
+    const start = uri.slice(0, longest);
+    for (let at = start.indexOf("/"); at >= 0; at = start.indexOf("/", at + 1)) {
+      const mount = byBase.get(start.slice(0, at + 1));
+      if (mount) return mount;
+    }
+    return undefined;
   };
 }
 
@@ -63,9 +123,17 @@ export function isThereFor(
   return isForAll || storages.of(principal) !== undefined;
 }
 
-function placeIn(mount: Mount, uri: string): Place {
-  const key = mount.mapper.toKey(uri);
+function placeOf(mount: Mount, key: string): Place {
   return { mount, key, name: mount.namePrefix + key };
+}
+
+/** The key of a URI below a base; `undefined` where it is malformed. */
+function legalKey(mapper: UriMapper, uri: string): string | undefined {
+  try {
+    return mapper.toKey(uri);
+  } catch {
+    return undefined;
+  }
 }
 
 function notBelow(uri: string, all: readonly Mount[]): SluiceError {

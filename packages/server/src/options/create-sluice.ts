@@ -20,10 +20,12 @@ import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createMount, namePrefixOf } from "../mounts/mount.ts";
 import { createMounts } from "../mounts/mounts.ts";
+import { createProviderMount } from "../mounts/provider-mount.ts";
 import { createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
 import { createAttachReadTool } from "../resources/read-tool.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
+import { walkFolder } from "../resources/walk-folder.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
 import { createAttachCompletion } from "../sdk/attach-completion.ts";
 import { createIsAbsent } from "../sdk/absent-mounts.ts";
@@ -66,7 +68,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       return createMount(mount, { namePrefix, rules: options, onError });
     }),
   );
-  const redirectWarnings = given.map((mount, at) => redirectWarning(mount, mounts.all[at]!));
+  const redirectWarnings = given.map((mount, at) => redirectWarning(mount, mounts.storages[at]!));
   for (const warning of [openWarning(options, endpoint), ...redirectWarnings])
     if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
@@ -142,7 +144,7 @@ export function createSluice(options: SluiceOptions): Sluice {
 
   return {
     endpoint,
-    baseUris: mounts.all.map(({ mapper }) => mapper.baseUri),
+    baseUris: mounts.storages.map(({ mapper }) => mapper.baseUri),
     host: {
       endpoint,
       keys,
@@ -157,6 +159,7 @@ export function createSluice(options: SluiceOptions): Sluice {
         return { key, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: grants.mint,
+      walk: (request) => walkFolder(mounts, request),
       bindSession,
       beginAudit: audit.begin,
       markServed: grants.markServed,
@@ -165,6 +168,9 @@ export function createSluice(options: SluiceOptions): Sluice {
     attach(mcp, attachOptions = {}) {
       attachments.attach(mcp, attachOptions);
       return mcp;
+    },
+    provide(uriOrTemplate, provider) {
+      mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
     },
     link: createLinkTo({ calls, mounts, isOursOn, onError }),
     listen: createListen({

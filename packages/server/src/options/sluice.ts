@@ -10,7 +10,9 @@ import type { MintedGrant } from "../grants/grants.ts";
 import type { Redeem } from "../grants/redeem.ts";
 import type { Revocation } from "../grants/revoke.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { ProviderOptions } from "../mounts/provider-mount.ts";
 import type { LinkTo } from "../resources/resource-link.ts";
+import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
 import type { AttachOptions } from "../sdk/attach.ts";
 import type { AnyMcpServer } from "../sdk/sdk-v1.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -31,6 +33,12 @@ export interface Sluice {
    * Gives the same server back. A server takes one Sluice. Throws a `TypeError` that says what cannot be had on a server.
    */
   attach<Mcp extends AnyMcpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
+  /**
+   * Serves a resource that is made when it is asked for, or all resources of a template (`{name}`, `{+path}`), beside the
+   * storages. A provider comes before storage below whose base it lies. Servers that are attached later have it; call this
+   * first. Throws a `TypeError` or `RangeError` that says what to give.
+   */
+  provide(uriOrTemplate: string, provider: ProviderOptions | ProviderOptions["open"]): void;
   /**
    * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
@@ -100,6 +108,11 @@ export interface Host {
     name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
+  /**
+   * Goes over the objects of one storage below a folder, page after page, without those that the principal may not list. Throws
+   * `not_found` for a folder of no storage.
+   */
+  readonly walk: (request: WalkRequest) => AsyncGenerator<WalkedObject>;
   /** Notes that something is bound to the session of an identity. */
   readonly bindSession: BindSession;
   readonly beginAudit: BeginAudit;

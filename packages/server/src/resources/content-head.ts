@@ -12,6 +12,12 @@ export interface ContentHeads {
   readonly isText: (info: ObjectInfo, options?: CallOptions) => Promise<boolean>;
 }
 
+/** Takes what is told of an object for all there is to know: where a look would make its content. */
+export const toldHeads: ContentHeads = {
+  isText: async (info) => storedAsText(info) ?? false,
+  typeOf: async (info) => knownType(info) ?? resourceType(info, false),
+};
+
 /** Versions whose content is remembered, for each storage. */
 const mostKnown = 4_096;
 

@@ -43,7 +43,7 @@ export function createListResources(options: ListHandlerOptions): ListResources 
       ctx: ServerContext,
       work: CallWork,
     ): Promise<ListResourcesResult> {
-      const context = [audience, mounts.all[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
+      const context = [audience, mounts.storages[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
       const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
         page.nextCursor === undefined
           ? page

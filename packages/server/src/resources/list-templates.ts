@@ -38,7 +38,7 @@ export function createListTemplates(calls: ResourceCalls, mounts: Mounts): ListT
   };
 }
 
-/** One template for each mount that a principal has. */
+/** The templates of the mounts that a principal has. */
 function templatesOf(
   { all }: Mounts,
   principal: Principal | undefined,
@@ -46,11 +46,6 @@ function templatesOf(
 ): ResourceTemplateType[] {
   const mark = isMarked ? streamableMark : {};
   return all
-    .filter((mount) => isThereFor(mount, principal))
-    .map(({ mapper: { baseUri, template } }) => ({
-      name: baseUri,
-      uriTemplate: template,
-      description: `Any resource below ${baseUri} by its path`,
-      ...mark,
-    }));
+    .filter((mount) => mount.template && isThereFor(mount, principal))
+    .map(({ template }) => ({ ...template!, ...mark }));
 }

@@ -62,9 +62,9 @@ export function createAttachReadTool(options: ReadToolOptions): AttachReadTool {
 const mostBases = 5;
 
 /** The tool as a model sees it. */
-function descriptionOf({ all }: Mounts) {
+function descriptionOf({ storages }: Mounts) {
   // a description is the same for all callers: it names no mount that some do not have
-  const named = all.length === 1 ? all : all.filter(({ isForAll }) => isForAll);
+  const named = storages.length === 1 ? storages : storages.filter(({ isForAll }) => isForAll);
   const bases = named.map(({ mapper }) => mapper.baseUri);
   const places =
     bases.length > 0 ? `below ${bases.slice(0, mostBases).join(" or ")}` : "of the list";

@@ -6,6 +6,13 @@ import { resourceName } from "./resource-type.ts";
 
 /** What the author of a server knows about a resource beside what storage knows. */
 export interface ResourceMetadata {
+  /** Media type in place of what storage and name tell: in lists, links, and with the content. */
+  readonly mimeType?: string;
+  /**
+   * False for a resource that is not streamed: lists do not mark it, and `resources/stream` refers to `resources/read`
+   * (SEP-2532). Default true.
+   */
+  readonly streamable?: boolean;
   /** For people, where the name is not made for them. */
   readonly title?: string;
   readonly description?: string;
@@ -29,6 +36,8 @@ export const streamableMark: {
 
 /** Says what a list and a link tell of an object. */
 export interface ResourceEntries {
+  /** What the author knows about an object; absent where no hook is set. */
+  readonly about: ((info: ObjectInfo) => Promise<ResourceMetadata>) | undefined;
   /** An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. */
   of(
     info: ObjectInfo,
@@ -56,17 +65,22 @@ export function createResourceEntries({
     return undefined;
   }
 
+  const about =
+    describe && (async (info: ObjectInfo) => (await describe(info, mapper.toUri(info.key))) ?? {});
+
   return {
+    about,
     async of(info, { mimeType, isMarked }) {
       const { size, lastModified, etag } = info;
       const uri = mapper.toUri(info.key);
-      const { title, description, audience, priority } = (await describe?.(info, uri)) ?? {};
+      const known = (await about?.(info)) ?? {};
+      const { title, description, audience, priority } = known;
       const annotations = definedMembers({
         audience: audience ? [...audience] : undefined,
         priority: checkedPriority(uri, priority),
         lastModified: lastModified?.toISOString(),
       });
-      const streamable = isMarked ? (true as const) : undefined;
+      const streamable = isMarked && known.streamable !== false ? (true as const) : undefined;
       const meta = definedMembers({
         streamable,
         etag: etag === undefined ? undefined : formatEntityTag(etag),
@@ -77,7 +91,7 @@ export function createResourceEntries({
         ...definedMembers({
           title,
           description,
-          mimeType,
+          mimeType: known.mimeType ?? mimeType,
           size,
           annotations: isEmpty(annotations) ? undefined : annotations,
           streamable,

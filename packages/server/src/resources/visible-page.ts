@@ -5,7 +5,9 @@ import { type StorageAccess, rethrowStorageFault } from "../access/authorized-st
 
 export interface PageRequest {
   readonly principal: Principal | undefined;
-  /** Of an earlier page. It names objects: seal it before it goes out. */
+  /** Only objects whose keys begin with it. Default: all. */
+  readonly prefix?: string;
+  /** Of an earlier page of the same prefix. It names objects: seal it before it goes out. */
   readonly cursor: string | undefined;
   /** Most objects on it. */
   readonly limit: number;
@@ -34,7 +36,7 @@ export interface VisiblePageOptions {
  */
 export async function visiblePage(
   { storages, access, mapper }: VisiblePageOptions,
-  { principal, cursor, limit, signal }: PageRequest,
+  { principal, prefix, cursor, limit, signal }: PageRequest,
 ): Promise<VisiblePage> {
   const storage = storages.of(principal);
   if (!storage) return { objects: [], withheld: 0 };
@@ -52,7 +54,7 @@ export async function visiblePage(
 
   async function look(most: number): Promise<ListPage> {
     const page = await backend
-      .list(definedMembers({ limit: most, signal, cursor: from }))
+      .list(definedMembers({ prefix, limit: most, signal, cursor: from }))
       .catch(rethrowStorageFault);
     looked += Math.max(page.objects.length, 1);
     return page;

@@ -36,11 +36,12 @@ export function createAttachCompletion(options: CompletionOptions): AttachComple
         const { ref, argument } = request.params;
         const mount =
           ref.type === "ref/resource"
-            ? mounts.all.find(({ mapper }) => mapper.template === ref.uri)
+            ? mounts.all.find(({ template }) => template?.uriTemplate === ref.uri)
             : undefined;
         if (!mount || (await isAbsent(mount, { mcp, ctx })))
           return completeOthers(request.params, ctx);
-        if (argument.name !== "key") return { completion: { values: [], hasMore: false } };
+        if (argument.name !== "key" || mount.kind === "provider")
+          return { completion: { values: [], hasMore: false } };
         const { value } = argument;
         const call = { mcp, ctx, action: "completion", kind: "request" } as const;
         return calls.answer(call, async ({ principal, entry }) => {

@@ -47,6 +47,8 @@ export interface ResourceCalls {
     call: ResourceCall,
     work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
   ): Promise<Result>;
+  /** Calls back with the principal of each later call of a server, once it is identified. */
+  onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void;
   /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
   translate<Result>(
     call: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
@@ -65,7 +67,10 @@ interface ResourceCallsOptions {
 
 export function createResourceCalls(options: ResourceCallsOptions): ResourceCalls {
   const { callers, usage, audit, resourceMetadataUrl, onError } = options;
+  const listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
   return {
+    onIdentified: (mcp, listener) => void listeners.set(mcp, listener),
+
     answer({ mcp, ctx, action, uri, kind, signal = ctx.mcpReq.signal }, work) {
       const caller = callerOf(ctx, mcp);
       const address = callers.addressOf(caller);
@@ -76,6 +81,7 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
           const identity = await callers.identify(caller);
           const { principal } = identity;
           replySlotOf(ctx.http?.req)?.onIdentified?.();
+          listeners.get(mcp)?.(principal);
           const tag = tagOf(principal);
           entry.facts.principal = tag;
           await usage.admit(tag, kind);

@@ -1,0 +1,6 @@
+// The second storage of the example server: a few notes in memory.
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+
+export const notes: StorageBackend = createMemoryBackend({
+  "welcome.md": "# Welcome\n\nThis note lies in memory, the files in another storage.\n",
+});

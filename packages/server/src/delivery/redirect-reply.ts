@@ -1,0 +1,44 @@
+import { formatResourceUri, SluiceError } from "@sluice/core";
+import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { Reply } from "../http/reply.ts";
+import type { Mount } from "../mounts/mount.ts";
+import { isLoopbackHost } from "../options/endpoint.ts";
+import { RedirectError } from "../provide/provider.ts";
+
+/** Sends the client of a resource to a URL that carries its own permission. */
+export function redirectReply(uri: string, target: string): Reply {
+  const headers = [
+    "Location",
+    target,
+    RESOURCE_URI_HEADER,
+    formatResourceUri(uri),
+    "Cache-Control",
+    "no-store",
+    "Referrer-Policy",
+    "no-referrer",
+    "Content-Length",
+    "0",
+  ];
+  return { status: 302, headers };
+}
+
+/** The URL that a provider gave in place of bytes. Throws every other error, and `internal` for a URL that clients may not be sent to. */
+export function providedUrl({ mapper, redirectOrigins }: Mount, error: unknown): string {
+  if (!(error instanceof RedirectError)) throw error;
+  const { url } = error;
+  if (isRedirectTarget(url, redirectOrigins)) return url;
+  const origin = URL.canParse(url) ? new URL(url).origin : "no URL";
+  throw new SluiceError(
+    "internal",
+    `sluice: a provider below ${mapper.baseUri} sends clients to ${origin}; name that origin in redirectOrigins, over https`,
+  );
+}
+
+/** True for an https URL (http on loopback) at exactly one of the allowed origins, without credentials. */
+export function isRedirectTarget(target: string, origins: readonly string[]): boolean {
+  const url = URL.canParse(target) ? new URL(target) : undefined;
+  if (!url || url.username || url.password || !/^[\x21-\x7e]+$/.test(target)) return false;
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
+    return false;
+  return origins.includes(url.origin);
+}

@@ -1,0 +1,150 @@
+import { definedMembers, SluiceError, type ByteRange } from "@sluice/core";
+import {
+  validate,
+  type ListOptions,
+  type ListPage,
+  type ObjectInfo,
+  type OpenedObject,
+  type OpenOptions,
+  type StorageBackend,
+} from "@sluice/storage";
+import { createBytesBody, ensureCondition, listPage, resolveRange } from "@sluice/storage/plugin";
+import type { ProvidedSource } from "./provided-source.ts";
+import type { Provider } from "./provider.ts";
+import { beginCall, type ProviderCall, type ProviderUse } from "./provider-call.ts";
+import { createTransferBody } from "./transfer-body.ts";
+
+/**
+ * A provider as storage of one principal, behind `validate`. A resource has an etag, and parts of it can be opened, where
+ * the provider tells size and version and can rewind; other ranges are `unsupported`. It lists the one resource of an exact
+ * URI, and nothing of a template.
+ *
+ * `open` rejects with a `RedirectError` where the provider gives a URL. Errors of the provider pass as they are.
+ */
+export function createProviderBackend(use: ProviderUse): StorageBackend {
+  const backend: StorageBackend = {
+    name: "provider",
+    async describe(key, options) {
+      const call = beginCall(use, { method: "describe", key }, options);
+      try {
+        return await call.describe();
+      } finally {
+        call.end();
+      }
+    },
+    async open(key, options = {}) {
+      const call = beginCall(use, { method: "open", key }, options);
+      try {
+        return await openResource(use.provider, call, options);
+      } catch (error) {
+        call.end(error);
+        throw error;
+      }
+    },
+    list: async (options) => listResource(use, options),
+  };
+  // each wait has its deadline here: what a rewind leaves out takes longer than any chunk
+  return validate(backend, { stallTimeoutMs: Infinity });
+}
+
+async function openResource(
+  provider: Provider,
+  call: ProviderCall,
+  { range, ifMatch, signal }: OpenOptions,
+): Promise<OpenedObject> {
+  const { operation } = call;
+  const described = await call.describe();
+  ensureCondition(described, { ifMatch }, operation);
+  const part = range && resolvePart(described, range, operation);
+  ensureRoom(provider, described, part, operation);
+  if (part && part.start === part.end) {
+    call.end();
+    return { info: described, range: part, body: createBytesBody(new Uint8Array(), signal) };
+  }
+  const start = part?.start ?? 0;
+  const source = await call.open(start);
+  try {
+    const info = withLearned(described, source, operation);
+    ensureRoom(provider, info, part, operation);
+    if (source.start > start)
+      throw new SluiceError("corrupt", `${operation}: the bytes begin at ${source.start}`);
+    const body = createTransferBody(source, call, {
+      skip: start - source.start,
+      // at the end of the whole it shows that there is no more
+      take: part && part.end !== info.size ? part.end - part.start : Infinity,
+      maxBytes: provider.maxBytes ?? Infinity,
+      verify: () => ensureUnchanged(info, call),
+      signal,
+    });
+    return { info, ...definedMembers({ range: part }), body };
+  } catch (error) {
+    source.release(error);
+    throw error;
+  }
+}
+
+/** The range within the resource. `unsupported` where nothing tells that another part will be of the same version. */
+function resolvePart(
+  { size, etag }: ObjectInfo,
+  range: ByteRange,
+  operation: string,
+): Required<ByteRange> {
+  if (size === undefined || etag === undefined)
+    throw new SluiceError(
+      "unsupported",
+      `${operation}: no parts of it can be made; give the provider rewind, and describe size and version`,
+    );
+  return resolveRange(range, size, operation);
+}
+
+/** Throws `too_large` where the answer is known to be larger than the provider may give. */
+function ensureRoom(
+  { maxBytes = Infinity }: Provider,
+  { size }: ObjectInfo,
+  part: Required<ByteRange> | undefined,
+  operation: string,
+): void {
+  const bytes = part ? part.end - part.start : size;
+  if (bytes === undefined || bytes <= maxBytes) return;
+  throw new SluiceError(
+    "too_large",
+    `${operation}: ${bytes} bytes are more than the ${maxBytes} that the provider may give`,
+    definedMembers({ size }),
+  );
+}
+
+/** What is known of the resource, and what its bytes told beside that. */
+function withLearned(described: ObjectInfo, source: ProvidedSource, operation: string): ObjectInfo {
+  const { size = source.size, contentType = source.contentType } = described;
+  if (source.size !== undefined && size !== source.size)
+    throw new SluiceError(
+      "corrupt",
+      `${operation}: ${source.size} bytes came where ${size} were described`,
+    );
+  if (source.needsSize && size === undefined)
+    throw new SluiceError(
+      "protocol",
+      `${operation}: the other server does not mark where its answer ends; describe the size`,
+    );
+  return { ...described, ...definedMembers({ size, contentType }) };
+}
+
+/** Throws `precondition_failed` where the resource has another version than before its bytes were made. */
+async function ensureUnchanged({ etag }: ObjectInfo, call: ProviderCall): Promise<void> {
+  if (etag !== undefined) ensureCondition(await call.describe(), { ifMatch: etag }, call.operation);
+}
+
+function listResource(
+  { provider, route }: ProviderUse,
+  options: ListOptions = {},
+): Promise<ListPage> {
+  const { mapper, uri } = route;
+  const key = uri === undefined ? undefined : mapper.toKey(uri);
+  const page = { operation: "provider: list", store: uri ?? route.template ?? "" };
+  return listPage(options, page, ({ prefix }) => {
+    if (key === undefined || !key.startsWith(prefix)) return { objects: [] };
+    const { mimeType: contentType } = provider;
+    // describe may tell another type, and a response its own
+    return { objects: [{ key, ...definedMembers({ contentType }) }], untyped: true };
+  });
+}

@@ -1,0 +1,87 @@
+import { SluiceError, type Principal } from "@sluice/core";
+import { onAbort, within, type Deadline } from "@sluice/core/async";
+import type { ObjectInfo } from "@sluice/storage";
+import { beginOperation, type OperationOptions } from "@sluice/storage/plugin";
+import { discardProvided, toSource } from "./provided-body.ts";
+import { toObjectInfo } from "./provided-info.ts";
+import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
+import type { Provider, ProvideRequest } from "./provider.ts";
+import type { ProviderRoute } from "./provider-route.ts";
+
+const defaultStallTimeoutMs = 30_000;
+
+/** A provider as one principal uses it. */
+export interface ProviderUse {
+  /** As `toProvider` checked it. */
+  readonly provider: Provider;
+  readonly route: ProviderRoute;
+  readonly principal: Principal | undefined;
+}
+
+/** One call of a provider. Every wait in it ends with its signal, and after the provider's `stallTimeoutMs`. */
+export interface ProviderCall {
+  /** Start of messages: `provider: open "2026.csv"`. */
+  readonly operation: string;
+  /** Aborts when the call ends. */
+  readonly signal: AbortSignal;
+  /** What is known of the resource now. */
+  readonly describe: () => Promise<ObjectInfo>;
+  /** Its bytes from an offset on, or from an earlier one: `start` tells. */
+  readonly open: (offset: number) => Promise<ProvidedSource & { readonly start: number }>;
+  /** Settles like `work`, or ends as every wait does. */
+  readonly wait: <T>(work: Promise<T>) => Promise<T>;
+  /** Ends the call and aborts its signal. Idempotent. */
+  readonly end: (reason?: unknown) => void;
+}
+
+/** Begins a call about one key. Throws `not_found` for a key that is no resource of the provider. */
+export function beginCall(
+  { provider, route, principal }: ProviderUse,
+  { method, key }: { readonly method: "describe" | "open"; readonly key: string },
+  options: OperationOptions = {},
+): ProviderCall {
+  const operation = beginOperation(`provider: ${method}`, key, options);
+  const uri = route.mapper.toUri(key);
+  const variables = route.match(uri);
+  if (!variables) throw new SluiceError("not_found", `${operation}: no such resource`);
+
+  const ending = new AbortController();
+  const { signal } = ending;
+  const removeListener = onAbort(options.signal, (reason) => ending.abort(reason));
+  const { stallTimeoutMs: timeoutMs = defaultStallTimeoutMs } = provider;
+  const expired = (): SluiceError =>
+    new SluiceError("timeout", `${operation}: nothing came for ${timeoutMs} ms`);
+  const deadline: Deadline = { timeoutMs, expired, signal };
+  const request: ProvideRequest = { uri, variables, principal, signal };
+
+  return {
+    operation,
+    signal,
+    async describe() {
+      const told = toPromise(() => (provider.describe ? provider.describe(request) : {}));
+      return toObjectInfo(provider, { key, uri }, await within(told, deadline));
+    },
+    async open(offset) {
+      const { rewind } = provider;
+      const start = typeof rewind === "function" ? offset : 0;
+      const terms: SourceTerms = { operation, uri, start };
+      const given = toPromise(() =>
+        start > 0 && typeof rewind === "function"
+          ? rewind({ ...request, start })
+          : provider.open(request),
+      );
+      const provided = await within(given, deadline, (late) => discardProvided(late, terms));
+      return { start, ...toSource(provided, terms) };
+    },
+    wait: (work) => within(work, deadline),
+    end(reason) {
+      removeListener();
+      ending.abort(reason);
+    },
+  };
+}
+
+/** Also of a function that throws, or gives no promise. */
+async function toPromise<T>(call: () => T | Promise<T>): Promise<T> {
+  return call();
+}

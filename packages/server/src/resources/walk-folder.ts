@@ -1,0 +1,77 @@
+import { SluiceError, type Principal } from "@sluice/core";
+import type { CallOptions, ObjectInfo, OpenedObject } from "@sluice/storage";
+import type { Mount } from "../mounts/mount.ts";
+import type { Mounts } from "../mounts/mounts.ts";
+import { visiblePage } from "./visible-page.ts";
+
+/** Which objects to walk over. */
+export interface WalkRequest {
+  /** A base URI, or a folder below one: it ends in `/`. */
+  readonly uri: string;
+  readonly principal: Principal | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** An object that a principal may list. */
+export interface WalkedObject {
+  /** Its key without the folder that is walked. */
+  readonly path: string;
+  /** As the list told it. */
+  readonly info: ObjectInfo;
+  /**
+   * Opens it; `undefined` where it is gone since it was listed, or the principal may not stream it. Rejects with what a client
+   * may learn.
+   */
+  open(options?: CallOptions): Promise<OpenedObject | undefined>;
+}
+
+const objectsAtOnce = 1_000;
+
+/**
+ * Goes over the objects of one storage whose keys begin with a folder, in the order of its list, without those that the principal
+ * may not list. Looks at a page when the one before is used up. Throws `not_found` for a folder of no storage.
+ */
+export async function* walkFolder(
+  { storages }: Mounts,
+  { uri, principal, signal }: WalkRequest,
+): AsyncGenerator<WalkedObject> {
+  const mount = storages.find(({ mapper }) => uri.startsWith(mapper.baseUri));
+  if (!mount) throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
+  const prefix = prefixOf(mount, uri);
+  let cursor: string | undefined;
+  do {
+    const asked = { prefix, principal, cursor, limit: objectsAtOnce, signal };
+    const page = await visiblePage(mount, asked);
+    for (const info of page.objects)
+      yield {
+        path: info.key.slice(prefix.length),
+        info,
+        open: (options) => openFor(mount, principal, info.key, options),
+      };
+    ({ cursor } = page);
+  } while (cursor !== undefined);
+}
+
+function prefixOf({ mapper }: Mount, uri: string): string {
+  if (uri === mapper.baseUri) return "";
+  if (!uri.endsWith("/"))
+    throw new SluiceError("invalid_argument", "sluice: walk: the URI of a folder ends in /");
+  return `${mapper.toKey(uri.slice(0, -1))}/`;
+}
+
+async function openFor(
+  { storages }: Mount,
+  principal: Principal | undefined,
+  key: string,
+  options: CallOptions = {},
+): Promise<OpenedObject | undefined> {
+  try {
+    const storage = await storages.authorize({ principal, key, action: "stream" });
+    return await storage.open(key, options);
+  } catch (error) {
+    if (SluiceError.is(error) && withoutIt.has(error.code)) return undefined;
+    throw error;
+  }
+}
+
+const withoutIt: ReadonlySet<string> = new Set(["not_found", "permission_denied"]);
