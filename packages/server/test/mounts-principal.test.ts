@@ -210,6 +210,19 @@ describe.each(eras)("a mount of each principal in the %s era", (era) => {
   });
 });
 
+test("a walk over a drive finds the caller's objects, and for a caller without one nothing to walk", async () => {
+  const { host } = drives().sluice;
+  const signal = AbortSignal.timeout(10_000);
+  const walk = async (uri: string, principal: Principal): Promise<string[]> => {
+    const paths: string[] = [];
+    for await (const { path } of host.walk({ uri, principal, signal })) paths.push(path);
+    return paths;
+  };
+  expect(await walk(drive, alice)).toEqual(["a.txt", "alice.txt"]);
+  for (const uri of [drive, `${drive}x/`, `${drive}%zz/`, `${drive}x`, "other://me/"])
+    await expect(walk(uri, eve)).rejects.toMatchObject({ code: "not_found" });
+});
+
 test("the anonymous have the mount that the function gives for them", async () => {
   const house = mounted(
     [

@@ -65,21 +65,25 @@ function backendsOf(storage: StorageAccessOptions["storage"]): StorageAccess["of
   return typeof storage === "function" ? storage : () => storage;
 }
 
-/** Backends with `protect` around them, each once: its limits and retries are shared by all its users. */
 function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
   if (typeof storage !== "function") {
-    const one = protect(storage);
+    const one = protectedOnce(storage);
     return () => one;
   }
-  const known = new WeakMap<StorageBackend, StorageBackend>();
   return (principal) => {
     const backend = storage(principal);
-    if (!backend) return undefined;
-    let safe = known.get(backend);
-    if (!safe) known.set(backend, (safe = protect(backend)));
-    return safe;
+    return backend && protectedOnce(backend);
   };
 }
+
+/** Each backend with `protect` around it once: all mounts and principals that use it share its pauses, retries and watch. */
+function protectedOnce(backend: StorageBackend): StorageBackend {
+  let safe = protectedBackend.get(backend);
+  if (!safe) protectedBackend.set(backend, (safe = protect(backend)));
+  return safe;
+}
+
+const protectedBackend = new WeakMap<StorageBackend, StorageBackend>();
 
 async function authorize(
   { access, mapper, isMade = false, typeFor }: StorageAccessOptions,

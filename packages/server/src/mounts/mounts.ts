@@ -14,6 +14,8 @@ export interface Place {
 /** All that one Sluice serves. */
 export interface Mounts {
   readonly storages: readonly Mount[];
+  /** Every caller has every storage. */
+  readonly areForAll: boolean;
   /** Providers and then storages: the order of the lists. */
   readonly all: readonly Mount[];
   /** Adds a provider. Throws a `TypeError` for one whose URI or template is there already. */
@@ -60,6 +62,7 @@ export function createMounts(storages: readonly Mount[]): Mounts {
 
   return {
     storages,
+    areForAll: storages.every(({ isForAll }) => isForAll),
     get all() {
       return all;
     },

@@ -1,7 +1,7 @@
 import { SluiceError, type Principal } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { Mount } from "../mounts/mount.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import { visiblePage } from "./visible-page.ts";
 
 /** Which objects to walk over. */
@@ -36,7 +36,8 @@ export async function* walkFolder(
   { uri, principal, signal }: WalkRequest,
 ): AsyncGenerator<WalkedObject> {
   const mount = storages.find(({ mapper }) => uri.startsWith(mapper.baseUri));
-  if (!mount) throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
+  if (!mount || !isThereFor(mount, principal))
+    throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
   const prefix = prefixOf(mount, uri);
   let cursor: string | undefined;
   do {

@@ -131,7 +131,7 @@ function attach(
     },
   );
 
-  if (!mounts.all.every(({ isForAll }) => isForAll)) {
+  if (!mounts.areForAll) {
     const read = handlerOf<ReadResourceResult>(server, "resources/read");
     const types = { params: uriParams, result: anyResult };
     server.setRequestHandler("resources/read", types, async (params, ctx) => {
