@@ -59,7 +59,7 @@ interface SubscriptionRequest {
 }
 
 /** A resource, and its object as it was when it was found. */
-export interface FoundResource {
+interface FoundResource {
   readonly place: Place;
   readonly info: ObjectInfo;
 }

@@ -72,12 +72,12 @@ export interface Sluice {
 }
 
 /** What a principal wants to do with the resource of a name. */
-export interface NamedAuthorization extends Omit<AuthorizationRequest, "key"> {
+interface NamedAuthorization extends Omit<AuthorizationRequest, "key"> {
   readonly name: string;
 }
 
 /** What a principal may use of storage for one resource, and the key to use it with. */
-export interface AuthorizedResource {
+interface AuthorizedResource {
   readonly key: string;
   readonly storage: AuthorizedStorage;
 }

@@ -28,8 +28,8 @@ export const mountsTable: Experiment = {
       served.push({ name, server, url: server.endpoint });
     }
     // short turns, and many: the difference is smaller than what the machine does in the meantime
-    const seconds = 1;
-    const turns = { ...bench, runs: bench.quick ? bench.runs : bench.runs * 5 };
+    const seconds = 2;
+    const turns = { ...bench, runs: bench.quick ? bench.runs : bench.runs * 3 };
     const samples = await measureServing(turns, served, async ({ name, url, server }) => {
       const before = server.cpuSeconds();
       const requestsPerSecond = await wrk(url, {
