@@ -57,6 +57,17 @@ test("a folder is an archive of what lies in it, with paths below it", async () 
   expect(log).toEqual(["walk files://demo/reports/2026/ for ada", "over"]);
 });
 
+test("a provider is made as the guide shows", async () => {
+  const host = hostOf(storage);
+  // #region provider
+  const folders = archive(host, { of: "files://demo/", format: "zip" });
+  const everything = archive(host, { of: "files://demo/", format: "tar", maxFiles: 10_000 });
+  // #endregion
+  const request = { variables: { folder: "reports/2026" }, principal, signal };
+  expect(await textOf(await folders.open(request))).toContain("ü b.txt");
+  expect(await textOf(await everything.open({ ...request, variables: {} }))).toContain("beside");
+});
+
 test("without a folder the archive has all files", async () => {
   const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
   const text = await textOf(await provider.open({ variables: {}, principal: undefined, signal }));

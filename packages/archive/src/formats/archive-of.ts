@@ -23,7 +23,7 @@ type WriteFormat = (entries: AsyncIterable<ArchiveEntry>) => AsyncGenerator<Uint
 const formats: Readonly<Record<ArchiveFormat, WriteFormat>> = { zip: writeZip, tar: writeTar };
 
 /**
- * One archive of files, written as it is read: memory holds one chunk, and for each file about 250 bytes and its name.
+ * One archive of files, written as it is read: memory holds one chunk, and for each file about 100 bytes and twice its path.
  * At most one file is open. A clean end means that every file that was listed is in it, whole; one that was removed
  * before it was opened is left out. Errors with what the listing or a file failed with; `interrupted` and `corrupt`
  * where a file has fewer or more bytes than its storage told, `too_large` above `maxFiles`, and `unsupported`

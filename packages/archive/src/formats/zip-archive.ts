@@ -11,6 +11,7 @@ import {
 
 const encoder = new TextEncoder();
 const blockBytes = 64 * 1024;
+const smallBytes = 16 * 1024;
 
 /**
  * Writes entries as a ZIP archive. Nothing is known ahead: CRC and size follow each file. Keeps the directory
@@ -29,23 +30,39 @@ export async function* writeZip(
       wide: told === undefined || told >= max32,
     };
     const header = localHeader(file);
-    yield header;
+    // a small file leaves as one chunk with its records
+    let held = [header];
     let size = 0;
     let crc = 0;
     for await (const chunk of chunks) {
       crc = crc32(chunk, crc);
       size += chunk.byteLength;
-      yield chunk;
+      if (size <= smallBytes) held.push(chunk);
+      else {
+        if (held.length > 0) yield concat(held);
+        held = [];
+        yield chunk;
+      }
     }
     const written: WrittenFile = { ...file, size, crc, offset };
     const descriptor = dataDescriptor(written);
-    yield descriptor;
+    yield concat([...held, descriptor]);
     directory.append(directoryRecord(written));
     offset += header.byteLength + size + descriptor.byteLength;
     count++;
   }
   yield* directory.all();
   yield directoryEnd({ count, size: directory.size(), offset });
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((size, part) => size + part.byteLength, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.byteLength;
+  }
+  return all;
 }
 
 interface Blocks {
