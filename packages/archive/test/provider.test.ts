@@ -68,6 +68,12 @@ test("a provider is made as the guide shows", async () => {
   expect(await textOf(await everything.open({ ...request, variables: {} }))).toContain("beside");
 });
 
+test("a base that is none, and an unknown format, are refused when the provider is made", () => {
+  const host = hostOf(storage);
+  expect(() => archive(host, { of: "files://demo", format: "zip" })).toThrow(TypeError);
+  expect(() => archive(host, { of: "files://demo/", format: "rar" as "zip" })).toThrow(TypeError);
+});
+
 test("without a folder the archive has all files", async () => {
   const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
   const text = await textOf(await provider.open({ variables: {}, principal: undefined, signal }));
@@ -105,6 +111,24 @@ test("a listing that fails at once is refused before the first byte", async () =
   await expect(provider.open({ variables: {}, principal, signal })).rejects.toMatchObject({
     code: "unavailable",
   });
+});
+
+test("an abort ends the wait for the first page, and the listing", async () => {
+  let isOver = false;
+  const listing = {
+    next: () => new Promise<never>(() => {}),
+    async return() {
+      isOver = true;
+      return { done: true as const, value: undefined };
+    },
+  };
+  const slow: ArchiveHost = { walk: () => ({ [Symbol.asyncIterator]: () => listing }) };
+  const provider = archive(slow, { of: "files://demo/", format: "zip" });
+  const ending = new AbortController();
+  const opening = provider.open({ variables: {}, principal, signal: ending.signal });
+  ending.abort(new Error("gone"));
+  await expect(opening).rejects.toThrow("gone");
+  expect(isOver).toBe(true);
 });
 
 test("an archive that is cancelled before it is read ends its listing", async () => {

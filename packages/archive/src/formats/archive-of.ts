@@ -33,8 +33,7 @@ export function archiveOf(
   files: AsyncIterable<ArchiveFile>,
   { format, prefix = "", maxFiles = 100_000, signal }: ArchiveOfOptions,
 ): ReadableStream<Uint8Array> {
-  if (!Object.hasOwn(formats, format))
-    throw new TypeError(`archive: format ${JSON.stringify(format)} is neither "zip" nor "tar"`);
+  ensureFormat(format);
   if (prefix !== "" && !prefix.endsWith("/"))
     throw new TypeError('archive: a prefix ends with "/" or is empty');
   const ending = new AbortController();
@@ -51,4 +50,10 @@ export function archiveOf(
     },
     signal,
   });
+}
+
+/** Throws a `TypeError` for what is no {@link ArchiveFormat}. */
+export function ensureFormat(format: string): void {
+  if (!Object.hasOwn(formats, format))
+    throw new TypeError(`archive: format ${JSON.stringify(format)} is neither "zip" nor "tar"`);
 }

@@ -1,7 +1,8 @@
 import { type Principal, SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 import { createUriMapper, type OpenedObject } from "@sluice/storage";
 import type { ArchiveFile } from "../entries/archive-file.ts";
-import { archiveOf, type ArchiveFormat } from "../formats/archive-of.ts";
+import { archiveOf, type ArchiveFormat, ensureFormat } from "../formats/archive-of.ts";
 
 /** What an archive asks a server for: the files below a folder, for one caller. */
 export interface ArchiveHost {
@@ -64,6 +65,7 @@ export function archive(
   host: ArchiveHost,
   { of, format, maxFiles }: ArchiveOptions,
 ): ArchiveProvider {
+  ensureFormat(format);
   const mapper = createUriMapper(of);
   return {
     mimeType: mimeTypes[format],
@@ -71,7 +73,10 @@ export function archive(
       const uri = folder === undefined ? of : `${mapper.toUri(folder)}/`;
       const listing = host.walk({ uri, principal, signal })[Symbol.asyncIterator]();
       // asked before the first byte: what is wrong here can still be said
-      const first = await listing.next();
+      const first = await abortable(listing.next(), signal).catch((error: unknown) => {
+        listing.return?.().catch(() => {});
+        throw error;
+      });
       if (first.done)
         throw new SluiceError("not_found", "archive: there are no files in this folder");
       return archiveOf(filesOf(first.value, listing), { format, maxFiles, signal });
