@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";
 import { startProgram } from "../bed/program.ts";
 import type { ServeSettings } from "../bed/programs/serve.ts";
-import { call, send } from "../bed/raw.ts";
+import { call, send, streamRequest } from "../bed/raw.ts";
 import { startSite, type Site } from "../bed/site.ts";
 import type { Memory } from "../bed/watch.ts";
 
@@ -131,21 +131,3 @@ test(
   },
   deep ? 300_000 : 60_000,
 );
-
-function streamRequest(uri: string): RequestInit {
-  const _meta = { "io.modelcontextprotocol/clientCapabilities": { resourceStreaming: {} } };
-  return {
-    method: "POST",
-    headers: {
-      accept: "application/json, text/event-stream",
-      "content-type": "application/json",
-      "mcp-protocol-version": "2025-11-25",
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "resources/stream",
-      params: { uri, _meta },
-    }),
-  };
-}

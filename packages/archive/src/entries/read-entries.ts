@@ -81,15 +81,15 @@ async function openFile(
   }
 }
 
-interface Body {
+interface FileBody {
   /** The next chunk, `undefined` at the end. */
   next(): Promise<Uint8Array | undefined>;
   close(): void;
 }
 
-function readBody(opened: OpenedObject, wait: Wait): Body {
+function readBody(opened: OpenedObject, wait: Wait): FileBody {
   if (opened.bytes !== undefined) {
-    // shared with others who read it, and the reader of the archive owns its chunks
+    // the storage shares its bytes, and the reader of the archive owns its chunks
     let left: Uint8Array | undefined = opened.bytes.slice();
     return {
       async next() {
@@ -110,7 +110,7 @@ function readBody(opened: OpenedObject, wait: Wait): Body {
 async function* readChunks(
   key: string,
   size: number | undefined,
-  body: Body,
+  body: FileBody,
 ): AsyncGenerator<Uint8Array, undefined> {
   let count = 0;
   for (;;) {
