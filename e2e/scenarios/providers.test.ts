@@ -11,7 +11,7 @@ import type { ClientStreaming, RevisionKind } from "@sluice/core/wire";
 import type { ProviderOptions, ProvideRequest } from "@sluice/server";
 import { describe, expect, test, vi } from "vitest";
 import { connect } from "../bed/clients.ts";
-import { call, send, type RawAnswer } from "../bed/raw.ts";
+import { call, send, streamRequest, type RawAnswer } from "../bed/raw.ts";
 import { startSite, type Site } from "../bed/site.ts";
 import { countDescriptors } from "../bed/watch.ts";
 
@@ -199,24 +199,8 @@ test(
 /** Reads a little, and goes. */
 async function leaveEarly(site: Site, uri: string): Promise<undefined> {
   const leaving = new AbortController();
-  const answer = await fetch(site.url, {
-    method: "POST",
-    headers: {
-      accept: "application/json, text/event-stream",
-      "content-type": "application/json",
-      "mcp-protocol-version": "2025-11-25",
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "resources/stream",
-      params: {
-        uri,
-        _meta: { "io.modelcontextprotocol/clientCapabilities": { resourceStreaming: {} } },
-      },
-    }),
-    signal: leaving.signal,
-  });
+  const { signal } = leaving;
+  const answer = await fetch(site.url, { ...streamRequest(uri), signal });
   await answer.body?.getReader().read();
   leaving.abort();
   return undefined;

@@ -1,5 +1,5 @@
 // The example server: an MCP server in Express whose resources are files of a folder, a bucket, a
-// container or a drive, notes in memory, and a report that is made when it is asked for. They leave it as
+// container or a drive, notes in memory, and what is made when it is asked for: a report and an archive. They leave it as
 // plain bytes. One setting says where the files are: see ../README.md
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
 import { readRedirectOrigins } from "./lib/redirect-origins.ts";
 import { notes } from "./lib/notes.ts";
-import { provideReport } from "./lib/provide-report.ts";
+import { provideMade } from "./lib/provide-made.ts";
 import { registerPictureTool } from "./lib/picture-tool.ts";
 
 /** What the app serves, and where it puts the files that users send. */
@@ -38,7 +38,7 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
     onWarning() {},
     ...options,
   });
-  provideReport(sluice);
+  provideMade(sluice);
   const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
   const mcp = createSessions(() => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });

@@ -11,7 +11,7 @@ const lastWordsMs = 1_000;
 const keptCharacters = 4_096;
 
 /** How a process ended, or why it did not begin. */
-interface Ending {
+interface ProcessEnd {
   readonly code?: number | null;
   readonly signal?: string | null;
   readonly fault?: unknown;
@@ -71,7 +71,7 @@ function stdoutSource({ stdout }: ProvidedProcess, terms: SourceTerms): Provided
 }
 
 /** Resolves when the process has ended, also where it did before this call. */
-function watchEnding(child: ProvidedProcess): Promise<Ending> {
+function watchEnding(child: ProvidedProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     // stays: a kill and an abort may fail with one, too
     child.on("error", (fault: unknown) => resolve({ fault }));

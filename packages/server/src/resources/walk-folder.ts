@@ -25,7 +25,8 @@ export interface WalkedObject {
   open(options?: CallOptions): Promise<OpenedObject | undefined>;
 }
 
-const objectsAtOnce = 1_000;
+/** Objects of the first page, for which the reader waits, and of later ones. */
+const pageSizes = { first: 100, later: 1_000 };
 
 /**
  * Goes over the objects of one storage whose keys begin with a folder, in the order of its list, without those that the principal
@@ -40,9 +41,10 @@ export async function* walkFolder(
     throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
   const prefix = prefixOf(mount, uri);
   let cursor: string | undefined;
+  let limit = pageSizes.first;
   do {
-    const asked = { prefix, principal, cursor, limit: objectsAtOnce, signal };
-    const page = await visiblePage(mount, asked);
+    const page = await visiblePage(mount, { prefix, principal, cursor, limit, signal });
+    limit = pageSizes.later;
     for (const info of page.objects)
       yield {
         path: info.key.slice(prefix.length),
