@@ -1,6 +1,6 @@
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
 import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
-import type { Sluice } from "@sluice/server";
+import type { AttachOptions, Sluice } from "@sluice/server";
 import { openReplySlot, type ReplySlot } from "@sluice/server/transport";
 
 /** Both eras, for `test.each`. */
@@ -32,11 +32,12 @@ export function talkTo(
   sluice: Sluice,
   register: (mcp: McpServer) => void = () => {},
   registerLate: (mcp: McpServer) => void = () => {},
+  attachOptions: AttachOptions = {},
 ): (era: RevisionKind, method: string, options?: TalkOptions) => Promise<Exchange> {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     register(mcp);
-    sluice.attach(mcp);
+    sluice.attach(mcp, attachOptions);
     registerLate(mcp);
     return mcp;
   });

@@ -11,6 +11,7 @@ import type { Mount } from "../mounts/mount.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
+import type { MarkRegistered } from "../metadata/registered-mark.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
 
@@ -24,9 +25,10 @@ interface ListHandlerOptions {
   readonly pageSize: number | undefined;
 }
 
-/** Makes what answers `resources/list` on a server. */
+/** Makes what answers `resources/list` on a server. `mark` is put on what its author registered. */
 export type ListResources = (
   mcp: McpServer,
+  mark?: MarkRegistered,
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
 
 /**
@@ -35,8 +37,17 @@ export type ListResources = (
  */
 export function createListResources(options: ListHandlerOptions): ListResources {
   const { calls, cursors, audience, mounts } = options;
-  return (mcp) => {
-    const listRegistered = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+  return (mcp, mark) => {
+    const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+
+    async function listRegistered(
+      params: object,
+      ctx: ServerContext,
+    ): Promise<ListResourcesResult> {
+      const listed = await listAll(params, ctx);
+      if (!mark || !isStreaming(mcp, ctx)) return listed;
+      return { ...listed, resources: listed.resources.map(mark) };
+    }
 
     async function pageFor(
       { cursor: sent, ...others }: { readonly cursor?: unknown },
