@@ -57,7 +57,7 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
     }
 
     entry.facts.mode = "direct";
-    const key = fileNameFromUri(uri) ?? "";
+    const key = fileNameFromUri(uri) ?? hostOf(uri);
     const lease = openLease(tagOf(principal), address);
     const answer = await direct({
       uri,
@@ -83,6 +83,11 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
     if (answer) return answer;
     throw readOnly("its type is that of messages of the protocol");
   };
+}
+
+/** Names what has no path, such as `config://app`. */
+function hostOf(uri: string): string {
+  return URL.canParse(uri) ? new URL(uri).host : "";
 }
 
 /** The reason is for the operator; the client hears that `resources/read` has it. */

@@ -97,9 +97,6 @@ async function answerStream(
 
   const signal = ctx.http?.req?.signal;
   const info = await storage.describe(key, definedMembers({ signal }));
-  const { about } = mount.entries;
-  if (about && (await about(info)).streamable === false)
-    throw new SluiceError("unsupported", "sluice: stream: the author serves it by read alone");
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));

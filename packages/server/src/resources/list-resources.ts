@@ -12,6 +12,7 @@ import type { Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { MarkRegistered } from "../metadata/registered-mark.ts";
+import type { EntryFacts } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
 
@@ -97,7 +98,7 @@ async function mountsPage(
       break;
     }
     const page = await visiblePage(mount, { principal, cursor: from, limit, signal });
-    resources.push(...(await entriesOf(mount, page, isMarked)));
+    resources.push(...(await entriesOf(mount, page, { isMarked, signal })));
     withheld += page.withheld;
     if (page.cursor !== undefined) {
       next = mount.namePrefix + page.cursor;
@@ -127,11 +128,15 @@ function placesFrom(
   return [{ mount: first, ...definedMembers({ from: from || undefined }) }, ...rest];
 }
 
-function entriesOf(mount: Mount, page: VisiblePage, isMarked: boolean): Promise<Resource[]> {
+function entriesOf(
+  mount: Mount,
+  page: VisiblePage,
+  facts: Pick<EntryFacts, "isMarked" | "signal">,
+): Promise<Resource[]> {
   return Promise.all(
     page.objects.map((info) => {
       const mimeType = info.contentType === undefined && page.untyped ? undefined : knownType(info);
-      return mount.entries.of(info, { mimeType, isMarked });
+      return mount.entries.of(info, { ...facts, mimeType });
     }),
   );
 }
