@@ -8,8 +8,9 @@ import {
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
 import type { SluiceOptions } from "@sluice/server";
-import { describe, expect, test } from "vitest";
-import { alice, bodyOf, createHouse, headerOf } from "./redeeming.ts";
+import { RateLimiterMemory } from "rate-limiter-flexible";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { alice, as, bodyOf, createHouse, headerOf } from "./redeeming.ts";
 import { declares, eras, talkTo, type TalkOptions } from "./talking.ts";
 
 const open: Partial<SluiceOptions> = { principal: () => alice };
@@ -386,6 +387,97 @@ describe.each(eras)("%s era", (era) => {
     for (const name of ["quiet", "json", "large"]) expect(entry(name).streamable).toBeUndefined();
     const { resourceTemplates } = (await talk(era, "resources/templates/list")).message.result;
     expect(resourceTemplates).toMatchObject([{ uriTemplate: "t://{id}", ...marked }, marked]);
+  });
+});
+
+describe("a read that does not end", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  /** A server whose author's handler waits, and tells what its signal said. */
+  function waiting() {
+    const seen: { signal?: AbortSignal } = {};
+    const house = serve(
+      (mcp) =>
+        void mcp.registerResource("one", uri, {}, (_uri, ctx) => {
+          seen.signal = ctx.mcpReq.signal;
+          return new Promise(() => {});
+        }),
+      { limits: { perPrincipal: 1 } },
+    );
+    return { ...house, seen };
+  }
+
+  test("is given up after 60 s, and its handler and its place are free", async () => {
+    vi.useFakeTimers();
+    const { stream, seen, errors } = waiting();
+    const first = stream("modern", uri);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(seen.signal!.aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(1_000);
+    const { slot } = await first;
+    expect([slot.reply, slot.fault!.data.reason]).toEqual([undefined, "busy"]);
+    expect(seen.signal!.aborted).toBe(true);
+    expect(errors).toMatchObject([{ code: "timeout" }]);
+    const again = stream("modern", uri);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect((await again).slot.fault!.data.reason).toBe("busy");
+    expect(errors).toHaveLength(2);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+/** Looks like a resource of the author's to each check, and is one that no stream may give away. */
+describe("nothing goes around the author", () => {
+  test.each(eras)(
+    "a resource is read anew for each stream: nothing of it is kept (%s)",
+    async (era) => {
+      let version = 0;
+      const { stream } = serve(
+        (mcp) =>
+          void mcp.registerResource("one", uri, {}, () => ({
+            contents: [{ uri, text: `version ${(version += 1)}` }],
+          })),
+      );
+      for (const text of ["version 1", "version 2"])
+        expect(await bodyOf((await stream(era, uri)).slot.reply!)).toBe(text);
+    },
+  );
+
+  test("a URI outside of the mounts has no download URL, even if one is minted for its name", async () => {
+    const house = serve(one({ uri, ...kept }));
+    expect(() => house.sluice.host.nameOf(uri)).toThrow(/not below/);
+    const identity = { principal: alice, mayMint: true, maxTtlMs: 60_000 };
+    const { token } = (await house.sluice.host.mint(identity, uri, undefined))!;
+    expect((await house.redeem(token, { headers: as(alice) })).status).toBe(404);
+  });
+
+  test("where records are required and there is none, nothing goes out", async () => {
+    const { stream } = serve(one({ uri, ...kept }), {
+      audit: {
+        required: true,
+        sink: () => {
+          throw new Error("disk full");
+        },
+      },
+    });
+    const { slot } = await stream("modern", uri);
+    expect([slot.reply, slot.fault!.data.reason]).toEqual([undefined, "busy"]);
+  });
+
+  test("the rates of a principal count for it", async () => {
+    let reads = 0;
+    const perPrincipal = new RateLimiterMemory({ points: 1, duration: 60 });
+    const { stream } = serve(
+      (mcp) =>
+        void mcp.registerResource("one", uri, {}, () => {
+          reads += 1;
+          return { contents: [{ uri, ...kept }] };
+        }),
+      { limits: { requests: { perPrincipal } } },
+    );
+    expect((await stream("modern", uri)).slot.reply!.status).toBe(200);
+    expect((await stream("modern", uri)).slot.fault!.data.reason).toBe("busy");
+    expect(reads).toBe(1);
   });
 });
 
