@@ -387,6 +387,17 @@ test("a mount's own hook comes in place of that of the Sluice", async () => {
   expect(resources[1]).not.toHaveProperty("streamable");
 });
 
+test("packages beside a Sluice cannot give away what is not streamed, either", async () => {
+  const { sluice } = serve(() => ({ streamable: false }));
+  const { host } = sluice;
+  const asked = { principal: alice, name: host.nameOf(uri) };
+  const { key, storage } = await host.authorize({ ...asked, action: "stream" });
+  for (const give of [storage.describe(key), storage.open(key)])
+    await expect(give).rejects.toMatchObject({ code: "unsupported" });
+  const reading = await host.authorize({ ...asked, action: "read" });
+  expect((await reading.storage.describe(reading.key)).size).toBe(6);
+});
+
 test("a walk over a folder leaves out what is not streamed", async () => {
   const { sluice } = serve(({ key }) => ({ streamable: key !== "a.parquet" }));
   const { signal } = new AbortController();

@@ -168,6 +168,15 @@ describe.each(eras)("%s era", (era) => {
     expect(JSON.stringify(message)).not.toContain("downloadUrl");
   });
 
+  test("what the author registered below a base never gives way to storage", async () => {
+    const asked = "files://demo/a.bin";
+    const { stream } = serve((mcp) => {
+      mcp.registerResource("shadow", asked, {}, () => ({ contents: [{ uri: asked, ...kept }] }));
+    });
+    const { message } = await stream(era, asked, { hasSlot: false });
+    expect([message.result, message.error?.message]).toEqual([undefined, "Stream not supported"]);
+  });
+
   test("templates and what is registered after attach stream, too", async () => {
     const house = createHouse(open);
     const talk = talkTo(

@@ -63,7 +63,8 @@ export function createStreamResource(options: StreamResourceOptions): StreamReso
       // the SDK checks that there is a result; the transport replaces the whole response
       return { uri };
     } catch (error) {
-      if (outcomeOf(error) === "failed" && signal?.aborted !== true) onError(error);
+      const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
+      if (outcomeOf(error) === "failed" && !isGone) onError(error);
       // the author's handlers throw errors of the protocol
       if (error instanceof ProtocolError) throw error;
       const fault = faultFor(error, call, resourceMetadataUrl);
