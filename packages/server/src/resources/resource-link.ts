@@ -53,7 +53,9 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
         const { info, part } = await preview(storage, { key, previewBytes, signal });
         const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
         await entry.admit();
-        const named = await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) });
+        const known = await storage.about?.(info, signal);
+        const isMarked = isStreaming(mcp, ctx);
+        const named = await entries.of(info, { mimeType, isMarked, known });
         const link = { ...named, type: "resource_link" as const };
         if (part?.text === undefined) return { result: [link] };
         const _meta = { [EXTENSION_ID]: partMeta(part) };
