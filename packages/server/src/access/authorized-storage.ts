@@ -53,11 +53,7 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
   return {
     of,
-    async authorize(request) {
-      const storage = of(request.principal);
-      if (!storage) throw hiddenFault;
-      return authorize(options, storage, request);
-    },
+    authorize: async (request) => authorize(options, of(request.principal), request),
   };
 }
 
@@ -83,9 +79,10 @@ function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAcc
 
 async function authorize(
   { access, mapper, isMade = false, typeFor }: StorageAccessOptions,
-  storage: StorageBackend,
+  storage: StorageBackend | undefined,
   { principal, key, action }: AuthorizationRequest,
 ): Promise<AuthorizedStorage> {
+  if (!storage) throw hiddenFault;
   const describe = typeFor ? describeAs(storage, typeFor) : storage.describe.bind(storage);
   const open = typeFor ? openAs(storage, typeFor) : storage.open.bind(storage);
   const presign = storage.presign?.bind(storage);
