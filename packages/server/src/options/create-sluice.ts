@@ -114,6 +114,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       redirect: createRedirect(transfers),
       downloadUrl: createDownloadUrl(grants, cacheTtlMs),
     },
+    transfers,
     resourceMetadataUrl,
     onError,
   });

@@ -1,4 +1,5 @@
 import { SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 
 /** What a provider is asked for. */
 export interface ProvideRequest {
@@ -78,6 +79,7 @@ export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
 export interface ProvidedUrl {
   /** Absolute, `https:` or `http:`. It carries its own permission and is never logged. */
   readonly url: string;
+  /** In the future: a URL that has expired is an error. */
   readonly expiresAt: Date;
 }
 
@@ -133,10 +135,17 @@ export interface Provider {
  */
 export class RedirectError extends SluiceError {
   readonly #to: ProvidedUrl;
+  readonly #info: ObjectInfo;
 
-  constructor(operation: string, to: ProvidedUrl) {
+  constructor(operation: string, to: ProvidedUrl, info: ObjectInfo) {
     super("unsupported", `${operation}: the bytes are at a URL; send the client there`);
     this.#to = to;
+    this.#info = info;
+  }
+
+  /** What was described of the resource. */
+  get info(): ObjectInfo {
+    return this.#info;
   }
 
   get url(): string {
