@@ -27,7 +27,8 @@ export interface ProvideRequest {
  * - {@link ProvidedProcess}: of `spawn`; its exit code decides whether the bytes are complete.
  *
  * Chunks of generators and of `ReadableStream`s are copied, so that their memory may be used again. Node streams,
- * responses and processes hand their chunks over. To end early is to throw: a clean end means that all bytes came.
+ * responses and processes hand their chunks over. Each call gives a new stream: one that was given before is a `TypeError`.
+ * To end early is to throw: a clean end means that all bytes came.
  */
 export type Provided =
   | Uint8Array
@@ -71,6 +72,7 @@ export interface ProvidedProcess {
 export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
   readonly readableEncoding?: string | null;
   readonly readableFlowing?: boolean | null;
+  readonly readableDidRead?: boolean;
   on(event: string, listener: (...args: never[]) => void): unknown;
   destroy(): unknown;
 }
