@@ -54,11 +54,7 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
   return {
     of,
-    async authorize(request) {
-      const storage = of(request.principal);
-      if (!storage) throw hiddenFault;
-      return authorize(options, storage, request);
-    },
+    authorize: async (request) => authorize(options, of(request.principal), request),
   };
 }
 
@@ -88,9 +84,10 @@ const protectedBackend = new WeakMap<StorageBackend, StorageBackend>();
 
 async function authorize(
   { access, mapper, isMade = false }: StorageAccessOptions,
-  storage: StorageBackend,
+  storage: StorageBackend | undefined,
   { principal, key, action }: AuthorizationRequest,
 ): Promise<AuthorizedStorage> {
+  if (!storage) throw hiddenFault;
   const describe = storage.describe.bind(storage);
   const open = storage.open.bind(storage);
   const presign = storage.presign?.bind(storage);

@@ -1,6 +1,7 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
+import { tagOf } from "../access/principal.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
@@ -16,11 +17,12 @@ import {
   type StreamAnswer,
 } from "./delivery.ts";
 import { deliveryOrder } from "./delivery-policy.ts";
-import { providedUrl, redirectReply } from "./redirect-reply.ts";
+import { providedTarget, redirectReply } from "./redirect-reply.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { StreamRegistered } from "./registered.ts";
 import { ensureStreamScopes } from "./stream-scopes.ts";
 import { clientStreaming } from "./streaming-declarations.ts";
+import type { Transfers } from "./transfers.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
   /** Whether the server streams what its author registered, too. */
@@ -38,6 +40,7 @@ interface StreamResourceOptions {
   readonly mounts: Mounts;
   readonly modes: Readonly<Record<DeliveryMode, DeliverResource>>;
   readonly streamRegistered: StreamRegistered;
+  readonly transfers: Transfers;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
 }
@@ -124,7 +127,7 @@ async function answerStream(
       const answer = await modes[mode](delivery);
       if (answer) return answer;
     } catch (error) {
-      return answerElsewhere(delivery, error);
+      return answerElsewhere(options, delivery, error);
     }
   }
   if (!identity.mayMint)
@@ -137,13 +140,15 @@ async function answerStream(
 
 /** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
 async function answerElsewhere(
-  { uri, place, entry }: ResourceDelivery,
+  { transfers }: StreamResourceOptions,
+  { uri, place, identity, entry }: ResourceDelivery,
   error: unknown,
 ): Promise<StreamAnswer> {
-  const target = providedUrl(place.mount, error);
+  const { url, info } = providedTarget(place.mount, error);
   entry.facts.mode = "redirect";
   await entry.conclude("issued");
-  return { reply: redirectReply(uri, target) };
+  transfers.charge(tagOf(identity.principal), info.size ?? 0);
+  return { reply: redirectReply(uri, url) };
 }
 
 /** The place of a URI; `undefined` outside of the mounts that the principal has. */

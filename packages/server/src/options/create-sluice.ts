@@ -120,6 +120,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       downloadUrl: createDownloadUrl(grants, cacheTtlMs),
     },
     streamRegistered: createStreamRegistered({ direct, openLease, maxBytes: maxReadBytes }),
+    transfers,
     resourceMetadataUrl,
     onError,
   });
