@@ -86,6 +86,18 @@ test("a taken name gets a number before its extension, and no file is a folder",
   ]);
 });
 
+test("a folder keeps its path, whatever comes between its files", () => {
+  expect(pathsOf(["D", "d/1", "x/1", "d/2", "top", "d (2)", "d/3"])).toEqual([
+    "D",
+    "d (2)/1",
+    "x/1",
+    "d (2)/2",
+    "top",
+    "d (2) (2)",
+    "d (2)/3",
+  ]);
+});
+
 test("what is too deep lies in the deepest folder that there is room for", () => {
   const [path] = pathsOf([`${"abcdefghi/".repeat(100)}file`]);
   expect(path).toBe(`${"abcdefghi/".repeat(64)}file`);

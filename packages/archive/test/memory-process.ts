@@ -5,12 +5,13 @@ import { createMemoryBackend } from "@sluice/storage";
 
 const storage = createMemoryBackend({ file: "0123456789" });
 
-async function* filesOf(count: number): AsyncGenerator<ArchiveFile> {
+async function* filesOf(count: number, atEnd: () => void): AsyncGenerator<ArchiveFile> {
   for (let index = 0; index < count; index++)
     yield {
       key: `reports/quarter-${index % 4}/department-${index % 50}/file-${index}.csv`,
       open: (options) => storage.open("file", options),
     };
+  atEnd();
 }
 
 setFlagsFromString("--expose-gc");
@@ -25,14 +26,14 @@ const heldNow = (): number => {
 async function measure(count: number): Promise<{ grownBytes: number; heldBytes: number }> {
   const before = { rss: process.memoryUsage.rss(), held: heldNow() };
   const format = process.argv[2] as ArchiveFormat;
-  const reader = archiveOf(filesOf(count), { format }).getReader();
   let peak = 0;
   let held = 0;
+  const files = filesOf(count, () => (held = heldNow()));
+  const reader = archiveOf(files, { format }).getReader();
   for (let chunks = 0; ; chunks++) {
     const { done } = await reader.read();
     if (done) break;
     if (chunks % 100 === 0) peak = Math.max(peak, process.memoryUsage.rss());
-    if (chunks === count - 1) held = heldNow();
   }
   return { grownBytes: peak - before.rss, heldBytes: held - before.held };
 }

@@ -1,17 +1,22 @@
 import type { ArchiveEntry } from "../entries/archive-file.ts";
 import { crc32 } from "./crc32.ts";
+import { RecordWriter } from "./record-writer.ts";
 import {
-  dataDescriptor,
-  directoryEnd,
-  directoryRecord,
-  localHeader,
   max32,
+  putDataDescriptor,
+  putDirectoryEnd,
+  putDirectoryRecord,
+  putLocalHeader,
   type WrittenFile,
 } from "./zip-records.ts";
 
 const encoder = new TextEncoder();
-const blockBytes = 64 * 1024;
+/** More than the records of one file have, with a path of 900 bytes twice over. */
+const recordBytes = 2 * 1024;
+/** A file of at most so many bytes leaves as one chunk with its records. */
 const smallBytes = 16 * 1024;
+/** The directory is kept in parts of about this size. */
+const partBytes = 64 * 1024;
 
 /**
  * Writes entries as a ZIP archive. Nothing is known ahead: CRC and size follow each file. Keeps the directory
@@ -20,77 +25,39 @@ const smallBytes = 16 * 1024;
 export async function* writeZip(
   entries: AsyncIterable<ArchiveEntry>,
 ): AsyncGenerator<Uint8Array, undefined> {
-  const directory = createBlocks();
+  const out = new RecordWriter(smallBytes + 2 * recordBytes);
+  const directory = new RecordWriter(partBytes + recordBytes);
+  const parts: Uint8Array[] = [];
+  const nameBuffer = new Uint8Array(recordBytes);
   let count = 0;
   let offset = 0;
   for await (const { path, size: told, modified, chunks } of entries) {
-    const file = {
-      name: encoder.encode(path),
-      modified,
-      wide: told === undefined || told >= max32,
-    };
-    const header = localHeader(file);
-    // a small file leaves as one chunk with its records
-    let held = [header];
+    const name = nameBuffer.subarray(0, encoder.encodeInto(path, nameBuffer).written);
+    const wide = told === undefined || told >= max32;
+    putLocalHeader(out, { name, modified, wide });
+    const headerBytes = out.size;
     let size = 0;
     let crc = 0;
     for await (const chunk of chunks) {
       crc = crc32(chunk, crc);
       size += chunk.byteLength;
-      if (size <= smallBytes) held.push(chunk);
+      if (size <= smallBytes) out.bytes(chunk);
       else {
-        if (held.length > 0) yield concat(held);
-        held = [];
+        if (out.size > 0) yield out.take();
         yield chunk;
       }
     }
-    const written: WrittenFile = { ...file, size, crc, offset };
-    const descriptor = dataDescriptor(written);
-    yield concat([...held, descriptor]);
-    directory.append(directoryRecord(written));
-    offset += header.byteLength + size + descriptor.byteLength;
+    const written: WrittenFile = { name, modified, wide, size, crc, offset };
+    const descriptorBytes = putDataDescriptor(out, written);
+    yield out.take();
+    putDirectoryRecord(directory, written);
+    if (directory.size >= partBytes) parts.push(directory.take());
+    offset += headerBytes + size + descriptorBytes;
     count++;
   }
-  yield* directory.all();
-  yield directoryEnd({ count, size: directory.size(), offset });
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((size, part) => size + part.byteLength, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.byteLength;
-  }
-  return all;
-}
-
-interface Blocks {
-  append(record: Uint8Array): void;
-  /** Bytes of all records. */
-  size(): number;
-  /** The records in their order. */
-  all(): readonly Uint8Array[];
-}
-
-/** Packs small records, because an array of its own costs each of them more than its bytes. */
-function createBlocks(): Blocks {
-  const full: Uint8Array[] = [];
-  let block = new Uint8Array(blockBytes);
-  let used = 0;
-  let size = 0;
-  return {
-    append(record) {
-      if (used + record.byteLength > blockBytes) {
-        full.push(block.subarray(0, used));
-        block = new Uint8Array(blockBytes);
-        used = 0;
-      }
-      block.set(record, used);
-      used += record.byteLength;
-      size += record.byteLength;
-    },
-    size: () => size,
-    all: () => [...full, block.subarray(0, used)],
-  };
+  parts.push(directory.take());
+  yield* parts;
+  const size = parts.reduce((sum, part) => sum + part.byteLength, 0);
+  putDirectoryEnd(out, { count, size, offset });
+  yield out.take();
 }

@@ -2,6 +2,7 @@
  * The records of a ZIP archive, byte by byte (PKWARE APPNOTE 6.3.10, section 4.3). Every file is stored without
  * compression, with its size and CRC behind its bytes, and a name in UTF-8. Numbers are little-endian.
  */
+import type { RecordWriter } from "./record-writer.ts";
 
 /** What the record of a file says. */
 export interface ZipFile {
@@ -32,53 +33,47 @@ const flags = (1 << 3) | (1 << 11);
 const attributes = 0o100644 * 0x10000;
 
 /** Before the bytes of a file (4.3.7). */
-export function localHeader({ name, modified, wide }: ZipFile): Uint8Array {
+export function putLocalHeader(to: RecordWriter, { name, modified, wide }: ZipFile): void {
   const time = unixTime(modified);
-  const extra = (wide ? 20 : 0) + (time === undefined ? 0 : 9);
-  const put = writer(30 + name.byteLength + extra);
-  put
-    .u32(0x04034b50)
-    .u16(wide ? wideVersion : plainVersion)
+  to.u32(0x04034b50);
+  to.u16(wide ? wideVersion : plainVersion)
     .u16(flags)
     .u16(0);
-  put.u32(dosTime(modified)).u32(0);
-  put.u32(wide ? max32 : 0).u32(wide ? max32 : 0);
-  put.u16(name.byteLength).u16(extra).bytes(name);
-  if (wide) put.u16(1).u16(16).u64(0).u64(0);
-  if (time !== undefined) put.u16(0x5455).u16(5).u8(1).u32(time);
-  return put.record;
+  to.u32(dosTime(modified)).u32(0);
+  to.u32(wide ? max32 : 0).u32(wide ? max32 : 0);
+  to.u16(name.byteLength).u16((wide ? 20 : 0) + (time === undefined ? 0 : 9));
+  to.bytes(name);
+  if (wide) to.u16(1).u16(16).u64(0).u64(0);
+  putTime(to, time);
 }
 
-/** Behind the bytes of a file (4.3.9). */
-export function dataDescriptor({ crc, size, wide }: WrittenFile): Uint8Array {
-  const put = writer(wide ? 24 : 16);
-  put.u32(0x08074b50).u32(crc);
-  if (wide) put.u64(size).u64(size);
-  else put.u32(size).u32(size);
-  return put.record;
+/** Behind the bytes of a file (4.3.9). Gives its length. */
+export function putDataDescriptor(to: RecordWriter, { crc, size, wide }: WrittenFile): number {
+  const before = to.size;
+  to.u32(0x08074b50).u32(crc);
+  if (wide) to.u64(size).u64(size);
+  else to.u32(size).u32(size);
+  return to.size - before;
 }
 
 /** In the directory at the end (4.3.12). */
-export function directoryRecord(file: WrittenFile): Uint8Array {
-  const { name, modified, crc, size, offset } = file;
+export function putDirectoryRecord(to: RecordWriter, file: WrittenFile): void {
+  const { name, modified, crc, size, offset, wide } = file;
   const time = unixTime(modified);
-  const wideFields = [...(size >= max32 ? [size, size] : []), ...(offset >= max32 ? [offset] : [])];
-  const extra =
-    (wideFields.length > 0 ? 4 + 8 * wideFields.length : 0) + (time === undefined ? 0 : 9);
-  const put = writer(46 + name.byteLength + extra);
+  const wideBytes = (size >= max32 ? 16 : 0) + (offset >= max32 ? 8 : 0);
   // made by a Unix system, so that the attributes are read as its
-  put.u32(0x02014b50).u16((3 << 8) | wideVersion);
-  put
-    .u16(file.wide || wideFields.length > 0 ? wideVersion : plainVersion)
+  to.u32(0x02014b50).u16((3 << 8) | wideVersion);
+  to.u16(wide || wideBytes > 0 ? wideVersion : plainVersion)
     .u16(flags)
     .u16(0);
-  put.u32(dosTime(modified)).u32(crc).u32(Math.min(size, max32)).u32(Math.min(size, max32));
-  put.u16(name.byteLength).u16(extra).u16(0).u16(0).u16(0);
-  put.u32(attributes).u32(Math.min(offset, max32)).bytes(name);
-  if (wideFields.length > 0) put.u16(1).u16(8 * wideFields.length);
-  for (const field of wideFields) put.u64(field);
-  if (time !== undefined) put.u16(0x5455).u16(5).u8(1).u32(time);
-  return put.record;
+  to.u32(dosTime(modified)).u32(crc).u32(Math.min(size, max32)).u32(Math.min(size, max32));
+  to.u16(name.byteLength).u16((wideBytes > 0 ? 4 + wideBytes : 0) + (time === undefined ? 0 : 9));
+  to.u16(0).u16(0).u16(0).u32(attributes).u32(Math.min(offset, max32));
+  to.bytes(name);
+  if (wideBytes > 0) to.u16(1).u16(wideBytes);
+  if (size >= max32) to.u64(size).u64(size);
+  if (offset >= max32) to.u64(offset);
+  putTime(to, time);
 }
 
 /** What the directory at the end is. */
@@ -89,27 +84,26 @@ export interface Directory {
 }
 
 /** The end of the archive (4.3.14 to 4.3.16): above 65,534 files or 4 GiB with the records of ZIP64. */
-export function directoryEnd({ count, size, offset }: Directory): Uint8Array {
-  const wide = count >= max16 || size >= max32 || offset >= max32;
-  const put = writer(wide ? 56 + 20 + 22 : 22);
-  if (wide) {
-    put
-      .u32(0x06064b50)
-      .u64(44)
-      .u16((3 << 8) | wideVersion)
+export function putDirectoryEnd(to: RecordWriter, { count, size, offset }: Directory): void {
+  if (count >= max16 || size >= max32 || offset >= max32) {
+    to.u32(0x06064b50).u64(44);
+    to.u16((3 << 8) | wideVersion)
       .u16(wideVersion)
       .u32(0)
       .u32(0);
-    put.u64(count).u64(count).u64(size).u64(offset);
-    put
-      .u32(0x07064b50)
+    to.u64(count).u64(count).u64(size).u64(offset);
+    to.u32(0x07064b50)
       .u32(0)
       .u64(offset + size)
       .u32(1);
   }
-  put.u32(0x06054b50).u16(0).u16(0).u16(Math.min(count, max16)).u16(Math.min(count, max16));
-  put.u32(Math.min(size, max32)).u32(Math.min(offset, max32)).u16(0);
-  return put.record;
+  to.u32(0x06054b50).u16(0).u16(0).u16(Math.min(count, max16)).u16(Math.min(count, max16));
+  to.u32(Math.min(size, max32)).u32(Math.min(offset, max32)).u16(0);
+}
+
+/** The time in the field of Info-ZIP: an identifier, a length, what it has, seconds. */
+function putTime(to: RecordWriter, seconds: number | undefined): void {
+  if (seconds !== undefined) to.u16(0x5455).u16(5).u8(1).u32(seconds);
 }
 
 /** Date and time of the DOS fields, in UTC: 1980 to 2107, in steps of two seconds. */
@@ -128,48 +122,4 @@ function dosTime(modified: Date | undefined): number {
 function unixTime(modified: Date | undefined): number | undefined {
   const seconds = Math.floor((modified?.getTime() ?? Number.NaN) / 1000);
   return seconds >= 0 && seconds <= 0x7fff_ffff ? seconds : undefined;
-}
-
-interface RecordWriter {
-  readonly record: Uint8Array;
-  u8(value: number): RecordWriter;
-  u16(value: number): RecordWriter;
-  u32(value: number): RecordWriter;
-  u64(value: number): RecordWriter;
-  bytes(value: Uint8Array): RecordWriter;
-}
-
-function writer(size: number): RecordWriter {
-  const record = new Uint8Array(size);
-  const view = new DataView(record.buffer);
-  let at = 0;
-  const put: RecordWriter = {
-    record,
-    u8(value) {
-      view.setUint8(at, value);
-      at += 1;
-      return put;
-    },
-    u16(value) {
-      view.setUint16(at, value, true);
-      at += 2;
-      return put;
-    },
-    u32(value) {
-      view.setUint32(at, value, true);
-      at += 4;
-      return put;
-    },
-    u64(value) {
-      view.setBigUint64(at, BigInt(value), true);
-      at += 8;
-      return put;
-    },
-    bytes(value) {
-      record.set(value, at);
-      at += value.byteLength;
-      return put;
-    },
-  };
-  return put;
 }

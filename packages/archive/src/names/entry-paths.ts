@@ -48,16 +48,26 @@ export function createEntryPaths(): (relativeKey: string) => string {
 
   const isUsed = (folded: string): boolean => files.has(folded) || folders.has(folded);
 
-  return (relativeKey) => {
-    const names = relativeKey.split("/").map(safeSegment);
-    const name = names.pop() ?? "";
+  const enter = (folderKey: string): string => {
     let folder = "";
-    for (const next of names) {
+    if (folderKey === "") return folder;
+    for (const next of folderKey.split("/").map(safeSegment)) {
       if (byteLength(folder) + byteLength(next) > maxFolderBytes) break;
       folder = enterFolder(folder, next);
     }
-    let path = folder + name;
-    if (isUsed(fold(path))) path = numbered(folder, name, isUsed);
+    return folder;
+  };
+
+  // a folder keeps its path, and listings give its files one after the other
+  let last = { key: "", path: "" };
+
+  return (relativeKey) => {
+    const slash = relativeKey.lastIndexOf("/");
+    const folderKey = relativeKey.slice(0, Math.max(0, slash));
+    if (folderKey !== last.key) last = { key: folderKey, path: enter(folderKey) };
+    const name = safeSegment(relativeKey.slice(slash + 1));
+    let path = last.path + name;
+    if (isUsed(fold(path))) path = numbered(last.path, name, isUsed);
     files.add(fold(path));
     return path;
   };

@@ -96,7 +96,8 @@ function trim(name: string): string {
 }
 
 function shorten(name: string): string {
-  if (byteLength(name) <= maxBytes) return name;
+  // a code unit is at most three bytes, so short names need no encoding
+  if (name.length * 3 <= maxBytes || byteLength(name) <= maxBytes) return name;
   const dot = name.lastIndexOf(".");
   const extension =
     dot > 0 && byteLength(name.slice(dot)) <= maxExtensionBytes ? name.slice(dot) : "";
