@@ -105,7 +105,7 @@ describe("a folder as an archive", () => {
 const count = deep ? 100_000 : 2_000;
 
 test(
-  `an archive of ${count} files begins with the first page of the list, and takes little memory`,
+  `${count} files begin with the first page of the list, and take little memory`,
   async () => {
     const settings: ServeSettings = { numbered: count };
     await using server = await startProgram<{ url: string }>("serve", settings);
