@@ -4,6 +4,8 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
@@ -205,3 +207,33 @@ async function leaveEarly(site: Site, uri: string): Promise<undefined> {
   leaving.abort();
   return undefined;
 }
+
+test.each(["video/mp4", "application/json"])(
+  "a client of ours gets %s from the URL that a provider gives, at once or behind a download URL",
+  async (mimeType) => {
+    const inner = createServer((_request, response) => {
+      response.setHeader("content-type", mimeType).end(bytes);
+    }).listen(0, "127.0.0.1");
+    await once(inner, "listening");
+    const origin = `http://127.0.0.1:${(inner.address() as AddressInfo).port}`;
+    await using site = await startProviding({
+      "made://site/it.bin": {
+        open: () => ({ url: `${origin}/it?sig=1`, expiresAt: new Date(Date.now() + 60_000) }),
+        redirectOrigins: [origin],
+        mimeType,
+      },
+    });
+    const client = await connect("SDK v2, modern", site.url);
+    for (const prefer of ["direct", "downloadUrl"] as const) {
+      const stream = await streamResource(client, "made://site/it.bin", {
+        trustedOrigins: [origin],
+        prefer: [prefer],
+      });
+      let count = 0;
+      for await (const chunk of stream.body) count += chunk.byteLength;
+      expect(count).toBe(bytes.byteLength);
+    }
+    await client.close();
+    inner.close();
+  },
+);

@@ -29,4 +29,4 @@ export type {
   Provider,
   ProvideRequest,
 } from "./provide/provider.ts";
-export type { DescribeResource, ResourceMetadata } from "./resources/resource-entry.ts";
+export type { DescribeResource, ResourceMetadata } from "./metadata/resource-metadata.ts";

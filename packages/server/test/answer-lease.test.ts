@@ -2,7 +2,7 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import { noteRequest } from "@sluice/server/transport";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerLeases } from "../src/limits/answer-lease.ts";
+import { createAnswerAccount, createAnswerLeases } from "../src/limits/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
 import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 
@@ -12,7 +12,7 @@ const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 function meet(limits = {}) {
   let places = 0;
   const limiter = createStreamLimiter({ perPrincipal: 100 }, (change) => void (places += change));
-  const withAnswerLease = createAnswerLeases(limiter, limits);
+  const withAnswerLease = createAnswerLeases(limiter, createAnswerAccount(limits));
   const kept: (() => void)[] = [];
   let isClosed = false;
   const call = (keeps: boolean) => {

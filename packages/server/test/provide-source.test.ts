@@ -162,6 +162,21 @@ describe("what cannot be given", () => {
     await expect(opening).rejects.toThrow("a Response");
   });
 
+  test.each(Object.keys(forms))("is a %s that was given before", async (form) => {
+    const same = give(form, new Uint8Array([1, 2, 3]))();
+    const backend = backendOf(() => same);
+    const [first, second] = await Promise.all([receive(backend), receive(backend)]);
+    const third = await receive(backend);
+    expect(first).toEqual({ bytes: Buffer.from([1, 2, 3]) });
+    for (const { error } of [second, third]) expect(error).toBeInstanceOf(TypeError);
+  });
+
+  test("is a Node stream that was read before", async () => {
+    const readable = Readable.from([Buffer.from("abc")]);
+    for await (const chunk of readable) expect(String(chunk)).toBe("abc");
+    expect((await receive(backendOf(() => readable))).error).toBeInstanceOf(TypeError);
+  });
+
   test("is a stream that is read elsewhere", async () => {
     const stream = ReadableStream.from(["text"]);
     stream.getReader();

@@ -32,12 +32,12 @@ export function talkTo(
   sluice: Sluice,
   register: (mcp: McpServer) => void = () => {},
   registerLate: (mcp: McpServer) => void = () => {},
-  attach: AttachOptions = {},
+  attachOptions: AttachOptions = {},
 ): (era: RevisionKind, method: string, options?: TalkOptions) => Promise<Exchange> {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     register(mcp);
-    sluice.attach(mcp, attach);
+    sluice.attach(mcp, attachOptions);
     registerLate(mcp);
     return mcp;
   });

@@ -6,13 +6,16 @@ import {
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
-import { withBody } from "@sluice/storage/plugin";
+import type { AskMetadata } from "../metadata/resource-metadata.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
 
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
-  extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {}
+  extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
+  /** What the author of the server knows about an object; absent where nothing was said. */
+  readonly about?: AskMetadata;
+}
 
 /** What a principal wants to do with a resource. */
 export interface AuthorizationRequest {
@@ -44,8 +47,6 @@ interface StorageAccessOptions {
    * have it. Default: false.
    */
   readonly isMade?: boolean;
-  /** Tells the media type of an object in place of what storage tells; `undefined` leaves that. */
-  readonly typeFor?: ((info: ObjectInfo) => Promise<string | undefined>) | undefined;
 }
 
 /** Puts access rules in front of storage. */
@@ -53,11 +54,7 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
   return {
     of,
-    async authorize(request) {
-      const storage = of(request.principal);
-      if (!storage) throw hiddenFault;
-      return authorize(options, storage, request);
-    },
+    authorize: async (request) => authorize(options, of(request.principal), request),
   };
 }
 
@@ -86,12 +83,13 @@ function protectedOnce(backend: StorageBackend): StorageBackend {
 const protectedBackend = new WeakMap<StorageBackend, StorageBackend>();
 
 async function authorize(
-  { access, mapper, isMade = false, typeFor }: StorageAccessOptions,
-  storage: StorageBackend,
+  { access, mapper, isMade = false }: StorageAccessOptions,
+  storage: StorageBackend | undefined,
   { principal, key, action }: AuthorizationRequest,
 ): Promise<AuthorizedStorage> {
-  const describe = typeFor ? describeAs(storage, typeFor) : storage.describe.bind(storage);
-  const open = typeFor ? openAs(storage, typeFor) : storage.open.bind(storage);
+  if (!storage) throw hiddenFault;
+  const describe = storage.describe.bind(storage);
+  const open = storage.open.bind(storage);
   const presign = storage.presign?.bind(storage);
   const heads = isMade ? toldHeads : contentHeads(storage, key);
   const whole = { describe, open, ...definedMembers({ presign }), ...heads };
@@ -128,26 +126,6 @@ async function authorize(
       return opened;
     },
   });
-}
-
-type TypeFor = NonNullable<StorageAccessOptions["typeFor"]>;
-
-async function withType(info: ObjectInfo, typeFor: TypeFor): Promise<ObjectInfo> {
-  const contentType = await typeFor(info);
-  return contentType === undefined ? info : { ...info, contentType };
-}
-
-function describeAs(storage: StorageBackend, typeFor: TypeFor): StorageBackend["describe"] {
-  return async (key, options) => withType(await storage.describe(key, options), typeFor);
-}
-
-function openAs(storage: StorageBackend, typeFor: TypeFor): StorageBackend["open"] {
-  return async (key, options) => {
-    const opened = await storage.open(key, options);
-    const info = await orDiscard(opened, () => withType(opened.info, typeFor));
-    const { range, file, bytes } = opened;
-    return withBody({ info, range, file, bytes }, () => opened.body);
-  };
 }
 
 /** Gives what `use` makes of an opened object. Discards the object when `use` throws. */

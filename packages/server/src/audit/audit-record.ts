@@ -42,7 +42,7 @@ export interface AuditRecord {
   readonly outcome: AuditOutcome;
   /**
    * Cause of anything but success: a `SluiceError` code, `hidden` where access rules said so, or one
-   * of `spent`, `revoked`, `changed`.
+   * of `spent`, `revoked`, `changed`; `refused` where a handler of the server's author said so.
    */
   readonly reason?: string;
   /**

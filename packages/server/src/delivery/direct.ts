@@ -1,10 +1,12 @@
 import { definedMembers, discardSource, SluiceError } from "@sluice/core";
-import { orDiscard } from "../access/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { Grants } from "../grants/grants.ts";
 import { byteHeaders } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
-import { ensureFits, type DeliverResource } from "./delivery.ts";
+import type { Mount } from "../mounts/mount.ts";
+import type { Place } from "../mounts/mounts.ts";
+import { ensureFits, type DeliverResource, type ResourceDelivery } from "./delivery.ts";
 import type { Transfers } from "./transfers.ts";
 
 interface DirectOptions {
@@ -13,8 +15,18 @@ interface DirectOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
+export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
+  readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
+  readonly storage: Pick<AuthorizedStorage, "open" | "typeOf">;
+}
+
 /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
-export function createDirect({ transfers, grants, onError }: DirectOptions): DeliverResource {
+export function createDirect({
+  transfers,
+  grants,
+  onError,
+}: DirectOptions): (delivery: DirectDelivery) => ReturnType<DeliverResource> {
   return async (delivery) => {
     const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
     const { key, name, mount } = place;

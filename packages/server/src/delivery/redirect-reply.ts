@@ -1,5 +1,6 @@
 import { formatResourceUri, SluiceError } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
 import type { Mount } from "../mounts/mount.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
@@ -22,11 +23,17 @@ export function redirectReply(uri: string, target: string): Reply {
   return { status: 302, headers };
 }
 
+/** Where the bytes of a resource are, and what its provider described of it. */
+interface ProvidedTarget {
+  readonly url: string;
+  readonly info: ObjectInfo;
+}
+
 /** The URL that a provider gave in place of bytes. Throws every other error, and `internal` for a URL that clients may not be sent to. */
-export function providedUrl({ mapper, redirectOrigins }: Mount, error: unknown): string {
+export function providedTarget({ mapper, redirectOrigins }: Mount, error: unknown): ProvidedTarget {
   if (!(error instanceof RedirectError)) throw error;
-  const { url } = error;
-  if (isRedirectTarget(url, redirectOrigins)) return url;
+  const { url, info } = error;
+  if (isRedirectTarget(url, redirectOrigins)) return { url, info };
   const origin = URL.canParse(url) ? new URL(url).origin : "no URL";
   throw new SluiceError(
     "internal",

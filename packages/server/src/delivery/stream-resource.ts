@@ -1,14 +1,15 @@
+import { ProtocolError } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
+import { tagOf } from "../access/principal.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
+import type { AuthorCall } from "../sdk/author-read.ts";
 import { revisionOf } from "../sdk/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
-import { readChallenge } from "../sdk/sdk-handlers.ts";
 import {
   ensureFits,
   type DeliverResource,
@@ -16,12 +17,16 @@ import {
   type StreamAnswer,
 } from "./delivery.ts";
 import { deliveryOrder } from "./delivery-policy.ts";
-import { providedUrl, redirectReply } from "./redirect-reply.ts";
+import { providedTarget, redirectReply } from "./redirect-reply.ts";
 import { isProtocolType } from "../http/media-types.ts";
+import type { StreamRegistered } from "./registered.ts";
+import { ensureStreamScopes } from "./stream-scopes.ts";
 import { clientStreaming } from "./streaming-declarations.ts";
+import type { Transfers } from "./transfers.ts";
 
-interface StreamRequest extends ReadCall {
-  readonly isElsewhere: AnswersFor;
+interface StreamRequest extends ReadCall, AuthorCall {
+  /** Whether the server streams what its author registered, too. */
+  readonly withRegistered: boolean;
 }
 
 /**
@@ -34,6 +39,8 @@ interface StreamResourceOptions {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   readonly modes: Readonly<Record<DeliveryMode, DeliverResource>>;
+  readonly streamRegistered: StreamRegistered;
+  readonly transfers: Transfers;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
 }
@@ -59,8 +66,11 @@ export function createStreamResource(options: StreamResourceOptions): StreamReso
       // the SDK checks that there is a result; the transport replaces the whole response
       return { uri };
     } catch (error) {
+      const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
+      if (outcomeOf(error) === "failed" && !isGone) onError(error);
+      // the author's handlers throw errors of the protocol
+      if (error instanceof ProtocolError) throw error;
       const fault = faultFor(error, call, resourceMetadataUrl);
-      if (outcomeOf(error) === "failed" && signal?.aborted !== true) onError(error);
       if (slot) slot.fault = fault;
       throw toProtocolError(fault);
     }
@@ -70,25 +80,27 @@ export function createStreamResource(options: StreamResourceOptions): StreamReso
 async function answerStream(
   options: StreamResourceOptions,
   call: StreamRequest,
-  { identity, principal, address, entry }: CallWork,
+  work: CallWork,
 ): Promise<StreamAnswer> {
-  const { mcp, ctx, uri, isOurs } = call;
-  const { mounts, modes } = options;
-  const place = await placeOf(mounts, call, principal);
+  const { mcp, ctx, uri, isOurs, withRegistered } = call;
+  const { identity, principal, address, entry } = work;
+  const { mounts, modes, streamRegistered, resourceMetadataUrl } = options;
+  const place = placeOf(mounts, uri, principal);
+  if (!place) return answerOutside(options, call, work);
   const { mount, key } = place;
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });
   // the SDK compares spellings: another one must not lead around what the author registered
   for (const spelling of new Set([mount.mapper.toUri(key), uri])) {
-    await ensureScopes(call, spelling, options.resourceMetadataUrl);
-    if (!(await isOurs(spelling, ctx)))
+    await ensureStreamScopes(call, spelling, resourceMetadataUrl);
+    if (withRegistered && spelling === uri) {
+      const registered = await streamRegistered(call, work, place);
+      if (registered) return registered;
+    } else if (!(await isOurs(spelling, ctx)))
       throw new SluiceError("unsupported", "sluice: stream: read of this URI is not ours");
   }
 
   const signal = ctx.http?.req?.signal;
   const info = await storage.describe(key, definedMembers({ signal }));
-  const { about } = mount.entries;
-  if (about && (await about(info)).streamable === false)
-    throw new SluiceError("unsupported", "sluice: stream: the author serves it by read alone");
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -115,7 +127,7 @@ async function answerStream(
       const answer = await modes[mode](delivery);
       if (answer) return answer;
     } catch (error) {
-      return answerElsewhere(delivery, error);
+      return answerElsewhere(options, delivery, error);
     }
   }
   if (!identity.mayMint)
@@ -128,28 +140,42 @@ async function answerStream(
 
 /** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
 async function answerElsewhere(
-  { uri, place, entry }: ResourceDelivery,
+  { transfers }: StreamResourceOptions,
+  { uri, place, identity, entry }: ResourceDelivery,
   error: unknown,
 ): Promise<StreamAnswer> {
-  const target = providedUrl(place.mount, error);
+  const { url, info } = providedTarget(place.mount, error);
   entry.facts.mode = "redirect";
   await entry.conclude("issued");
-  return { reply: redirectReply(uri, target) };
+  transfers.charge(tagOf(identity.principal), info.size ?? 0);
+  return { reply: redirectReply(uri, url) };
 }
 
-/** The place of a URI. A URI that the author serves outside of the mounts cannot stream. */
-async function placeOf(
-  mounts: Mounts,
-  { uri, ctx, isElsewhere }: StreamRequest,
-  principal: Principal | undefined,
-): Promise<Place> {
+/** The place of a URI; `undefined` outside of the mounts that the principal has. */
+function placeOf(mounts: Mounts, uri: string, principal: Principal | undefined): Place | undefined {
   try {
     return mounts.findFor(uri, principal);
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "not_found") throw error;
-    if (!(await isElsewhere(uri, ctx))) throw error;
-    throw new SluiceError("unsupported", "sluice: stream: the author serves this URI");
+    return undefined;
   }
+}
+
+/** Answers for a URI outside of the mounts: the author of the server may have it. */
+async function answerOutside(
+  { streamRegistered, resourceMetadataUrl }: StreamResourceOptions,
+  call: StreamRequest,
+  work: CallWork,
+): Promise<StreamAnswer> {
+  const { ctx, uri, isElsewhere, withRegistered } = call;
+  if (withRegistered && URL.canParse(uri)) {
+    await ensureStreamScopes(call, uri, resourceMetadataUrl);
+    const registered = await streamRegistered(call, work);
+    if (registered) return registered;
+  }
+  if (await isElsewhere(uri, ctx))
+    throw new SluiceError("unsupported", "sluice: stream: the author serves this URI");
+  throw new SluiceError("not_found", "sluice: stream: the URI is below no base URI");
 }
 
 function modesFor(
@@ -166,28 +192,6 @@ function modesFor(
     downloadUrl: identity.mayMint,
   };
   return deliveryOrder(wanted, client.prefer).filter((mode) => isPossible[mode]);
-}
-
-/** The SDK asks for scopes at `resources/read` only; without this, streaming would go around them. */
-async function ensureScopes(
-  { mcp, ctx }: StreamRequest,
-  uri: string,
-  resourceMetadataUrl: string | undefined,
-): Promise<void> {
-  const challenge = await readChallenge(mcp, ctx, uri);
-  if (!challenge) return;
-  const metadataUrl = ctx.http?.authInfo?.resourceMetadataUrl ?? resourceMetadataUrl;
-  throw new FaultError(
-    rpcFault("forbidden", revisionOf(mcp), {
-      uri,
-      status: 403,
-      challenge: [
-        'Bearer error="insufficient_scope"',
-        `scope="${challenge.scopes.join(" ")}"`,
-        ...(metadataUrl === undefined ? [] : [`resource_metadata="${encodeURI(metadataUrl)}"`]),
-      ].join(", "),
-    }),
-  );
 }
 
 function faultFor(

@@ -51,7 +51,7 @@ export async function chooseVersion(
     throw error;
   }
   const info = await storage.describe(key, options);
-  if (!isPinned(grant, info)) throw changedError();
+  ensurePinned(grant, info);
   const tag = info.etag === undefined ? undefined : formatEntityTag(info.etag);
   const status = conditionalStatus(info, tag, header);
   if (status) return { status, info };
@@ -72,6 +72,11 @@ export async function chooseVersion(
 /** Where storage names no version, parts could be of different ones: the answer is always the whole. */
 export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
   return etag !== undefined && !isUnversioned(grant);
+}
+
+/** Throws `precondition_failed` for an object of another version than the one that a grant is for. */
+export function ensurePinned(grant: OpenGrant, info: ObjectInfo): void {
+  if (!isPinned(grant, info)) throw changedError();
 }
 
 /** Whether an object is still the version that a grant is for. */

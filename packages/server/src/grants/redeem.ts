@@ -9,9 +9,9 @@ import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
 import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { providedUrl, redirectReply } from "../delivery/redirect-reply.ts";
+import { providedTarget, redirectReply } from "../delivery/redirect-reply.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
-import { chooseVersion, isOneVersion, type ChosenVersion } from "./choose-version.ts";
+import { chooseVersion, ensurePinned, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
 import type { OpenGrant } from "./open-grant.ts";
@@ -135,15 +135,19 @@ interface ElsewhereAnswer {
 
 /** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
 async function sendElsewhere(
-  { grants }: RedeemOptions,
+  { grants, transfers }: RedeemOptions,
   { place: { mount, key }, grant, entry, tag }: ElsewhereAnswer,
   error: unknown,
 ): Promise<Reply> {
-  const target = providedUrl(mount, error);
-  const body = { bytes: unknownSize, size: unknownSize };
-  await grants.claim(grant, { principal: tag, body, hasBytes: true });
-  await entry.conclude("issued");
-  return redirectReply(mount.mapper.toUri(key), target);
+  const { url, info } = providedTarget(mount, error);
+  ensurePinned(grant, info);
+  const { size = unknownSize } = info;
+  entry.facts.mode = "redirect";
+  await entry.admit();
+  await grants.claim(grant, { principal: tag, body: { bytes: size, size }, hasBytes: true });
+  entry.end("issued");
+  transfers.charge(tag, info.size ?? 0);
+  return redirectReply(mount.mapper.toUri(key), url);
 }
 
 /** The principal of a bound grant, if it is the caller. */

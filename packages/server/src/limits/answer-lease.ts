@@ -26,18 +26,30 @@ export type WithAnswerLease = <Answer>(
   make: (lease: ByteLease) => Promise<Answer>,
 ) => Promise<Answer>;
 
-/** Counts the answers of one server. Limits that are no whole number from 1 are a `RangeError`. */
-export function createAnswerLeases(
-  limiter: StreamLimiter,
-  limits: AnswerLimits = {},
-): WithAnswerLease {
+/** Opens a lease of nothing for an answer to a caller: the tag of its principal, and its address. */
+export type OpenAnswerLease = (
+  principal: string | undefined,
+  address: string | undefined,
+) => ByteLease;
+
+/** Counts the bytes of answers of one server. Limits that are no whole number from 1 are a `RangeError`. */
+export function createAnswerAccount(limits: AnswerLimits = {}): OpenAnswerLease {
   const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
   for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
   const account = createByteAccount(perProcess);
+  return (principal, address) =>
+    account.open(shareOf({ perPrincipal, perAddress }, principal, address));
+}
+
+/** Gives answers their places and leases. */
+export function createAnswerLeases(
+  limiter: StreamLimiter,
+  openLease: OpenAnswerLease,
+): WithAnswerLease {
   return async ({ ctx, principal, address, ofMount }, make) => {
     const tag = tagOf(principal);
     const leave = takePlaces(limiter, ofMount, tag, address);
-    const lease = account.open(shareOf({ perPrincipal, perAddress }, tag, address));
+    const lease = openLease(tag, address);
     const { signal, id } = ctx.mcpReq;
     let stopWatching: (() => void) | undefined;
     const release = (): void => {

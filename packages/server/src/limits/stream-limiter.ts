@@ -22,7 +22,7 @@ export interface StreamLimits {
 /**
  * Most bytes of memory for answers to `resources/read` and to the read tool, from before storage is read until the last byte is
  * handed to the network, where the transport says when that is. An answer counts with three times its JSON, as many copies as
- * there are of it on its way. One answer alone may be larger.
+ * there are of it on its way, and a stream of a registered resource with its bytes. One answer alone may be larger.
  */
 export interface AnswerLimits {
   /** For one principal; more are answered with 429. Default 64 MiB. */

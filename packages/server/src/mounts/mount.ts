@@ -1,11 +1,6 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers, resourceTag, type Principal } from "@sluice/core";
-import {
-  createUriMapper,
-  type ObjectInfo,
-  type StorageBackend,
-  type UriMapper,
-} from "@sluice/storage";
+import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
 import {
   createAccess,
   type Access,
@@ -13,13 +8,11 @@ import {
   type AccessRule,
 } from "../access/access.ts";
 import { createStorageAccess, type StorageAccess } from "../access/authorized-storage.ts";
+import { describedStorages } from "../access/described-storage.ts";
 import type { DeliveryPolicy } from "../delivery/delivery-policy.ts";
 import { createStreamLimiter, type StreamLimiter } from "../limits/stream-limiter.ts";
-import {
-  createResourceEntries,
-  type DescribeResource,
-  type ResourceEntries,
-} from "../resources/resource-entry.ts";
+import type { DescribeResource } from "../metadata/resource-metadata.ts";
+import { createResourceEntries, type ResourceEntries } from "../resources/resource-entry.ts";
 
 /** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
 export interface MountRules {
@@ -42,7 +35,8 @@ export interface MountRules {
   readonly redirectOrigins?: readonly string[];
   /**
    * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority, and
-   * whether it is streamed. Asked for every entry of a page, and for every read and stream.
+   * whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or download. It
+   * has 10 s. Where it fails, entries of lists are without what it knows, and all else fails.
    */
   readonly describe?: DescribeResource;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
@@ -134,7 +128,7 @@ export function createMount(
   const describe = options.describe ?? rules.describe;
   const entries = createResourceEntries({ mapper, describe, onError });
   const { about } = entries;
-  const typeFor = about && (async (info: ObjectInfo) => (await about(info)).mimeType);
+  const storages = createStorageAccess({ storage: options.storage, access, mapper });
   const { baseUri, template } = mapper;
   return {
     mapper,
@@ -147,7 +141,7 @@ export function createMount(
     isForAll: typeof options.storage !== "function",
     namePrefix,
     access,
-    storages: createStorageAccess({ storage: options.storage, access, mapper, typeFor }),
+    storages: about ? describedStorages(storages, about) : storages,
     entries,
     delivery: options.delivery ?? rules.delivery ?? "auto",
     redirectOrigins: options.redirectOrigins ?? rules.redirectOrigins ?? [],

@@ -3,6 +3,7 @@ import { definedMembers } from "@sluice/core";
 import { verifyDigest } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
 import { createStorageAccess } from "../access/authorized-storage.ts";
+import { ensureDeliveryOptions } from "../options/check-options.ts";
 import { toProvider } from "../provide/check-provider.ts";
 import { createProviderBackend } from "../provide/provider-backend.ts";
 import { createProviderRoute, type ProviderRoute } from "../provide/provider-route.ts";
@@ -24,6 +25,7 @@ export function createProviderMount(
   { rules, onError }: Omit<MountSetting, "namePrefix">,
 ): ProviderMount {
   const provider: ProviderOptions = toProvider(uriOrTemplate, given);
+  ensureDeliveryOptions(provider);
   const route = createProviderRoute(uriOrTemplate);
   const { mapper } = route;
   const { access: rule, accessPage: pageRule } = provider.access ? provider : rules;

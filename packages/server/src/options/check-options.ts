@@ -58,14 +58,14 @@ export function readKeys(
 export function ensureDeliveryOptions({
   delivery = "auto",
   redirectOrigins = [],
-}: MountRules): void {
+}: Pick<MountRules, "delivery" | "redirectOrigins">): void {
   if (typeof delivery !== "function") ensureDelivery(delivery);
   const wrong = redirectOrigins.find(
     (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
   );
   if (wrong !== undefined)
     throw new TypeError(
-      `createSluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${wrong}`,
+      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${wrong}`,
     );
 }
 

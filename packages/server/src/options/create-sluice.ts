@@ -9,20 +9,22 @@ import { createSubscribers } from "../changes/subscriber.ts";
 import { createDirect } from "../delivery/direct.ts";
 import { createDownloadUrl } from "../delivery/download-url.ts";
 import { createRedirect } from "../delivery/redirect.ts";
+import { createStreamRegistered } from "../delivery/registered.ts";
 import { createStreamResource } from "../delivery/stream-resource.ts";
 import { createTransfers } from "../delivery/transfers.ts";
 import { createFailedRedemptions } from "../grants/failed-redemptions.ts";
 import { createGrants } from "../grants/grants.ts";
 import { createRedeem } from "../grants/redeem.ts";
 import { revoke } from "../grants/revoke.ts";
-import { createAnswerLeases } from "../limits/answer-lease.ts";
+import { createAnswerAccount, createAnswerLeases } from "../limits/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createMount, namePrefixOf } from "../mounts/mount.ts";
+import { createMount, defaultMaxReadBytes, namePrefixOf } from "../mounts/mount.ts";
 import { createMounts } from "../mounts/mounts.ts";
 import { createProviderMount } from "../mounts/provider-mount.ts";
 import { createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
+import { registeredMark } from "../metadata/registered-mark.ts";
 import { createAttachReadTool } from "../resources/read-tool.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
@@ -95,7 +97,8 @@ export function createSluice(options: SluiceOptions): Sluice {
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
   const listenLimiter = createStreamLimiter({ ...listenLimits, ...limits.listeners });
-  const withAnswerLease = createAnswerLeases(limiter, limits.answers);
+  const openLease = createAnswerAccount(limits.answers);
+  const withAnswerLease = createAnswerLeases(limiter, openLease);
   const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
@@ -105,16 +108,19 @@ export function createSluice(options: SluiceOptions): Sluice {
   const subscribers = createSubscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
-  const { pageSize } = options;
+  const { pageSize, maxReadBytes = defaultMaxReadBytes } = options;
   const cursors = createTextSealer({ keys, purpose: "cursor" });
+  const direct = createDirect({ transfers, grants, onError });
   const streamResource = createStreamResource({
     calls,
     mounts,
     modes: {
-      direct: createDirect({ transfers, grants, onError }),
+      direct,
       redirect: createRedirect(transfers),
       downloadUrl: createDownloadUrl(grants, cacheTtlMs),
     },
+    streamRegistered: createStreamRegistered({ direct, openLease, maxBytes: maxReadBytes }),
+    transfers,
     resourceMetadataUrl,
     onError,
   });
@@ -127,6 +133,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     cacheTtlMs,
     reader,
     streamResource,
+    markRegistered: registeredMark(maxReadBytes),
     list: createListResources({ calls, mounts, cursors, audience, pageSize }),
     templates: createListTemplates(calls, mounts),
     completion: createAttachCompletion({ calls, mounts, isAbsent }),

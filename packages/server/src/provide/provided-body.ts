@@ -46,14 +46,16 @@ export function discardProvided(provided: unknown, terms: SourceTerms): void {
 
 function redirectTo(
   { url, expiresAt }: ProvidedUrl,
-  { operation, uri }: SourceTerms,
+  { operation, uri, info }: SourceTerms,
 ): RedirectError {
   const isAbsolute = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
   if (!isAbsolute || !(expiresAt instanceof Date) || Number.isNaN(expiresAt.getTime()))
     throw new TypeError(
       `provider of ${uri}: it gave a URL that is not absolute, or an expiresAt that is no Date`,
     );
-  return new RedirectError(operation, { url, expiresAt });
+  if (expiresAt.getTime() <= Date.now())
+    throw new TypeError(`provider of ${uri}: it gave a URL that has expired`);
+  return new RedirectError(operation, { url, expiresAt }, info);
 }
 
 function isResponse(given: unknown): given is ProvidedResponse {

@@ -1,3 +1,5 @@
+import type { ObjectInfo } from "@sluice/storage";
+
 /** What a provider gave, as chunks that are asked for one by one. */
 export interface ProvidedSource {
   /** The next chunk, which the reader owns; `undefined` at the end. Not called twice at once, nor after the end or an error. */
@@ -19,6 +21,8 @@ export interface SourceTerms {
   readonly operation: string;
   /** Canonical URI of the resource. */
   readonly uri: string;
+  /** What was described of it. */
+  readonly info: ObjectInfo;
   /** Offset of the first byte that was asked for. */
   readonly start: number;
 }

@@ -62,7 +62,7 @@ async function openResource(
     return { info: described, range: part, body: createBytesBody(new Uint8Array(), signal) };
   }
   const start = part?.start ?? 0;
-  const source = await call.open(start);
+  const source = await call.open(described, start);
   try {
     const info = withLearned(described, source, operation);
     ensureRoom(provider, info, part, operation);

@@ -26,8 +26,11 @@ export interface ProviderCall {
   readonly signal: AbortSignal;
   /** What is known of the resource now. */
   readonly describe: () => Promise<ObjectInfo>;
-  /** Its bytes from an offset on, or from an earlier one: `start` tells. */
-  readonly open: (offset: number) => Promise<ProvidedSource & { readonly start: number }>;
+  /** The bytes of what was described from an offset on, or from an earlier one: `start` tells. */
+  readonly open: (
+    described: ObjectInfo,
+    offset: number,
+  ) => Promise<ProvidedSource & { readonly start: number }>;
   /** Settles like `work`, or ends as every wait does. */
   readonly wait: <T>(work: Promise<T>) => Promise<T>;
   /** Ends the call and aborts its signal. Idempotent. */
@@ -61,10 +64,10 @@ export function beginCall(
       const told = toPromise(() => (provider.describe ? provider.describe(request) : {}));
       return toObjectInfo(provider, { key, uri }, await within(told, deadline));
     },
-    async open(offset) {
+    async open(info, offset) {
       const { rewind } = provider;
       const start = typeof rewind === "function" ? offset : 0;
-      const terms: SourceTerms = { operation, uri, start };
+      const terms: SourceTerms = { operation, uri, info, start };
       const given = toPromise(() =>
         start > 0 && typeof rewind === "function"
           ? rewind({ ...request, start })

@@ -1,4 +1,5 @@
 import { SluiceError, type Principal } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 
 /** What a provider is asked for. */
 export interface ProvideRequest {
@@ -26,7 +27,8 @@ export interface ProvideRequest {
  * - {@link ProvidedProcess}: of `spawn`; its exit code decides whether the bytes are complete.
  *
  * Chunks of generators and of `ReadableStream`s are copied, so that their memory may be used again. Node streams,
- * responses and processes hand their chunks over. To end early is to throw: a clean end means that all bytes came.
+ * responses and processes hand their chunks over. Each call gives a new stream: one that was given before is a `TypeError`.
+ * To end early is to throw: a clean end means that all bytes came.
  */
 export type Provided =
   | Uint8Array
@@ -70,6 +72,7 @@ export interface ProvidedProcess {
 export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
   readonly readableEncoding?: string | null;
   readonly readableFlowing?: boolean | null;
+  readonly readableDidRead?: boolean;
   on(event: string, listener: (...args: never[]) => void): unknown;
   destroy(): unknown;
 }
@@ -78,6 +81,7 @@ export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
 export interface ProvidedUrl {
   /** Absolute, `https:` or `http:`. It carries its own permission and is never logged. */
   readonly url: string;
+  /** In the future: a URL that has expired is an error. */
   readonly expiresAt: Date;
 }
 
@@ -133,10 +137,17 @@ export interface Provider {
  */
 export class RedirectError extends SluiceError {
   readonly #to: ProvidedUrl;
+  readonly #info: ObjectInfo;
 
-  constructor(operation: string, to: ProvidedUrl) {
+  constructor(operation: string, to: ProvidedUrl, info: ObjectInfo) {
     super("unsupported", `${operation}: the bytes are at a URL; send the client there`);
     this.#to = to;
+    this.#info = info;
+  }
+
+  /** What was described of the resource. */
+  get info(): ObjectInfo {
+    return this.#info;
   }
 
   get url(): string {

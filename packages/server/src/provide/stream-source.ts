@@ -4,6 +4,18 @@ import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
 
 const pieceBytes = 256 * 1024;
 
+/** Node streams and iterators that were given before. */
+const given = new WeakSet<object>();
+
+/** Throws a `TypeError` for a source that was given before: it ends at once, and would look like an empty whole. */
+function ensureUnread(source: object, uri: string): void {
+  if (given.has(source))
+    throw new TypeError(
+      `provider of ${uri}: it gave a stream or an iterator that was given before; make a new one for each call`,
+    );
+  given.add(source);
+}
+
 /** Bytes in memory, handed out as copies of at most 256 KiB: the provider may give the same ones again. */
 export function bytesSource(bytes: Uint8Array, { start }: SourceTerms): ProvidedSource {
   let position = 0;
@@ -57,6 +69,7 @@ export function iterableSource(
 ): ProvidedSource {
   const chunks = createChunkEncoder({ uri, memory: "copy" });
   const iterator = iterable[Symbol.asyncIterator]();
+  ensureUnread(iterator, uri);
   let isOver = false;
   async function step(): Promise<IteratorResult<unknown>> {
     try {
@@ -89,10 +102,11 @@ async function endIterator(iterator: AsyncIterator<unknown>): Promise<void> {
 
 /** A Node `Readable`, which hands its chunks over. */
 export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): ProvidedSource {
-  if (readable.readableFlowing === true)
+  if (readable.readableFlowing === true || readable.readableDidRead === true)
     throw new TypeError(
-      `provider of ${uri}: the stream is read elsewhere, or belongs to a process that has ended; give it at once`,
+      `provider of ${uri}: the stream is read elsewhere, was read before, or belongs to a process that has ended; give it at once`,
     );
+  ensureUnread(readable, uri);
   const chunks = createChunkEncoder({ uri, memory: "hand-over" });
   // the next read reports a fault that comes between reads
   readable.on("error", () => {});

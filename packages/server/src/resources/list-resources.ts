@@ -11,6 +11,8 @@ import { prefixIn, type Mount } from "../mounts/mount.ts";
 import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
+import type { MarkRegistered } from "../metadata/registered-mark.ts";
+import type { EntryFacts } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
 
@@ -24,9 +26,10 @@ interface ListHandlerOptions {
   readonly pageSize: number | undefined;
 }
 
-/** Makes what answers `resources/list` on a server. */
+/** Makes what answers `resources/list` on a server. `mark` is put on what its author registered. */
 export type ListResources = (
   mcp: McpServer,
+  mark?: MarkRegistered,
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
 
 /**
@@ -35,8 +38,17 @@ export type ListResources = (
  */
 export function createListResources(options: ListHandlerOptions): ListResources {
   const { calls, cursors, audience, mounts } = options;
-  return (mcp) => {
-    const listRegistered = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+  return (mcp, mark) => {
+    const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+
+    async function listRegistered(
+      params: object,
+      ctx: ServerContext,
+    ): Promise<ListResourcesResult> {
+      const listed = await listAll(params, ctx);
+      if (!mark || !isStreaming(mcp, ctx)) return listed;
+      return { ...listed, resources: listed.resources.map(mark) };
+    }
 
     async function pageFor(
       { cursor: sent, ...others }: { readonly cursor?: unknown },
@@ -94,7 +106,7 @@ async function mountsPage(
       next = mount.namePrefix;
       break;
     }
-    resources.push(...(await entriesOf(mount, page, isMarked)));
+    resources.push(...(await entriesOf(mount, page, { isMarked, signal })));
     withheld += page.withheld;
     if (page.cursor !== undefined) {
       next = mount.namePrefix + page.cursor;
@@ -129,11 +141,15 @@ function placesFrom(
   return [{ mount: first, ...definedMembers({ from }) }, ...rest];
 }
 
-function entriesOf(mount: Mount, page: VisiblePage, isMarked: boolean): Promise<Resource[]> {
+function entriesOf(
+  mount: Mount,
+  page: VisiblePage,
+  facts: Pick<EntryFacts, "isMarked" | "signal">,
+): Promise<Resource[]> {
   return Promise.all(
     page.objects.map((info) => {
       const mimeType = info.contentType === undefined && page.untyped ? undefined : knownType(info);
-      return mount.entries.of(info, { mimeType, isMarked });
+      return mount.entries.of(info, { ...facts, mimeType });
     }),
   );
 }

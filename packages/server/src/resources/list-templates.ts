@@ -10,27 +10,29 @@ import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import { mountsTemplate } from "../mounts/mounts-template.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
+import type { MarkRegistered } from "../metadata/registered-mark.ts";
 import { streamableMark } from "./resource-entry.ts";
 
-/** Makes what answers `resources/templates/list` on a server. */
+/** Makes what answers `resources/templates/list` on a server. `mark` is put on what its author registered. */
 export type ListTemplates = (
   mcp: McpServer,
+  mark?: MarkRegistered,
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourceTemplatesResult>;
 
 /** Lets the SDK list templates, within the limits and with a record, and puts those of the mounts in the place of ours. */
 export function createListTemplates(calls: ResourceCalls, mounts: Mounts): ListTemplates {
-  return (mcp) => {
+  return (mcp, mark = (entry) => entry) => {
     const listAll = handlerOf<ListResourceTemplatesResult>(mcp.server, "resources/templates/list");
     return (params, ctx) =>
       calls.answer(
         { mcp, ctx, action: "templates", kind: "request" },
         async ({ principal, entry }) => {
           const listed = await listAll(params, ctx);
-          const resourceTemplates = listed.resourceTemplates.flatMap((one) =>
-            one.uriTemplate === mountsTemplate
-              ? templatesOf(mounts, principal, isStreaming(mcp, ctx))
-              : one,
-          );
+          const isMarked = isStreaming(mcp, ctx);
+          const resourceTemplates = listed.resourceTemplates.flatMap((one) => {
+            if (one.uriTemplate === mountsTemplate) return templatesOf(mounts, principal, isMarked);
+            return isMarked ? mark(one) : one;
+          });
           entry.facts.shown = resourceTemplates.length;
           return { result: { ...listed, resourceTemplates } };
         },

@@ -1,6 +1,7 @@
 import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
 import type { Transfers } from "../delivery/transfers.ts";
@@ -44,25 +45,35 @@ export async function readBinary(
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
-  // opening makes it, in vain where its size stays unknown
-  if (mount.kind === "provider" && (await storage.describe(key)).size === undefined)
-    return undefined;
-  const opened = await storage.open(key);
-  const { size, etag, digests } = opened.info;
-  return orDiscard(opened, async () => {
-    if (size === undefined || size > maxBytes || isCoded(opened.info)) {
-      await discardSource(opened);
+  const release = transfers.take(tagOf(principal), address, mount.limiter);
+  try {
+    // opening makes it, in vain where it does not go beside the answer
+    const isFit = mount.kind === "storage" || fits(await storage.describe(key), maxBytes);
+    const opened = isFit ? await storage.open(key) : undefined;
+    if (!opened || !fits(opened.info, maxBytes)) {
+      if (opened) await discardSource(opened);
+      release();
       return undefined;
     }
-    const mimeType = await storage.typeOf(opened.info);
-    await entry.admit();
-    const release = transfers.take(tagOf(principal), address, mount.limiter);
-    const given = reads.deliver(ctx, {
-      transfer: transfers.of(opened, { entry, release }),
-      size,
-      ...definedMembers({ checksum: digests?.sha256 }),
+    return await orDiscard(opened, async () => {
+      const { size, etag, digests } = opened.info;
+      const mimeType = await storage.typeOf(opened.info);
+      await entry.admit();
+      const given = reads.deliver(ctx, {
+        transfer: transfers.of(opened, { entry, release }),
+        size: size!,
+        ...definedMembers({ checksum: digests?.sha256 }),
+      });
+      const version = etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } };
+      return { contents: [{ uri, mimeType, ...given, _meta: { ...given._meta, ...version } }] };
     });
-    const version = etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } };
-    return { contents: [{ uri, mimeType, ...given, _meta: { ...given._meta, ...version } }] };
-  });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Whether an object goes beside an answer: its size is known and not over the limit, and no coding changes its bytes. */
+function fits(info: ObjectInfo, maxBytes: number): boolean {
+  return info.size !== undefined && info.size <= maxBytes && !isCoded(info);
 }

@@ -2,6 +2,7 @@ import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sl
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { RedirectError } from "../provide/provider.ts";
+import type { ResourceMetadata } from "../metadata/resource-metadata.ts";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
@@ -51,10 +52,21 @@ export interface ResourcePart {
   readonly text?: string;
   /** Of a range: what it is, in words of the request, and what comes after it. */
   readonly range?: { readonly bytes: string; readonly lines?: string; readonly next?: string };
+  /** What the author of the server knows; absent where nothing was said. */
+  readonly known?: ResourceMetadata;
 }
 
 /** Reads a resource or a part of it, from one version, without the content codings that it is stored with. */
 export async function readPart(
+  storage: AuthorizedStorage,
+  request: PartRequest,
+): Promise<ResourcePart> {
+  const part = await readContent(storage, request);
+  const known = await storage.about?.(part.info, request.signal);
+  return known ? { ...part, known, mimeType: known.mimeType ?? part.mimeType } : part;
+}
+
+async function readContent(
   storage: AuthorizedStorage,
   request: PartRequest,
 ): Promise<ResourcePart> {

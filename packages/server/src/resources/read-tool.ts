@@ -108,16 +108,17 @@ function answerOf(part: ResourcePart, text: string): CallToolResult {
 /** A model cannot use bytes: the text names them, and the link leads the client to them. */
 async function linkOf(
   mounts: Mounts,
-  { info, mimeType }: ResourcePart,
+  { info, mimeType, known }: ResourcePart,
   { uri, isMarked }: { readonly uri: string; readonly isMarked: boolean },
 ): Promise<CallToolResult> {
   const size = info.size === undefined ? "" : `, ${info.size} bytes`;
-  const methods = isMarked ? "resources/stream or resources/read" : "resources/read";
+  const isStreamed = isMarked && known?.streamable !== false;
+  const methods = isStreamed ? "resources/stream or resources/read" : "resources/read";
   const text =
     `${resourceName(info.key)} is not text: ${mimeType}${size}. ` +
     `The client gets its bytes with ${methods} of ${uri}.`;
   const { mount } = mounts.find(uri);
-  const link = await mount.entries.of(info, { mimeType, isMarked });
+  const link = await mount.entries.of(info, { mimeType, isMarked, known });
   return {
     content: [
       { type: "text", text },

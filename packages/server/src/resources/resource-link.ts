@@ -5,6 +5,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { Mounts } from "../mounts/mounts.ts";
+import { RedirectError } from "../provide/provider.ts";
 import { toolFault } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
@@ -53,7 +54,9 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
         const { info, part } = await preview(storage, { key, previewBytes, signal });
         const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
         await entry.admit();
-        const named = await entries.of(info, { mimeType, isMarked: isStreaming(mcp, ctx) });
+        const known = await storage.about?.(info, signal);
+        const isMarked = isStreaming(mcp, ctx);
+        const named = await entries.of(info, { mimeType, isMarked, known });
         const link = { ...named, type: "resource_link" as const };
         if (part?.text === undefined) return { result: [link] };
         const _meta = { [EXTENSION_ID]: partMeta(part) };
@@ -71,7 +74,7 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
   };
 }
 
-/** The version to link to, and its beginning; an empty resource has none. */
+/** The version to link to, and its beginning; an empty resource has none, nor has one whose bytes are at a URL. */
 async function preview(
   storage: AuthorizedStorage,
   { key, previewBytes, signal }: { key: string; previewBytes: number; signal: AbortSignal },
@@ -79,6 +82,11 @@ async function preview(
   const info = await storage.describe(key, { signal });
   if (previewBytes === 0 || info.size === 0) return { info };
   const range = { unit: "bytes", first: 0 } as const;
-  const part = await readPart(storage, { key, range, maxBytes: previewBytes, signal });
-  return { info: part.info, part };
+  try {
+    const part = await readPart(storage, { key, range, maxBytes: previewBytes, signal });
+    return { info: part.info, part };
+  } catch (error) {
+    if (error instanceof RedirectError) return { info };
+    throw error;
+  }
 }

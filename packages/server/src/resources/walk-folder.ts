@@ -1,5 +1,6 @@
 import { SluiceError, type Principal } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject } from "@sluice/storage";
+import { readAloneFault } from "../access/described-storage.ts";
 import type { Mount } from "../mounts/mount.ts";
 import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import { visiblePage } from "./visible-page.ts";
@@ -19,8 +20,8 @@ export interface WalkedObject {
   /** As the list told it. */
   readonly info: ObjectInfo;
   /**
-   * Opens it; `undefined` where it is gone since it was listed, or the principal may not stream it. Rejects with what a client
-   * may learn.
+   * Opens it; `undefined` where it is gone since it was listed, the principal may not stream it, or its author has it not
+   * streamed. Rejects with what a client may learn.
    */
   open(options?: CallOptions): Promise<OpenedObject | undefined>;
 }
@@ -72,6 +73,7 @@ async function openFor(
     const storage = await storages.authorize({ principal, key, action: "stream" });
     return await storage.open(key, options);
   } catch (error) {
+    if (error === readAloneFault) return undefined;
     if (SluiceError.is(error) && withoutIt.has(error.code)) return undefined;
     throw error;
   }

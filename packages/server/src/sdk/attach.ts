@@ -15,6 +15,7 @@ import { createMountsTemplate } from "../mounts/mounts-template.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import type { ListResources } from "../resources/list-resources.ts";
 import type { ListTemplates } from "../resources/list-templates.ts";
+import type { MarkRegistered } from "../metadata/registered-mark.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { AttachReadTool } from "../resources/read-tool.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
@@ -31,8 +32,12 @@ export interface AttachOptions {
   /**
    * Whether to offer streaming to clients over HTTP and WebSocket. Over stdio there is none (SEP-2532 §4), and nothing
    * declares it there. Default true.
+   *
+   * `"registered"`: also what the author registered with the SDK, before or after: the one content that its `resources/read`
+   * gives, as bytes, up to `maxReadBytes` of the Sluice. Nothing resumes, and there are no ranges. Lists mark these resources
+   * as streamable where the author has not marked them. What cannot go so is answered "Stream not supported".
    */
-  readonly stream?: boolean;
+  readonly stream?: boolean | "registered";
   /**
    * Registers a tool of this name with which a model reads a resource piece by piece, such as
    * `"read_file"`. Default: none.
@@ -53,6 +58,7 @@ interface AttachmentsOptions {
   readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
   readonly streamResource: StreamResource;
+  readonly markRegistered: MarkRegistered;
   readonly list: ListResources;
   readonly templates: ListTemplates;
   readonly completion: AttachCompletion;
@@ -95,12 +101,15 @@ function attach(
   const { mounts, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);
+  if (stream !== "registered" && typeof stream !== "boolean")
+    throw new TypeError('sluice: attach: stream is true, false or "registered"');
+  const withRegistered = stream === "registered";
   if (isV1 && binary)
     throw new TypeError(
       "sluice: attach: SDK v1 does not tell a handler of what its connection negotiated, so binary transfer needs a McpServer of @modelcontextprotocol/server",
     );
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
-  const { isOurs, isProbe, probed } = createReadProbe(server);
+  const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
   /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
   const answerSeen = <Result extends object>(
@@ -143,11 +152,12 @@ function attach(
 
   const isElsewhere = findElsewhere(mcp);
   const { onSeen } = handlers.subscriptions(mcp, isOurs);
-  const list = handlers.list(mcp);
+  const mark = withRegistered ? handlers.markRegistered : undefined;
+  const list = handlers.list(mcp, mark);
   server.setRequestHandler("resources/list", ({ params }, ctx) =>
     answerSeen({ ctx }, () => list(params, ctx)),
   );
-  const listTemplates = handlers.templates(mcp);
+  const listTemplates = handlers.templates(mcp, mark);
   server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
     answerSeen({ ctx }, () => listTemplates(params, ctx)),
   );
@@ -160,7 +170,7 @@ function attach(
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere });
+        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere, readOthers, withRegistered });
       },
     );
     declareStreaming(mcp);

@@ -91,7 +91,7 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
           if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
           return result;
         } catch (error) {
-          if (signal.aborted) entry.end("aborted");
+          if (signal.aborted || ctx.mcpReq.signal.aborted) entry.end("aborted");
           else entry.end(outcomeOf(error), { reason: reasonOf(error) });
           throw error;
         }

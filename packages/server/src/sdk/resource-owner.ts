@@ -13,10 +13,18 @@ import { handlerOf } from "./sdk-handlers.ts";
 /** Says of a URI whether a handler of a server answers for it. */
 export type AnswersFor = (uri: string, ctx: ServerContext) => Promise<boolean>;
 
+/** Runs `resources/read` of a URI, unless it comes to the template of this Sluice. */
+export type ReadOthers = (
+  uri: string,
+  ctx: ServerContext,
+) => Promise<ReadResourceResult | undefined>;
+
 /** Asks a server whether a URI comes to the template of this Sluice. */
 interface ReadProbe {
   /** True when `resources/read` of this URI comes to our template, and is enabled. */
   readonly isOurs: AnswersFor;
+  /** What the author's handler gives for a URI, or throws; `undefined` for one that comes to our template. */
+  readonly readOthers: ReadOthers;
   /** True for the context of such a question: our template answers it with `probed` and reads nothing. */
   readonly isProbe: (ctx: ServerContext) => boolean;
   readonly probed: ReadResourceResult;
@@ -29,14 +37,20 @@ interface ReadProbe {
 export function createReadProbe(server: Server): ReadProbe {
   const probes = new WeakSet<ServerContext>();
   const probed: ReadResourceResult = { contents: [] };
+
+  async function probe(uri: string, ctx: ServerContext): Promise<ReadResourceResult> {
+    const copy = { ...ctx };
+    probes.add(copy);
+    return handlerOf<ReadResourceResult>(server, "resources/read")({ uri }, copy);
+  }
+
   return {
     probed,
     isProbe: (ctx) => probes.has(ctx),
-    async isOurs(uri, ctx) {
-      const probe = { ...ctx };
-      probes.add(probe);
-      const read = handlerOf<ReadResourceResult>(server, "resources/read");
-      return (await read({ uri }, probe).catch(() => undefined)) === probed;
+    isOurs: async (uri, ctx) => (await probe(uri, ctx).catch(() => undefined)) === probed,
+    async readOthers(uri, ctx) {
+      const answer = await probe(uri, ctx);
+      return answer === probed ? undefined : answer;
     },
   };
 }

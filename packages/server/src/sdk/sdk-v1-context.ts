@@ -51,7 +51,7 @@ export function contextOf(given: ExtraV1): ServerContext {
 /** The way back, for handlers of SDK v1 that are asked with a context: of the context itself or a copy. */
 export function extraOf(context: ServerContext): ExtraV1 {
   const { [extraKey]: extra } = context as ServerContext & { readonly [extraKey]: ExtraV1 };
-  const copy = { ...extra };
+  const copy = { ...extra, signal: context.mcpReq.signal };
   contexts.set(copy, context);
   return copy;
 }
