@@ -291,6 +291,26 @@ const streaming: readonly Requirement[] = [
   // Open questions, as far as they already say what they want
   should("questions/should-support-ranges", "server", "range requests are answered"),
   should("questions/should-accept-anything", "client", "Accept has */* beside application/json"),
+
+  // Planned implementation
+  stated("plan/streamable-field", "server", "a resource has a streamable field"),
+  stated(
+    "plan/stream-resource",
+    "client",
+    "a method for a URI gives type and size, and a helper the ReadableStream",
+  ),
+  stated(
+    "plan/stream-providers",
+    "server",
+    "providers of streams are registered, and may give URLs",
+  ),
+  stated("plan/http-integration", "both", "streams work over the Streamable HTTP transport"),
+  stated("plan/graph-urls", "server", "files of OneDrive and SharePoint leave by URLs of Graph"),
+  stated("plan/progress", "client", "progress is told by Content-Length and the bytes received"),
+  stated("plan/read-fallback", "both", "a small text file can be read with resources/read"),
+  stated("plan/cli-to-disk", "client", "a command-line client streams a large resource to disk"),
+  stated("plan/cli-progress", "client", "it shows a progress bar by Content-Length"),
+  stated("plan/cli-max-size", "client", "it enforces a maxStreamSize"),
 ];
 
 /** Every requirement. */

@@ -31,6 +31,7 @@ const sources = [
   "e2e/examples/server.ts",
   "e2e/examples/upload-server.ts",
   "e2e/literal/binary-rfc/stdio-server.ts",
+  "packages/archive/test/memory-process.ts",
   "packages/cli/src/main.ts",
   "packages/client/test/memory-process.ts",
   "packages/client/test/reading-process.ts",

@@ -60,6 +60,25 @@ export function call(
   });
 }
 
+/** A request of `resources/stream` for `fetch`, as a legacy client sends it. */
+export function streamRequest(uri: string): RequestInit {
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { resourceStreaming: {} } };
+  return {
+    method: "POST",
+    headers: {
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      "mcp-protocol-version": "2025-11-25",
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "resources/stream",
+      params: { uri, _meta },
+    }),
+  };
+}
+
 /** One plain request, without redirects, retries or decoding. */
 export async function send(
   method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS",

@@ -32,7 +32,7 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 
 /** Examples that are programs, started as the docs say. */
-const programs: readonly string[] = ["server.ts", "upload-server.ts"];
+const programs: readonly string[] = ["roles.ts", "server.ts", "upload-server.ts"];
 /** Examples that connect to a server. */
 const clients: readonly string[] = ["client.ts", "save-in-page.ts"];
 /** Examples that mount a handler, by their exported functions. */
@@ -112,11 +112,11 @@ async function startProgram(
   port: number,
 ): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-foreign-"));
-  for (const name of ["files", "inbox", "uploads"]) mkdirSync(join(folder, name));
+  for (const name of ["files", "inbox", "trials", "uploads"]) mkdirSync(join(folder, name));
   writeFileSync(join(folder, "files/a.txt"), "hello");
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   const { SLUICE_TOKEN: _token, SLUICE_KEYS: _keys, ...inherited } = process.env;
-  const env = { ...inherited, PORT: String(port), PUBLIC_URL: endpoint };
+  const env = { ...inherited, PORT: String(port), PUBLIC_URL: endpoint, XDG_STATE_HOME: folder };
   const child = spawn(process.execPath, [inject("programs")[source]!, ...args], {
     cwd: folder,
     env,

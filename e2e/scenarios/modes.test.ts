@@ -44,7 +44,7 @@ describe.each(Object.keys(servers) as (keyof typeof servers)[])("a server %s", (
 
   describe.each(sdkNames)("and %s", (sdk) => {
     test.each(modes)(
-      "bytes arrive equal, %s [SEP-2532/3.client/must-consume-binary] [SEP-2532/3.redirect/must-follow] [SEP-2532/3.download-url/must-send-credentials] [SEP-2532/transport-security/must-send-credentials]",
+      "bytes arrive equal, %s [SEP-2532/3.client/must-consume-binary] [SEP-2532/3.redirect/must-follow] [SEP-2532/3.download-url/must-send-credentials] [SEP-2532/transport-security/must-send-credentials] [SEP-2532/plan/http-integration]",
       async (delivery) => {
         mode = delivery;
         const client = await connect(sdk, site.url, { token: "alice-token" });
@@ -71,14 +71,17 @@ describe.each(Object.keys(servers) as (keyof typeof servers)[])("a server %s", (
       },
     );
 
-    test.each(modes)("type and name arrive with them, %s", async (delivery) => {
-      mode = delivery;
-      const client = await connect(sdk, site.url, { token: "alice-token" });
-      const stream = await streamResource(client, uri, { trustedOrigins: [store.origin] });
-      expect(stream).toMatchObject({ mimeType: pptx, name: "quarter.pptx" });
-      await stream.body.cancel();
-      await client.close();
-    });
+    test.each(modes)(
+      "type and name arrive with them, %s [SEP-2532/plan/stream-resource]",
+      async (delivery) => {
+        mode = delivery;
+        const client = await connect(sdk, site.url, { token: "alice-token" });
+        const stream = await streamResource(client, uri, { trustedOrigins: [store.origin] });
+        expect(stream).toMatchObject({ mimeType: pptx, name: "quarter.pptx" });
+        await stream.body.cancel();
+        await client.close();
+      },
+    );
 
     test("an empty resource is a file of no bytes", async () => {
       mode = "direct";

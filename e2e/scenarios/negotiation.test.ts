@@ -159,7 +159,7 @@ describe.each(eras)("in the %s era", (era) => {
   });
 });
 
-test("listed resources and templates say that they are streamable [SEP-2532/2.metadata/may-mark-resource] [SEP-2532/2.metadata/should-mark-preferred] [SEP-2532/5.templates/may-mark-template]", async () => {
+test("listed resources and templates say that they are streamable [SEP-2532/plan/streamable-field] [SEP-2532/2.metadata/may-mark-resource] [SEP-2532/2.metadata/should-mark-preferred] [SEP-2532/5.templates/may-mark-template]", async () => {
   const resources = await call(site.url, "resources/list", {});
   expect(resources.message?.result?.["resources"]).toMatchObject([
     { uri, streamable: true, size: 200_000, _meta: { [EXTENSION_ID]: { streamable: true } } },

@@ -7,7 +7,10 @@ import { readAuditStory } from "./lib/audit-story.ts";
 import { createCuttingProxy } from "./lib/cutting-proxy.ts";
 import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";
 import { digestOf } from "./lib/digest.ts";
+import { noteUri } from "./lib/notes.ts";
+import { fetchOthers } from "./lib/other-trial.ts";
 import { createPicture, runPictureTrials } from "./lib/picture-trial.ts";
+import { archiveUri, reportUri } from "./lib/provide-made.ts";
 import { formatComparison, formatResults } from "./lib/results.ts";
 import { startStorageService } from "./lib/storage-service.ts";
 import { listFiles, runTrial, type DemoFile, type Result, type Trial } from "./lib/trial.ts";
@@ -57,6 +60,9 @@ async function tell(): Promise<void> {
 
   heading("Once more, over a line that breaks in the middle");
   await showBreak(file);
+
+  heading("A second storage, and what is made when it is asked for");
+  await showOthers();
 
   await showPictures();
 
@@ -139,6 +145,17 @@ async function showBreak(file: DemoFile): Promise<void> {
   } finally {
     proxy.close();
   }
+}
+
+/** What the server has beside the folder. */
+async function showOthers(): Promise<void> {
+  const { note, files, bytes, archive } = await fetchOthers(place);
+  say(`  ${noteUri}   lies in memory: ${note}`);
+  say(`  ${reportUri}  a generator writes a line for each file: ${files}, ${formatBytes(bytes)}`);
+  const made = archive
+    ? `all of them, stored: ${formatBytes(archive.bytes)} in ${formatDuration(archive.durationMs)}`
+    : "all of them; left out here, the disk could be full";
+  say(`  ${archiveUri}  ${made}`);
 }
 
 /** Runs a trial and says how it went. */

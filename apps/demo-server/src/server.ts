@@ -1,5 +1,6 @@
 // The example server: an MCP server in Express whose resources are files of a folder, a bucket, a
-// container or a drive, and leave it as plain bytes. One setting says which: see ../README.md
+// container or a drive, notes in memory, and what is made when it is asked for: a report and an archive. They leave it as
+// plain bytes. One setting says where the files are: see ../README.md
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,21 +17,28 @@ import { createUploads } from "@sluice/uploads";
 import type { Express } from "express";
 import { openStorage } from "./lib/open-storage.ts";
 import { readRedirectOrigins } from "./lib/redirect-origins.ts";
+import { notes } from "./lib/notes.ts";
+import { provideMade } from "./lib/provide-made.ts";
 import { registerPictureTool } from "./lib/picture-tool.ts";
 
 /** What the app serves, and where it puts the files that users send. */
-export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys"> {
+export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys" | "mounts"> {
+  readonly storage: StorageBackend;
   readonly received: StorageBackend;
 }
 
 /** An Express app with an MCP endpoint that streams its resources, and asks for files. */
-export function createApp({ received, ...options }: AppOptions): Express {
+export function createApp({ storage, received, ...options }: AppOptions): Express {
   const sluice = createSluice({
-    baseUri: "files://demo/",
+    mounts: [
+      { baseUri: "files://demo/", storage },
+      { baseUri: "notes://demo/", storage: notes, delivery: "direct" },
+    ],
     keys: "ephemeral", // one process; several need the same keys
     onWarning() {},
     ...options,
   });
+  provideMade(sluice);
   const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
   const mcp = createSessions(() => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });

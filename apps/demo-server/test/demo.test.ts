@@ -28,7 +28,7 @@ async function demo(folder: string): Promise<{ status: number; output: string; l
 }
 
 test.runIf(isDeep)(
-  "the demo downloads in every mode, mends a broken line, takes a picture, and cleans up",
+  "the demo downloads in every mode, mends a broken line, fetches what is made, takes a picture, and cleans up",
   async () => {
     const files = mkdtempSync(join(root, "files-"));
     writeFileSync(join(files, "report (final).pdf"), Buffer.alloc(2 ** 20, "report"));
@@ -37,6 +37,11 @@ test.runIf(isDeep)(
     for (const way of ["direct", "redirect", "downloadUrl", "websocket", "base64"])
       expect(output).toMatch(new RegExp(`^  ${way} .*✓ SHA-256 is that of the file$`, "m"));
     expect(output).toMatch(/cut after .*\n.*goes on with Range: bytes=\d{5,}-\n/);
+    expect(output).toMatch(/^ {2}notes:\/\/demo\/welcome\.md +lies in memory: # Welcome$/m);
+    expect(output).toMatch(
+      /^ {2}reports:\/\/demo\/files\.csv +a generator writes a line for each file: 1, 1\.0 MiB$/m,
+    );
+    expect(output).toMatch(/^ {2}archives:\/\/demo\/all\.zip +all of them, stored: 1\.0 MiB in /m);
     for (const era of ["legacy", "modern"])
       expect(output).toMatch(
         new RegExp(`^  ${era} .*✓ 5120 × 3840, SHA-256 is that of the file$`, "m"),

@@ -5,9 +5,10 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { archive } from "@sluice/archive";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { createSigningStore } from "../signing-store.ts";
-import { startSite } from "../site.ts";
+import { baseUri, startSite } from "../site.ts";
 import { countDescriptors, watchFaults, watchMemory } from "../watch.ts";
 
 /** What the parent may set. */
@@ -64,6 +65,11 @@ const site = await startSite({
     onWarning: () => {},
   }),
 });
+
+site.sluice.provide(
+  "archives://site/all.zip",
+  archive(site.sluice.host, { of: baseUri, format: "zip" }),
+);
 
 // zeros that no file has: made://site/1048576.bin
 site.sluice.provide("made://site/{bytes}.bin", async function* ({ variables }) {

@@ -94,15 +94,18 @@ function get(args: readonly string[], options: RunHereOptions = {}): Promise<Run
 test.each([
   ["text", "plain://a/note.txt", Buffer.from(text), "note.txt"],
   ["a blob", "plain://a/data.bin", blob, "data.bin"],
-])("%s of a server without streaming is read, and that is said", async (_, uri, bytes, name) => {
-  const { status, stdout, stderr } = await get([official, uri]);
-  expect(stderr).toContain(`does not stream ${uri}: read in one message (resources/read)`);
-  expect(stderr).toContain(createHash("sha256").update(bytes).digest("hex"));
-  expect([status, stdout]).toEqual([0, `${name}\n`]);
-  expect(bytes.equals(await readFile(join(folder, name)))).toBe(true);
-  const again = await get([official, uri]);
-  expect(again.status).toBe(exitCodes.target.status);
-});
+])(
+  "%s of a server without streaming is read, and that is said [SEP-2532/plan/read-fallback]",
+  async (_, uri, bytes, name) => {
+    const { status, stdout, stderr } = await get([official, uri]);
+    expect(stderr).toContain(`does not stream ${uri}: read in one message (resources/read)`);
+    expect(stderr).toContain(createHash("sha256").update(bytes).digest("hex"));
+    expect([status, stdout]).toEqual([0, `${name}\n`]);
+    expect(bytes.equals(await readFile(join(folder, name)))).toBe(true);
+    const again = await get([official, uri]);
+    expect(again.status).toBe(exitCodes.target.status);
+  },
+);
 
 test("several are read one by one, and the machine's line names the way", async () => {
   const args = [official, "plain://a/note.txt", "plain://a/data.bin", "--json"];
@@ -163,7 +166,7 @@ test("a resource that is not there is that on every server", async () => {
   }
 });
 
-test("what is read is held to --max-size", async () => {
+test("what is read is held to --max-size [SEP-2532/plan/cli-max-size]", async () => {
   const run = await get([official, "plain://a/data.bin", "--max-size", "70000"]);
   expect(run.stderr).toContain("has 70001 bytes, more than 70000; raise --max-size");
   expect([run.status, await readdir(folder)]).toEqual([exitCodes.refused.status, []]);

@@ -5,7 +5,7 @@ import { createSpeedometer } from "../src/terminal/speedometer.ts";
 
 const mebi = 1024 ** 2;
 
-test("a line shows bar, percent, bytes, rate and time left", () => {
+test("a line shows bar, percent, bytes, rate and time left [SEP-2532/plan/cli-progress]", () => {
   const facts = { receivedBytes: 25 * mebi, size: 100 * mebi, bytesPerSecond: 10 * mebi };
   expect(formatProgress(facts, 80)).toBe(
     "███████▌░░░░░░░░░░░░░░░░░░░░░░  25%  25.0 MiB of 100 MiB  10.0 MiB/s  7.5 s left",

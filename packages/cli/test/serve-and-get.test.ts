@@ -89,7 +89,7 @@ test("notes that are not read do not end a download", async () => {
   expect(stdout).toBe("big.bin\nstatus 0\n");
 });
 
-test("get saves the file, prints its path, and draws nothing without a terminal", async () => {
+test("get saves the file, prints its path, and draws nothing without a terminal [SEP-2532/plan/cli-to-disk]", async () => {
   const cwd = await target();
   const { status, stdout, stderr } = await sluice(["get", served.url, "files://local/big.bin"], {
     cwd,

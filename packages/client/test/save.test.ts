@@ -124,7 +124,7 @@ test(
   },
 );
 
-test("progress never lies: it grows to the size", async () => {
+test("progress never lies: it grows to the size [SEP-2532/plan/progress]", async () => {
   await using server = await startFileServer({ content });
   for (const connections of [1, 4]) {
     const seen: number[] = [];

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
@@ -139,6 +140,20 @@ describe.each(Object.entries(forms))("a %s", (_, form) => {
         await expect(reader.read()).rejects.toBe(reason);
         await expect.poll(() => state.open).toBe(0);
       }
+  });
+
+  test("that is aborted while it is not read is ended", async () => {
+    for (const reads of [0, 1]) {
+      const caller = new AbortController();
+      const { run, state } = createScript();
+      const backend = backendOf((request) => form(run(request)));
+      const { body } = await backend.open("file", { signal: caller.signal });
+      const reader = body.getReader();
+      for (let n = 0; n < reads; n++) await reader.read();
+      caller.abort(new Error("gone"));
+      await expect.poll(() => state.open).toBe(0);
+      await expect(reader.read()).rejects.toThrow("gone");
+    }
   });
 
   test("that is cancelled before, in or after any chunk is ended", async () => {
@@ -294,6 +309,41 @@ describe("a handler", () => {
     const backend = backendOf(() => "", "made://here/{name}.csv");
     await expect(backend.open("a.txt")).rejects.toMatchObject({ code: "not_found" });
     await expect(backend.describe("a/b.csv")).rejects.toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("a thousand transfers that end in all ways", () => {
+  test("leave no generator, listener or timer behind", async () => {
+    const { signal } = new AbortController();
+    const timers = (): number =>
+      process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+    const before = timers();
+    const scripts: ReturnType<typeof createScript>[] = [];
+    const transfer = async (n: number): Promise<void> => {
+      const script = createScript((at) => {
+        if (n % 4 === 1 && at === 2) throw fault;
+      });
+      scripts.push(script);
+      const form = Object.values(forms)[n % 3]!;
+      const backend = backendOf({
+        open: (request) => form(script.run(request)),
+        describe: () => (n % 5 === 0 && n % 7 > 0 ? { size: size + 1 } : {}),
+        ...(n % 7 === 0 && { maxBytes: 7 }),
+      });
+      const ending = new AbortController();
+      const both = n % 2 === 0 ? signal : AbortSignal.any([signal, ending.signal]);
+      const { body } = await backend.open("file", { signal: both });
+      const reader = body.getReader();
+      for (let reads = n % 5; reads > 0; reads--) await reader.read().catch(() => {});
+      if (n % 2 === 1) ending.abort(fault);
+      await reader.cancel().catch(() => {});
+    };
+    for (let n = 0; n < 1_000; n += 4)
+      await Promise.all([transfer(n), transfer(n + 1), transfer(n + 2), transfer(n + 3)]);
+    await expect.poll(() => scripts.filter(({ state }) => state.open > 0).length).toBe(0);
+    expect(scripts.some(({ state }) => state.begun > 0)).toBe(true);
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+    await expect.poll(timers).toBeLessThanOrEqual(before);
   });
 });
 

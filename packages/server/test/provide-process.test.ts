@@ -197,6 +197,11 @@ describe("a child process", () => {
     for (const child of [
       () => spawn("yes", { stdio: "ignore" }),
       () => execFile("yes", { maxBuffer: Infinity }),
+      () => {
+        const read = spawn("yes");
+        read.stdout.resume();
+        return read;
+      },
     ]) {
       const opening = backendOf(() => {
         const started = child();

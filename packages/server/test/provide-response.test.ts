@@ -62,9 +62,18 @@ describe("a Response", () => {
     const { info, body } = await backendOf(provider).open("file");
     await body.cancel();
     expect(info.contentType).toBe("text/plain");
-    // another size is known before the first byte
-    const told = backendOf({ ...provider, describe: () => ({ size: 5 }) });
+  });
+
+  test("of another length than was described is refused before the first byte, and ended", async () => {
+    const url = await serve((_, res) => {
+      res.setHeader("Content-Length", 8_000_000).write("begun");
+    });
+    const told = backendOf({ open: () => fetch(url), describe: () => ({ size: 5 }) });
     await expect(told.open("file")).rejects.toMatchObject({ code: "corrupt" });
+    await expect.poll(() => answers).toBe(0);
+    const bounded = backendOf({ open: () => fetch(url), maxBytes: 1_000 });
+    await expect(bounded.open("file")).rejects.toMatchObject({ code: "too_large" });
+    await expect.poll(() => answers).toBe(0);
   });
 
   test("that is decoded on the way has no known length", async () => {
@@ -90,6 +99,9 @@ describe("a Response", () => {
     expect(await receiveText(() => new Response("text"))).toBe("text");
     expect(await receiveText(() => new Response(null, { status: 204 }))).toBe("");
     expect(await receiveText(() => new Response("text").body!)).toBe("text");
+    const fault = new Error("a fault of the provider");
+    const failing = new ReadableStream({ pull: (controller) => controller.error(fault) });
+    expect((await receive(backendOf(() => new Response(failing)))).error).toBe(fault);
   });
 
   test.each([

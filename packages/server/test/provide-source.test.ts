@@ -85,6 +85,7 @@ describe.each(Object.keys(forms))("chunks of a %s", (form) => {
       ["\ude00"],
       ["\ud83d", "x"],
       ["\ud83d", Buffer.from("x")],
+      ["\ud83d", Buffer.from("x"), "\ude00"],
       ["\ud83d", "\ud83d"],
       ["ok", "a\ude00b", "ok"],
     ]) {

@@ -49,7 +49,7 @@ describe.each(eras)("a provider in the %s era", (era) => {
     ]);
   });
 
-  test("sends a client to a URL that it gives, where the origin is allowed", async () => {
+  test("sends a client to a URL that it gives, where the origin is allowed [SEP-2532/plan/stream-providers]", async () => {
     const { sluice, talk, errors } = serve({ redirectOrigins: ["https://cdn.example.com"] });
     const expiresAt = new Date(Date.now() + 60_000);
     sluice.provide("cdn://x/good.bin", () => ({
@@ -77,6 +77,76 @@ describe.each(eras)("a provider in the %s era", (era) => {
       { uri: "reports://sales/today.csv", title: "Today", mimeType: "text/csv" },
       { uri: "files://demo/a.txt" },
     ]);
+  });
+});
+
+test("parts of a resource that is made whole are read, to its end and no further", async () => {
+  const { sluice, talk } = serve();
+  const rows = Array.from({ length: 100 }, (_, n) => `row ${n}\n`);
+  sluice.provide("reports://sales/rows.csv", () => rows.join(""));
+  sluice.provide("reports://sales/more.csv", async function* () {
+    yield* rows;
+  });
+  for (const uri of ["reports://sales/rows.csv", "reports://sales/more.csv"]) {
+    const read = async (range: string) => {
+      const _meta = { "dev.sluice/resource-streaming": { range } };
+      const { message } = await talk("modern", "resources/read", { params: { uri, _meta } });
+      const [content] = message.result.contents;
+      return [content.text, content._meta["dev.sluice/resource-streaming"].next];
+    };
+    expect(await read("bytes 0-5")).toEqual(["row 0\n", "bytes 6-"]);
+    expect(await read("bytes 6-11")).toEqual(["row 1\n", "bytes 12-"]);
+    expect(await read("lines 99-100")).toEqual(["row 98\nrow 99\n", undefined]);
+    expect(await read("bytes 682-")).toEqual([rows.join("").slice(682), undefined]);
+  }
+});
+
+test("changes of a resource that is made are not listened to, and those of storage beside it are", async () => {
+  const { sluice } = serve();
+  sluice.provide("reports://sales/rows.csv", () => "row");
+  const resourceSubscriptions = ["reports://sales/rows.csv", "files://demo/a.txt"];
+  const listening = await sluice.listen({
+    id: 1,
+    params: { notifications: { resourceSubscriptions } },
+    caller: { header: () => undefined },
+  });
+  if (!("next" in listening)) throw new Error("refused");
+  expect(listening.params).toEqual({
+    notifications: { resourceSubscriptions: ["files://demo/a.txt"] },
+  });
+  listening.close();
+});
+
+test("a hidden resource is not made: not to look, and not by another name", async () => {
+  const made: string[] = [];
+  const { sluice, talk } = serve({
+    access: (_who, uri) => (uri.endsWith("secret") ? "hide" : "allow"),
+  });
+  sluice.provide("reports://sales/{name}", {
+    open: ({ uri }) => (made.push(uri), "text"),
+    describe: ({ uri }) => (made.push(uri), {}),
+  });
+  for (const name of ["secret", "%73ecret"])
+    for (const method of ["resources/stream", "resources/read"]) {
+      const { message } = await talk("modern", method, {
+        params: { uri: `reports://sales/${name}` },
+      });
+      expect(message.error!.data.reason).toBe("not_found");
+    }
+  expect(made).toEqual([]);
+  await talk("modern", "resources/read", { params: { uri: "reports://sales/open" } });
+  expect(made).toContain("reports://sales/open");
+});
+
+test("other bytes than the digest that a provider told never look complete", async () => {
+  const { sluice, talk } = serve();
+  const sha256 = "0".repeat(64);
+  sluice.provide("reports://sales/a.csv", { open: () => "1,2", describe: () => ({ sha256 }) });
+  const { slot } = await talk("modern", "resources/stream", {
+    params: { uri: "reports://sales/a.csv" },
+  });
+  await expect(textOf((slot as any).reply.transfer.source)).rejects.toMatchObject({
+    code: "corrupt",
   });
 });
 

@@ -53,6 +53,8 @@ export interface ListedFile {
   readonly mimeType: string;
 }
 
+const baseUri = "files://demo/";
+
 /** The files of a folder, as a server lists them: the first page of them. */
 export async function listFiles(folder: string, trail: string): Promise<ListedFile[]> {
   const server = startPeer("server-process");
@@ -66,9 +68,11 @@ export async function listFiles(folder: string, trail: string): Promise<ListedFi
     const url = `http://127.0.0.1:${port}/mcp`;
     const resources = await client.ask<Partial<ListedFile>[]>("list", { url });
     await server.ask("closeTrail");
-    return resources.map(({ uri = "", size = 0, mimeType = "" }) => {
-      return { uri, size, mimeType, key: decodeURIComponent(uri.slice("files://demo/".length)) };
-    });
+    return resources
+      .filter(({ uri }) => uri?.startsWith(baseUri))
+      .map(({ uri = "", size = 0, mimeType = "" }) => {
+        return { uri, size, mimeType, key: decodeURIComponent(uri.slice(baseUri.length)) };
+      });
   } finally {
     await Promise.all([server.stop(), client.stop()]);
   }

@@ -3,7 +3,7 @@ import { encodeFields } from "../bytes/length-prefix.ts";
 
 /**
  * The holder of a grant. At least `subject` or `sessionId` is not empty: a client id alone names no holder.
- * `scopes` and `claims` say what the caller of one request may claim. They are no part of who the principal is: tags,
+ * `scopes` and `claims` say what the caller of one request may claim. They are no part of the identity: tags,
  * tokens, quotas and records are the same with any of them, and hold none of them.
  */
 export interface Principal {

@@ -120,10 +120,12 @@ async function answerStream(
   };
   for (const mode of modesFor(delivery, slot !== undefined && !isUntold)) {
     entry.facts.mode = mode;
-    const answer = await modes[mode](delivery).catch((error: unknown) =>
-      answerElsewhere(delivery, error),
-    );
-    if (answer) return answer;
+    try {
+      const answer = await modes[mode](delivery);
+      if (answer) return answer;
+    } catch (error) {
+      return answerElsewhere(delivery, error);
+    }
   }
   if (!identity.mayMint)
     throw new SluiceError(

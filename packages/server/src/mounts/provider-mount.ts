@@ -1,5 +1,6 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
+import { verifyDigest } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
 import { createStorageAccess } from "../access/authorized-storage.ts";
 import { toProvider } from "../provide/check-provider.ts";
@@ -36,7 +37,8 @@ export function createProviderMount(
     namePrefix: namePrefixOf(uriOrTemplate),
     access,
     storages: createStorageAccess({
-      storage: (principal) => createProviderBackend({ provider, route, principal }),
+      // the digest that a provider tells is compared; nothing is repeated
+      storage: (principal) => verifyDigest(createProviderBackend({ provider, route, principal })),
       access,
       mapper,
       isMade: true,

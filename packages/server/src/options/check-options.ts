@@ -17,7 +17,9 @@ export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
         `createSluice: ${where}storage must be a backend, such as createFsBackend({ root: "./files" })`,
       );
     if (typeof mount.baseUri !== "string")
-      throw new TypeError(`createSluice: ${where}baseUri must be a text, such as "files://demo/"`);
+      throw new TypeError(
+        `createSluice: ${where}baseUri must be the base URI of the resources, such as "files://demo/"`,
+      );
   }
   if (keys === undefined)
     throw new TypeError(

@@ -11,7 +11,7 @@ const lastWordsMs = 1_000;
 const keptCharacters = 4_096;
 
 /** How a process ended, or why it did not begin. */
-interface Ending {
+interface ProcessEnd {
   readonly code?: number | null;
   readonly signal?: string | null;
   readonly fault?: unknown;
@@ -22,7 +22,7 @@ interface Ending {
  * SIGKILL after 5 s.
  */
 export function processSource(child: ProvidedProcess, terms: SourceTerms): ProvidedSource {
-  const { operation, uri } = terms;
+  const { operation } = terms;
   const ending = watchEnding(child);
   const lastWords = readLastWords(child);
 
@@ -34,14 +34,13 @@ export function processSource(child: ProvidedProcess, terms: SourceTerms): Provi
     child.once("exit", cancel);
   }
 
-  const { stdout } = child;
-  if (!stdout || typeof stdout.readableEncoding === "string") {
+  let bytes: ProvidedSource;
+  try {
+    bytes = stdoutSource(child, terms);
+  } catch (error) {
     end();
-    throw new TypeError(
-      `provider of ${uri}: the process has no stdout of bytes; use spawn, with a pipe for stdout and no encoding`,
-    );
+    throw error;
   }
-  const bytes = readableSource(stdout, terms);
   return {
     async next() {
       const chunk = await bytes.next();
@@ -60,8 +59,19 @@ export function processSource(child: ProvidedProcess, terms: SourceTerms): Provi
   };
 }
 
+function stdoutSource({ stdout }: ProvidedProcess, terms: SourceTerms): ProvidedSource {
+  if (!stdout || typeof stdout.readableEncoding === "string")
+    throw new TypeError(
+      `provider of ${terms.uri}: the process has no stdout of bytes; use spawn, with a pipe for stdout and no encoding`,
+    );
+  const source = readableSource(stdout, terms);
+  // Node drops what lies in the stdout of a process that ends, unless there is a reader
+  stdout.on("readable", () => {});
+  return source;
+}
+
 /** Resolves when the process has ended, also where it did before this call. */
-function watchEnding(child: ProvidedProcess): Promise<Ending> {
+function watchEnding(child: ProvidedProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     // stays: a kill and an abort may fail with one, too
     child.on("error", (fault: unknown) => resolve({ fault }));

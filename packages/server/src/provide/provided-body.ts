@@ -1,4 +1,4 @@
-import { kindOf } from "./chunk-reader.ts";
+import { kindOf } from "./chunk-encoder.ts";
 import { processSource } from "./process-source.ts";
 import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
 import {

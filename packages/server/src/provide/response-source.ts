@@ -28,8 +28,10 @@ function discardResponse({ body }: ProvidedResponse, reason: unknown): void {
   if (body && !body.locked) body.cancel(reason).catch(() => {});
 }
 
-function bodySource({ body }: ProvidedResponse, terms: SourceTerms): ProvidedSource {
+function bodySource({ body, url }: ProvidedResponse, terms: SourceTerms): ProvidedSource {
   if (!body) return { next: async () => undefined, release() {} };
+  // one that the provider made itself has no connection
+  if (url === "") return streamSource(body, terms);
   const { next, release } = streamSource(body, terms, "hand-over");
   return {
     async next() {

@@ -1,4 +1,4 @@
-import { createChunkReader } from "./chunk-reader.ts";
+import { createChunkEncoder } from "./chunk-encoder.ts";
 import type { ProvidedPipe } from "./provider.ts";
 import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
 
@@ -23,7 +23,7 @@ export function bytesSource(bytes: Uint8Array, { start }: SourceTerms): Provided
 
 /** Text as UTF-8. */
 export function textSource(text: string, terms: SourceTerms): ProvidedSource {
-  const chunks = createChunkReader({ uri: terms.uri, memory: "hand-over" });
+  const chunks = createChunkEncoder({ uri: terms.uri, memory: "hand-over" });
   const bytes = chunks.read(text);
   chunks.end();
   return bytesSource(bytes, terms);
@@ -37,7 +37,7 @@ export function streamSource(
 ): ProvidedSource {
   if (stream.locked)
     throw new TypeError(`provider of ${uri}: the stream is read elsewhere, or was read before`);
-  const chunks = createChunkReader({ uri, memory });
+  const chunks = createChunkEncoder({ uri, memory });
   const reader = stream.getReader();
   return {
     async next() {
@@ -55,7 +55,7 @@ export function iterableSource(
   iterable: AsyncIterable<unknown>,
   { uri }: SourceTerms,
 ): ProvidedSource {
-  const chunks = createChunkReader({ uri, memory: "copy" });
+  const chunks = createChunkEncoder({ uri, memory: "copy" });
   const iterator = iterable[Symbol.asyncIterator]();
   let isOver = false;
   async function step(): Promise<IteratorResult<unknown>> {
@@ -93,9 +93,7 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
     throw new TypeError(
       `provider of ${uri}: the stream is read elsewhere, or belongs to a process that has ended; give it at once`,
     );
-  const chunks = createChunkReader({ uri, memory: "hand-over" });
-  // Node drops what lies in the stdout of a process that ends, unless there is a reader
-  readable.on("readable", () => {});
+  const chunks = createChunkEncoder({ uri, memory: "hand-over" });
   // the next read reports a fault that comes between reads
   readable.on("error", () => {});
   let iterator: AsyncIterator<unknown> | undefined;

@@ -44,6 +44,9 @@ export async function readBinary(
 ): Promise<ReadResourceResult | undefined> {
   const maxBytes = reads.maxBytes(ctx);
   if (maxBytes === undefined) return undefined;
+  // opening makes it, in vain where its size stays unknown
+  if (mount.kind === "provider" && (await storage.describe(key)).size === undefined)
+    return undefined;
   const opened = await storage.open(key);
   const { size, etag, digests } = opened.info;
   return orDiscard(opened, async () => {

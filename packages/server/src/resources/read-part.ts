@@ -2,6 +2,7 @@ import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sl
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { ResourceMetadata } from "../metadata/resource-metadata.ts";
+import { RedirectError } from "../provide/provider.ts";
 import { advised } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
@@ -60,15 +61,12 @@ export async function readPart(
   storage: AuthorizedStorage,
   request: PartRequest,
 ): Promise<ResourcePart> {
-  const part = await readContent(storage, request);
+  const part = await readBody(storage, request);
   const known = await storage.about?.(part.info, request.signal);
   return known ? { ...part, known, mimeType: known.mimeType ?? part.mimeType } : part;
 }
 
-async function readContent(
-  storage: AuthorizedStorage,
-  request: PartRequest,
-): Promise<ResourcePart> {
+async function readBody(storage: AuthorizedStorage, request: PartRequest): Promise<ResourcePart> {
   const { range } = request;
   if (!range) return readWhole(await openVersion(storage, request), request);
   return range.unit === "bytes"
@@ -116,10 +114,10 @@ async function readBytes(
   const { wanted, range: asked } = toByteRange(range, request.maxBytes);
   const { start, end } = asked;
   const opened = await openVersion(storage, request, { range: asked }).catch((error: unknown) =>
-    beyondStored(storage, request, error),
+    openWhole(storage, request, error),
   );
   const { info } = opened;
-  if (isCoded(info)) {
+  if (isCoded(info) || !opened.range) {
     // what was opened is a range of the coded bytes
     if (opened.range) await discardSource(opened);
     return readDecodedBytes(
@@ -130,7 +128,7 @@ async function readBytes(
   }
   const all = await collect(opened, { ...request, maxBytes: end - start });
   const isText = await isTextRange(storage, request, { info, start, all });
-  return byteRangeOf(info, all, { start, wanted, isText });
+  return byteRangeOf(info, all, { start, wanted, isText, sawEnd: false });
 }
 
 /** Whether a range is text: by the first bytes of the resource, and by its own where the type is one of text. */
@@ -149,12 +147,17 @@ async function isTextRange(
   }
 }
 
-/** A range behind the stored bytes may be one of the decoded bytes; the start of an empty object is no fault. */
-async function beyondStored(
+/**
+ * Opens the whole where a range of it cannot be had: some objects are read whole only, and a range behind the stored bytes may
+ * be one of the decoded bytes. The start of an empty object is no fault.
+ */
+async function openWhole(
   storage: AuthorizedStorage,
   request: PartRequest,
   error: unknown,
 ): Promise<OpenedObject> {
+  if (SluiceError.is(error) && error.code === "unsupported" && !(error instanceof RedirectError))
+    return openVersion(storage, request);
   const { cause } = error as { cause?: unknown };
   if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
   const opened = await openVersion(storage, request);
@@ -176,18 +179,28 @@ async function readDecodedBytes(
   const { head, all } = await takeHead(await decoded(opened));
   // one byte more tells whether there is more
   const bytes = await findBytes(all, { start, end: end + 1 }, request.onPassed);
-  return byteRangeOf(info, bytes, { start, wanted, isText: beginsAsText(info, head) });
+  const isText = beginsAsText(info, head);
+  return byteRangeOf(info, bytes, { start, wanted, isText, sawEnd: bytes.length <= end - start });
+}
+
+interface ReadBytes {
+  readonly start: number;
+  readonly wanted: number;
+  readonly isText: boolean;
+  /** The content ends with these bytes. */
+  readonly sawEnd: boolean;
 }
 
 /** The wanted bytes of those that were read, as text without broken characters where they are text. */
 function byteRangeOf(
   info: ObjectInfo,
   all: Uint8Array,
-  { start, wanted, isText }: { start: number; wanted: number; isText: boolean },
+  { start, wanted, isText, sawEnd }: ReadBytes,
 ): ResourcePart {
   const cut = isText ? cutText(all, { start, wanted }) : undefined;
   const at = cut ?? { start, end: start + Math.min(wanted, all.length) };
   const bytes = all.subarray(at.start - start, at.end - start);
+  const hasMore = all.length > at.end - start || (!sawEnd && isMore(info, at.end));
   return {
     info,
     mimeType: resourceType(info, isText),
@@ -195,7 +208,7 @@ function byteRangeOf(
     ...definedMembers({ text: cut?.text }),
     range: {
       bytes: formatBytes(at.start, at.end),
-      ...(isMore(info, at.end, all.length > at.end - start) && { next: `bytes ${at.end}-` }),
+      ...definedMembers({ next: hasMore ? `bytes ${at.end}-` : undefined }),
     },
   };
 }
@@ -231,7 +244,7 @@ async function readLines(
     range: {
       bytes: formatBytes(found.start, end),
       lines: lines === 0 ? "lines none" : `lines ${range.first}-${last}`,
-      ...(isMore(info, end, isCut || found.isMore) && { next }),
+      ...definedMembers({ next: isCut || found.isMore ? next : undefined }),
     },
   };
 }
@@ -251,8 +264,8 @@ function noLines(): SluiceError {
 }
 
 /** Where the size is not known, there may always be more. */
-function isMore(info: ObjectInfo, end: number, hasMore: boolean): boolean {
-  return hasMore || (!isCoded(info) && (info.size === undefined || end < info.size));
+function isMore(info: ObjectInfo, end: number): boolean {
+  return !isCoded(info) && (info.size === undefined || end < info.size);
 }
 
 function formatBytes(start: number, end: number): string {

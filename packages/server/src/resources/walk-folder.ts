@@ -15,6 +15,8 @@ export interface WalkRequest {
 
 /** An object that a principal may list. */
 export interface WalkedObject {
+  /** Its key without the folder that is walked. */
+  readonly path: string;
   /** As the list told it. */
   readonly info: ObjectInfo;
   /**
@@ -24,7 +26,8 @@ export interface WalkedObject {
   open(options?: CallOptions): Promise<OpenedObject | undefined>;
 }
 
-const objectsAtOnce = 1_000;
+/** Objects of the first page, for which the reader waits, and of later ones. */
+const pageSizes = { first: 100, later: 1_000 };
 
 /**
  * Goes over the objects of one storage whose keys begin with a folder, in the order of its list, without those that the principal
@@ -38,11 +41,16 @@ export async function* walkFolder(
   if (!mount) throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
   const prefix = prefixOf(mount, uri);
   let cursor: string | undefined;
+  let limit = pageSizes.first;
   do {
-    const asked = { prefix, principal, cursor, limit: objectsAtOnce, signal };
-    const page = await visiblePage(mount, asked);
+    const page = await visiblePage(mount, { prefix, principal, cursor, limit, signal });
+    limit = pageSizes.later;
     for (const info of page.objects)
-      yield { info, open: (options) => openFor(mount, principal, info.key, options) };
+      yield {
+        path: info.key.slice(prefix.length),
+        info,
+        open: (options) => openFor(mount, principal, info.key, options),
+      };
     ({ cursor } = page);
   } while (cursor !== undefined);
 }

@@ -1,5 +1,5 @@
 /** Makes bytes of the chunks of one source. */
-export interface ChunkReader {
+export interface ChunkEncoder {
   /** The bytes of a chunk. Throws a `TypeError` for what is neither text nor bytes, and for a lone surrogate. */
   read(chunk: unknown): Uint8Array;
   /** Throws a `TypeError` where the text ended within a character. */
@@ -17,7 +17,7 @@ interface ChunkOptions {
 const encoder = new TextEncoder();
 
 /** Text becomes UTF-8; a character may be spread over two chunks of text. */
-export function createChunkReader({ uri, memory }: ChunkOptions): ChunkReader {
+export function createChunkEncoder({ uri, memory }: ChunkOptions): ChunkEncoder {
   /** The first half of a character. */
   let half = "";
   function ensureWhole(isWhole: boolean): void {

@@ -1,0 +1,11 @@
+export type { ArchiveFile } from "./entries/archive-file.ts";
+export { archiveOf, type ArchiveFormat, type ArchiveOfOptions } from "./formats/archive-of.ts";
+export {
+  archive,
+  type ArchiveHost,
+  type ArchiveOptions,
+  type ArchiveProvider,
+  type ArchiveRequest,
+  type ArchiveWalk,
+  type WalkedFile,
+} from "./provider/archive.ts";
