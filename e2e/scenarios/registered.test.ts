@@ -208,4 +208,44 @@ describe.each(kindNames)("%s with a transport of its app", (kind) => {
       expect(Buffer.from(await response.arrayBuffer()).equals(photo)).toBe(true);
     });
   });
+
+  test("the author's handler hears when its call is cancelled in a session", async () => {
+    let begun = (): void => {};
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    let aborted = false;
+    const register = (mcp: McpServerV1): void =>
+      registerOn(mcp, async (_uri, signal) => {
+        begun();
+        await new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => {
+            aborted = true;
+            reject(signal.reason as Error);
+          });
+        });
+      });
+    await using site = await openOwnSite({ kind, attach, register });
+    const client = await connect("SDK v1", site.url);
+    const leaving = new AbortController();
+    const streaming = streamResource(client, "app://photo", { signal: leaving.signal });
+    const outcome = streaming.catch((error: unknown) => error);
+    await started;
+    const { sessionId } = client.transport as unknown as { sessionId: string };
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-session-id": sessionId,
+      "mcp-protocol-version": "2025-11-25",
+    };
+    // the ids of the SDK count from 0
+    for (const requestId of [0, 1, 2, 3]) {
+      const params = { requestId };
+      const message = { jsonrpc: "2.0", method: "notifications/cancelled", params };
+      await fetch(site.url, { method: "POST", headers, body: JSON.stringify(message) });
+    }
+    await vi.waitFor(() => expect(aborted).toBe(true));
+    leaving.abort();
+    expect(await outcome).toBeInstanceOf(Error);
+    await client.close();
+    expect(site.errors).toEqual([]);
+  });
 });

@@ -61,15 +61,12 @@ export async function readPart(
   storage: AuthorizedStorage,
   request: PartRequest,
 ): Promise<ResourcePart> {
-  const part = await readContent(storage, request);
+  const part = await readBody(storage, request);
   const known = await storage.about?.(part.info, request.signal);
   return known ? { ...part, known, mimeType: known.mimeType ?? part.mimeType } : part;
 }
 
-async function readContent(
-  storage: AuthorizedStorage,
-  request: PartRequest,
-): Promise<ResourcePart> {
+async function readBody(storage: AuthorizedStorage, request: PartRequest): Promise<ResourcePart> {
   const { range } = request;
   if (!range) return readWhole(await openVersion(storage, request), request);
   return range.unit === "bytes"
