@@ -80,6 +80,21 @@ describe.each(eras)("a provider in the %s era", (era) => {
   });
 });
 
+test("a provider hides the object of storage that has its URI, in lists as in reads", async () => {
+  const { sluice, talk } = serve({
+    storage: createMemoryBackend({ "a.txt": "stored", "b.txt": "stored" }),
+  });
+  sluice.provide("files://demo/a.txt", { open: () => "made", title: "Made" });
+  const { message: listed } = await talk("modern", "resources/list");
+  expect(listed.result.resources).toMatchObject([
+    { uri: "files://demo/a.txt", title: "Made" },
+    { uri: "files://demo/b.txt" },
+  ]);
+  const params = { uri: "files://demo/a.txt" };
+  const { message: read } = await talk("modern", "resources/read", { params });
+  expect(read.result.contents[0].text).toBe("made");
+});
+
 test("parts of a resource that is made whole are read, to its end and no further", async () => {
   const { sluice, talk } = serve();
   const rows = Array.from({ length: 100 }, (_, n) => `row ${n}\n`);
