@@ -116,6 +116,21 @@ test("parts of a resource that is made whole are read, to its end and no further
   }
 });
 
+test("a range behind the end of a resource makes nothing", async () => {
+  let made = 0;
+  const { sluice, talk } = serve();
+  sluice.provide("reports://sales/rows.csv", {
+    open: () => ((made += 1), "row"),
+    describe: () => ({ size: 3, version: "1" }),
+    rewind: true,
+  });
+  const _meta = { "dev.sluice/resource-streaming": { range: "bytes 3-" } };
+  const params = { uri: "reports://sales/rows.csv", _meta };
+  const { message } = await talk("modern", "resources/read", { params });
+  expect(message.error!.data.suggestion).toContain("3 bytes");
+  expect(made).toBe(0);
+});
+
 test("changes of a resource that is made are not listened to, and those of storage beside it are", async () => {
   const { sluice } = serve();
   sluice.provide("reports://sales/rows.csv", () => "row");
