@@ -80,6 +80,21 @@ describe.each(eras)("a provider in the %s era", (era) => {
   });
 });
 
+test("a provider hides the object of storage that has its URI, in lists as in reads", async () => {
+  const { sluice, talk } = serve({
+    storage: createMemoryBackend({ "a.txt": "stored", "b.txt": "stored" }),
+  });
+  sluice.provide("files://demo/a.txt", { open: () => "made", title: "Made" });
+  const { message: listed } = await talk("modern", "resources/list");
+  expect(listed.result.resources).toMatchObject([
+    { uri: "files://demo/a.txt", title: "Made" },
+    { uri: "files://demo/b.txt" },
+  ]);
+  const params = { uri: "files://demo/a.txt" };
+  const { message: read } = await talk("modern", "resources/read", { params });
+  expect(read.result.contents[0].text).toBe("made");
+});
+
 test("parts of a resource that is made whole are read, to its end and no further", async () => {
   const { sluice, talk } = serve();
   const rows = Array.from({ length: 100 }, (_, n) => `row ${n}\n`);
@@ -99,6 +114,21 @@ test("parts of a resource that is made whole are read, to its end and no further
     expect(await read("lines 99-100")).toEqual(["row 98\nrow 99\n", undefined]);
     expect(await read("bytes 682-")).toEqual([rows.join("").slice(682), undefined]);
   }
+});
+
+test("a range behind the end of a resource makes nothing", async () => {
+  let made = 0;
+  const { sluice, talk } = serve();
+  sluice.provide("reports://sales/rows.csv", {
+    open: () => ((made += 1), "row"),
+    describe: () => ({ size: 3, version: "1" }),
+    rewind: true,
+  });
+  const _meta = { "dev.sluice/resource-streaming": { range: "bytes 3-" } };
+  const params = { uri: "reports://sales/rows.csv", _meta };
+  const { message } = await talk("modern", "resources/read", { params });
+  expect(message.error!.data.suggestion).toContain("3 bytes");
+  expect(made).toBe(0);
 });
 
 test("changes of a resource that is made are not listened to, and those of storage beside it are", async () => {

@@ -106,7 +106,9 @@ async function mountsPage(
       next = mount.namePrefix;
       break;
     }
-    resources.push(...(await entriesOf(mount, page, { isMarked, signal })));
+    const entries = await entriesOf(mount, page, { isMarked, signal });
+    // an object whose URI a provider has cannot be read by it
+    resources.push(...entries.filter(({ uri }) => mounts.mountOf(uri) === mount));
     withheld += page.withheld;
     if (page.cursor !== undefined) {
       next = mount.namePrefix + page.cursor;

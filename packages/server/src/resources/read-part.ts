@@ -160,10 +160,10 @@ async function openWhole(
     return openVersion(storage, request);
   const { cause } = error as { cause?: unknown };
   if (!SluiceError.is(cause) || cause.code !== "range_not_satisfiable") throw error;
-  const opened = await openVersion(storage, request);
-  const { info } = opened;
-  if (isCoded(info) || (info.size === 0 && request.range?.first === 0)) return opened;
-  await discardSource(opened);
+  const { key, signal } = request;
+  const info = await storage.describe(key, definedMembers({ signal }));
+  if (isCoded(info) || (info.size === 0 && request.range?.first === 0))
+    return openVersion(storage, request);
   throw error;
 }
 
