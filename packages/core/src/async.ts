@@ -4,6 +4,7 @@ export { IdleTimer } from "./async/idle-timer.ts";
 export { Notifier } from "./async/notifier.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
+export { nextTurn } from "./async/next-turn.ts";
 export { sleep } from "./async/sleep.ts";
 export { ThroughputBudget } from "./async/throughput-budget.ts";
 export {

@@ -1,11 +1,13 @@
 import { SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { nextTurn } from "@sluice/core/async";
 import { createBody } from "@sluice/storage/plugin";
 import type { ProvidedSource } from "./provided-source.ts";
 import type { ProviderCall } from "./provider-call.ts";
 
-/** After so many chunks without a byte for the reader, other work of the process gets a turn. */
-const chunksBetweenTurns = 256;
+/** After so many bytes other work of the process gets a turn: a generator that waits for nothing would leave none. */
+const bytesBetweenTurns = 2 ** 20;
+/** What a chunk counts at least. */
+const leastCounted = 4_096;
 
 /** Which bytes of a source make a body. */
 interface TransferOptions {
@@ -29,7 +31,7 @@ export function createTransferBody(
   let toSkip = skip;
   let left = take;
   let room = maxBytes;
-  let empty = 0;
+  let sinceTurn = 0;
 
   /** The part of a chunk that lies in what is given. */
   function cut(chunk: Uint8Array): Uint8Array {
@@ -46,6 +48,11 @@ export function createTransferBody(
       while (left > 0) {
         const chunk = await call.wait(source.next());
         if (!chunk) break;
+        sinceTurn += Math.max(chunk.byteLength, leastCounted);
+        if (sinceTurn >= bytesBetweenTurns) {
+          sinceTurn = 0;
+          await nextTurn();
+        }
         const part = cut(chunk);
         if (room < 0)
           throw new SluiceError(
@@ -53,8 +60,6 @@ export function createTransferBody(
             `${call.operation}: more than the ${maxBytes} bytes that the provider may give`,
           );
         if (part.byteLength > 0) return part;
-        empty += 1;
-        if (empty % chunksBetweenTurns === 0) await sleep(0, call.signal);
       }
       await verify();
       return undefined;
