@@ -180,6 +180,14 @@ test("other bytes than the digest that a provider told never look complete", asy
   });
 });
 
+test("a page rule of a provider without a rule beside it is refused when it is given", () => {
+  const { sluice } = serve();
+  const provider = { open: () => "1", accessPage: () => [] };
+  expect(() => sluice.provide("reports://sales/a.csv", provider)).toThrow(
+    /accessPage needs access/,
+  );
+});
+
 test("a download URL of a provider makes the bytes when it is redeemed", async () => {
   const house = createHouse({ redirectOrigins: ["https://cdn.example.com"] });
   const expiresAt = new Date(Date.now() + 60_000);

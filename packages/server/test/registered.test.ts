@@ -225,22 +225,25 @@ describe.each(eras)("%s era", (era) => {
     expect(headerOf(stored.slot.reply!, "etag")).toBeDefined();
   });
 
-  test("the access rules of a mount count for what the author registered below its base", async () => {
+  test("the access rules of a mount count for what the author registered below its base, before the author is asked", async () => {
     const asked = "files://demo/a.bin";
+    let reads = 0;
     for (const [decision, reason] of [
       ["deny", "forbidden"],
       ["hide", "not_found"],
     ] as const) {
       const { stream } = serve(
         (mcp) =>
-          void mcp.registerResource("shadow", asked, {}, () => ({
-            contents: [{ uri: asked, ...kept }],
-          })),
+          void mcp.registerResource("shadow", asked, {}, () => {
+            reads += 1;
+            return { contents: [{ uri: asked, ...kept }] };
+          }),
         { access: () => decision },
       );
       const { slot } = await stream(era, asked);
       expect([slot.reply, slot.fault!.data.reason]).toEqual([undefined, reason]);
     }
+    expect(reads).toBe(0);
   });
 
   test("what the author disabled, and what never was, does not exist", async () => {

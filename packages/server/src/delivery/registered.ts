@@ -1,6 +1,5 @@
-import { fileNameFromUri, SluiceError } from "@sluice/core";
+import { fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
-import { ensureAllowed } from "../access/access.ts";
 import { tagOf } from "../access/principal.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import type { OpenAnswerLease } from "../limits/answer-lease.ts";
@@ -42,12 +41,10 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
   const { direct, openLease, maxBytes } = options;
   return async (call, { identity, principal, address, entry }, place) => {
     const { mcp, ctx, uri } = call;
+    // what is hidden is looked for in storage, and the author is not asked
+    if (place && !(await isAllowed(place, principal))) return undefined;
     const known = place && (await readAsAuthor(call));
-    if (place) {
-      if (!known) return undefined;
-      const { mapper, access } = place.mount;
-      ensureAllowed(await access.decide(principal, mapper.toUri(place.key), "stream"));
-    }
+    if (place && !known) return undefined;
     const slot = replySlotOf(ctx.http?.req);
     const client = clientStreaming(mcp, ctx, slot);
     if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -83,6 +80,14 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
     if (answer) return answer;
     throw readOnly("its type is that of messages of the protocol");
   };
+}
+
+async function isAllowed(
+  { mount, key }: Place,
+  principal: Principal | undefined,
+): Promise<boolean> {
+  const { mapper, access } = mount;
+  return (await access.decide(principal, mapper.toUri(key), "stream")) === "allow";
 }
 
 /** Names what has no path, such as `config://app`. */

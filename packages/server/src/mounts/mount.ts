@@ -115,14 +115,17 @@ export function namePrefixOf(baseUri: string): string {
   return `/${resourceTag(baseUri).slice(0, tagLength)}/`;
 }
 
+/** True where both rules are to be taken: a page is not listed by another rule than its entries are read by. */
+export function hasAccessRules(rules: Pick<MountRules, "access" | "accessPage">): boolean {
+  return rules.access !== undefined || rules.accessPage !== undefined;
+}
+
 /** Makes a mount; its own options come before the `rules` of the Sluice. */
 export function createMount(
   options: MountOptions,
   { namePrefix, rules, onError }: MountSetting,
 ): Mount {
-  // both rules of one level: a page is not listed by another rule than its entries are read by
-  const hasRules = options.access !== undefined || options.accessPage !== undefined;
-  const { access: rule, accessPage } = hasRules ? options : rules;
+  const { access: rule, accessPage } = hasAccessRules(options) ? options : rules;
   const mapper = createUriMapper(options.baseUri);
   const access = createAccess(rule, accessPage);
   const describe = options.describe ?? rules.describe;

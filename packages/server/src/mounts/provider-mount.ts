@@ -9,7 +9,13 @@ import { createProviderBackend } from "../provide/provider-backend.ts";
 import { createProviderRoute, type ProviderRoute } from "../provide/provider-route.ts";
 import type { Provider } from "../provide/provider.ts";
 import { createResourceEntries } from "../resources/resource-entry.ts";
-import { defaultMaxReadBytes, namePrefixOf, type MountRules, type MountSetting } from "./mount.ts";
+import {
+  defaultMaxReadBytes,
+  hasAccessRules,
+  namePrefixOf,
+  type MountRules,
+  type MountSetting,
+} from "./mount.ts";
 import type { ProviderMount } from "./mounts.ts";
 
 /** A provider, and its rules; what it leaves out is as the options of the Sluice say. */
@@ -28,8 +34,8 @@ export function createProviderMount(
   ensureDeliveryOptions(provider);
   const route = createProviderRoute(uriOrTemplate);
   const { mapper } = route;
-  const { access: rule, accessPage: pageRule } = provider.access ? provider : rules;
-  const access = createAccess(rule, pageRule);
+  const { access: rule, accessPage } = hasAccessRules(provider) ? provider : rules;
+  const access = createAccess(rule, accessPage);
   const { title, description } = provider;
   return {
     mapper,
