@@ -150,12 +150,14 @@ async function showBreak(file: DemoFile): Promise<void> {
 /** What the server has beside the folder. */
 async function showOthers(): Promise<void> {
   const { note, files, bytes, archive } = await fetchOthers(place);
-  say(`  ${noteUri}   lies in memory: ${note}`);
-  say(`  ${reportUri}  a generator writes a line for each file: ${files}, ${formatBytes(bytes)}`);
+  say(`  ${noteUri.padEnd(25)} lies in memory: ${note}`);
+  say(
+    `  ${reportUri.padEnd(25)} a generator writes a line for each file: ${files}, ${formatBytes(bytes)}`,
+  );
   const made = archive
     ? `all of them, stored: ${formatBytes(archive.bytes)} in ${formatDuration(archive.durationMs)}`
     : "all of them; left out here, the disk could be full";
-  say(`  ${archiveUri}  ${made}`);
+  say(`  ${archiveUri.padEnd(25)} ${made}`);
 }
 
 /** Runs a trial and says how it went. */
