@@ -74,6 +74,12 @@ test("a base that is none, and an unknown format, are refused when the provider 
   expect(() => archive(host, { of: "files://demo/", format: "rar" as "zip" })).toThrow(TypeError);
 });
 
+test("a variable of another name is an error, and not an archive of all files", async () => {
+  const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
+  const asked = { variables: { dir: "reports/2026" }, principal, signal };
+  await expect(provider.open(asked)).rejects.toThrow("call the variable of the template folder");
+});
+
 test("without a folder the archive has all files", async () => {
   const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
   const text = await textOf(await provider.open({ variables: {}, principal: undefined, signal }));

@@ -180,6 +180,17 @@ test("other bytes than the digest that a provider told never look complete", asy
   });
 });
 
+test("a provider for one URI answers for it, also behind a template that matches", async () => {
+  const { sluice, talk } = serve();
+  sluice.provide("reports://sales/{name}.csv", () => "of the template");
+  sluice.provide("reports://sales/today.csv", () => "of today");
+  const read = async (name: string): Promise<string> => {
+    const params = { uri: `reports://sales/${name}.csv` };
+    return (await talk("modern", "resources/read", { params })).message.result.contents[0].text;
+  };
+  expect([await read("today"), await read("other")]).toEqual(["of today", "of the template"]);
+});
+
 test("a page rule of a provider without a rule beside it is refused when it is given", () => {
   const { sluice } = serve();
   const provider = { open: () => "1", accessPage: () => [] };

@@ -69,7 +69,12 @@ export function archive(
   const mapper = createUriMapper(of);
   return {
     mimeType: mimeTypes[format],
-    async open({ variables: { folder }, principal, signal }) {
+    async open({ variables, principal, signal }) {
+      const { folder } = variables;
+      // with another name each folder would be all of them
+      const wrong = Object.keys(variables).find((name) => name !== "folder");
+      if (wrong !== undefined)
+        throw new TypeError(`archive: call the variable of the template folder; it is ${wrong}`);
       const uri = folder === undefined ? of : `${mapper.toUri(folder)}/`;
       const listing = host.walk({ uri, principal, signal })[Symbol.asyncIterator]();
       // asked before the first byte: what is wrong here can still be said

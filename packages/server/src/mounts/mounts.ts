@@ -44,7 +44,8 @@ export interface ProviderMount extends Mount {
 /** Puts storages together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
 export function createMounts(storages: readonly Mount[]): Mounts {
   ensureApart(storages);
-  const providers: ProviderMount[] = [];
+  /** Those for one URI come first: a template that matches it, too, must not answer for it. */
+  let providers: readonly ProviderMount[] = [];
   const byPrefix = new Map(storages.map((mount) => [mount.namePrefix, mount]));
   let all = storages;
 
@@ -72,7 +73,9 @@ export function createMounts(storages: readonly Mount[]): Mounts {
           `sluice.provide: there is a provider for ${provider.template?.uriTemplate ?? provider.mapper.baseUri} already`,
         );
       byPrefix.set(provider.namePrefix, provider);
-      providers.push(provider);
+      providers = [...providers, provider].toSorted(
+        (a, b) => Number(a.template !== undefined) - Number(b.template !== undefined),
+      );
       all = [...providers, ...storages];
     },
     mountOf,

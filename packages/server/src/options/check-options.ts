@@ -16,7 +16,7 @@ export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
     const where = mounts ? `mounts[${at}].` : "";
     if (!isStorage(mount?.storage))
       throw new TypeError(
-        `createSluice: ${where}storage must be a backend, such as createFsBackend({ root: "./files" })`,
+        `createSluice: ${where}storage must be a backend, such as createFsBackend({ root: "./files" })${mounts ? "" : "; or pass mounts"}`,
       );
     if (typeof mount.baseUri !== "string")
       throw new TypeError(

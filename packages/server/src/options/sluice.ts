@@ -35,8 +35,8 @@ export interface Sluice {
   attach<Mcp extends AnyMcpServer>(mcp: Mcp, options?: AttachOptions): Mcp;
   /**
    * Serves a resource that is made when it is asked for, or all resources of a template (`{name}`, `{+path}`), beside the
-   * storages. A provider comes before storage below whose base it lies. Servers that are attached later have it; call this
-   * first. Throws a `TypeError` or `RangeError` that says what to give.
+   * storages. A provider comes before storage below whose base it lies. Of two templates that match a URI the
+   * first given answers; one URI comes before templates. Throws a `TypeError` or `RangeError` that says what to give.
    */
   provide(uriOrTemplate: string, provider: ProviderOptions | ProviderOptions["open"]): void;
   /**

@@ -66,7 +66,7 @@ function ensureBase(baseUri: string): void {
     /[?#{}\\]/.test(baseUri)
   )
     throw new TypeError(
-      `createUriMapper: ${JSON.stringify(baseUri)} is not a base URI; write it like "files://demo/"`,
+      `createUriMapper: ${JSON.stringify(baseUri)} is not a base URI; write it like "files://demo/", with a slash at its end and the scheme and host in lower case`,
     );
 }
 
