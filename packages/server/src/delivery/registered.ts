@@ -33,9 +33,9 @@ interface StreamRegisteredOptions {
 }
 
 /**
- * Makes what streams registered resources: capability → place among the streams → read → size → record. The access rules of a
- * mount count for what the author registered below its base, too. The bytes go in the answer itself: nothing is kept from
- * which a download URL could give them again.
+ * Makes what streams registered resources: capability → place among the streams → read → size → record. Below a base the access
+ * rules of the mount come first, and then the read, which alone tells whose the URI is. The bytes go in the answer itself:
+ * nothing is kept from which a download URL could give them again.
  */
 export function createStreamRegistered(options: StreamRegisteredOptions): StreamRegistered {
   const { direct, openLease, maxBytes } = options;
