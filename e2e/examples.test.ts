@@ -23,18 +23,21 @@ afterEach(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true });
 });
 
-test("the server and the client of the README move a file", async () => {
+test.each([
+  ["the README", "first-server.ts", "first-client.ts"],
+  ["the READMEs of the packages", "server.ts", "client.ts"],
+])("the server and the client of %s move a file", async (_, serving, saving) => {
   folder = await mkdtemp(join(tmpdir(), "sluice-examples-"));
   await mkdir(join(folder, "files"));
   await mkdir(join(folder, "downloads"));
   const content = randomBytes(3_000_000);
   await writeFile(join(folder, "files/big.bin"), content);
 
-  const endpoint = await start("e2e/examples/server.ts", folder);
+  const endpoint = await start(`e2e/examples/${serving}`, folder);
 
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    [programs["e2e/examples/client.ts"]!, endpoint],
+    [programs[`e2e/examples/${saving}`]!, endpoint],
     { cwd: folder, timeout: 60_000 },
   );
 

@@ -37,6 +37,18 @@ const mayImport = {
     "client",
     "uploads",
   ],
+  // one install for users: re-exports alone, and no package of ours stands on it
+  sluice: [
+    "core",
+    "state",
+    "storage",
+    "storage-fs",
+    "server",
+    "transport-http",
+    "client",
+    "uploads",
+    "cli",
+  ],
 };
 
 /** Packages whose source may name the MCP SDK at all. */
@@ -77,6 +89,8 @@ const portableEntries = [
   "binary-transfer/src/client.ts",
   "binary-transfer/src/transport.ts",
   "uploads/src/index.ts",
+  "sluice/src/index.ts",
+  "sluice/src/client.ts",
 ];
 
 const importStatement =
@@ -96,6 +110,12 @@ export function packageOf(specifier) {
     .join("/");
 }
 
+/** The folder of a package of ours, by its name, or undefined for another one. */
+function siblingOf(name) {
+  if (name === "sluice") return name;
+  return name.startsWith("@sluice/") ? name.slice("@sluice/".length) : undefined;
+}
+
 /** Findings for one source file of `pkg`, whose manifest is given. */
 export function checkFile(pkg, file, source, manifest) {
   const findings = [];
@@ -104,7 +124,7 @@ export function checkFile(pkg, file, source, manifest) {
     const name = packageOf(specifier);
     if (name === undefined || isBuiltin(specifier) || name === manifest.name) continue;
     if (!(name in declared)) findings.push(`${file}: imports ${name}, which its manifest lacks`);
-    const sibling = name.startsWith("@sluice/") ? name.slice("@sluice/".length) : undefined;
+    const sibling = siblingOf(name);
     if (sibling !== undefined && !mayImport[pkg]?.includes(sibling))
       findings.push(`${file}: ${pkg} must not import ${sibling}`);
     if (name.startsWith("@modelcontextprotocol/") && !knowsTheSdk.has(pkg))
@@ -147,9 +167,11 @@ function checkRepository(root) {
   for (const pkg of readdirSync(packages)) {
     if (!(pkg in mayImport)) findings.push(`packages/${pkg} has no row in tools/check-layers.mjs`);
     const manifest = JSON.parse(readFileSync(join(packages, pkg, "package.json"), "utf8"));
-    for (const name of Object.keys(manifest.dependencies ?? {}))
-      if (name.startsWith("@sluice/") && !mayImport[pkg]?.includes(name.slice("@sluice/".length)))
+    for (const name of Object.keys(manifest.dependencies ?? {})) {
+      const sibling = siblingOf(name);
+      if (sibling !== undefined && !mayImport[pkg]?.includes(sibling))
         findings.push(`packages/${pkg}/package.json: ${pkg} must not depend on ${name}`);
+    }
     for (const file of sourceFiles(join(packages, pkg, "src")))
       findings.push(...checkFile(pkg, relative(root, file), readFileSync(file, "utf8"), manifest));
   }

@@ -1,4 +1,4 @@
-// The client of the README: run by e2e/examples.test.ts.
+// The client of the README of its package: run by e2e/examples.test.ts.
 // #region client
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";

@@ -1,4 +1,4 @@
-// The server of the README: run by e2e/examples.test.ts.
+// The server of the READMEs of the packages: run by e2e/examples.test.ts.
 // #region server
 import { createServer } from "node:http";
 import { createSluice } from "@sluice/server";

@@ -32,9 +32,14 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 
 /** Examples that are programs, started as the docs say. */
-const programs: readonly string[] = ["roles.ts", "server.ts", "upload-server.ts"];
+const programs: readonly string[] = [
+  "first-server.ts",
+  "roles.ts",
+  "server.ts",
+  "upload-server.ts",
+];
 /** Examples that connect to a server. */
-const clients: readonly string[] = ["client.ts", "save-in-page.ts"];
+const clients: readonly string[] = ["client.ts", "first-client.ts", "save-in-page.ts"];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "express.ts": {

@@ -18,6 +18,12 @@ test("a downward import passes, a sideways or upward one is named", () => {
   );
 });
 
+test("no package stands on the one that has them all", () => {
+  expect(
+    checkFile("storage", "x.ts", `export { createSluice } from "sluice";`, manifest),
+  ).toContain("x.ts: storage must not import sluice");
+});
+
 test("only the layers that speak MCP may import its SDK", () => {
   expect(
     checkFile("storage", "x.ts", `import "@modelcontextprotocol/server";`, manifest),

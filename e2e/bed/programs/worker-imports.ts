@@ -9,6 +9,8 @@ import * as http from "@sluice/transport-http";
 import * as socket from "@sluice/transport-ws/client";
 import * as uploads from "@sluice/uploads";
 import * as uploadsClient from "@sluice/client/uploads";
+import * as sluice from "sluice";
+import * as sluiceClient from "sluice/client";
 
 const entries = [
   binary,
@@ -21,6 +23,8 @@ const entries = [
   socket,
   uploads,
   uploadsClient,
+  sluice,
+  sluiceClient,
 ];
 
 export default {

@@ -1,0 +1,2 @@
+// the package chooses by export condition: Node's own HTTP client and saving in Node, portable code elsewhere
+export * from "@sluice/client";

@@ -1,0 +1,24 @@
+export { SluiceError, type SluiceErrorCode } from "@sluice/core";
+export {
+  createSluice,
+  type AccessRule,
+  type Caller,
+  type Sluice,
+  type SluiceOptions,
+} from "@sluice/server";
+export { createMemoryStateStore, type StateStore } from "@sluice/state";
+export { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+export {
+  composeHandler,
+  createSessions,
+  withSluice,
+  type SluiceHandler,
+} from "@sluice/transport-http";
+export {
+  createUploads,
+  type Fields,
+  type FilesOutcome,
+  type UploadedFile,
+  type Uploads,
+  type UploadsOptions,
+} from "@sluice/uploads";

@@ -1,0 +1,82 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { build } from "vite";
+import { expect, inject, test } from "vitest";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const source = (name: string): string =>
+  readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8");
+
+/** The packages of ours that a bundler takes for some code. */
+async function packagesOf(code: string): Promise<string[]> {
+  const entry = `${here}entry`;
+  const packages = new Set<string>();
+  await build({
+    root: here,
+    configFile: false,
+    logLevel: "silent",
+    resolve: { conditions: ["@sluice/source", "module"] },
+    plugins: [
+      {
+        name: "entry",
+        resolveId: (id) => (id.endsWith("/entry") ? entry : undefined),
+        load: (id) => (id === entry ? code : undefined),
+        generateBundle(_, chunks) {
+          for (const chunk of Object.values(chunks))
+            for (const id of chunk.type === "chunk" ? chunk.moduleIds : []) {
+              const [, name] = /\/packages\/([\w-]+)\/src\//.exec(id) ?? [];
+              if (name !== undefined && name !== "sluice") packages.add(name);
+            }
+        },
+      },
+    ],
+    build: { write: false, minify: false, lib: { entry, formats: ["es"] } },
+  });
+  return [...packages].toSorted();
+}
+
+test("sluice/client takes nothing of the server", async () => {
+  expect(await packagesOf(`export * from "sluice/client"`)).toEqual(["client", "core"]);
+});
+
+test("a bundle of one name has what that name needs, and no more", async () => {
+  const one = await packagesOf(`export { createSluice } from "sluice"`);
+  expect(one).toEqual(["core", "server", "state", "storage"]);
+  const all = await packagesOf(`export * from "sluice"`);
+  expect(all).toEqual(expect.arrayContaining([...one, "transport-http", "uploads"]));
+});
+
+test("in Node, sluice/client is the client with saving; in Deno, the portable one", async () => {
+  const names = Object.keys(await import("sluice/client"));
+  expect(names).toEqual(Object.keys(await import("@sluice/client")));
+  expect(names).toContain("saveBytes");
+  const conditions = ["@sluice/source", "deno"].map((condition) => `--conditions=${condition}`);
+  const code = `console.log(Object.keys(await import("sluice/client")).join())`;
+  const deno = execFileSync(
+    process.execPath,
+    [...conditions, "--import=tsx", "--input-type=module", "--eval", code],
+    { cwd: here, encoding: "utf8" },
+  );
+  expect(deno).toContain("streamResource");
+  expect(deno).not.toContain("saveBytes");
+});
+
+test("an entry has nothing but names of other packages", () => {
+  const isReexport = (code: string): boolean =>
+    code
+      .replaceAll(/^\/\/.*$/gm, "")
+      .replaceAll(/^export (?:\*|\{[^}]*\}) from "@sluice\/[\w/-]+";$/gm, "")
+      .trim() === "";
+  const files = readdirSync(new URL("../src", import.meta.url));
+  const entries = files.filter((name) => name !== "main.ts");
+  expect(entries.toSorted()).toEqual(["client.ts", "index.ts", "node.ts"]);
+  for (const name of entries) expect([name, isReexport(source(name))]).toEqual([name, true]);
+  expect(isReexport(`${source("node.ts")}export const port = 2532;\n`)).toBe(false);
+});
+
+test("its program is the command of @sluice/cli", () => {
+  const run = (program: string): string =>
+    execFileSync(process.execPath, [inject("programs")[program]!, "help"], { encoding: "utf8" });
+  expect(run("packages/sluice/src/main.ts")).toBe(run("packages/cli/src/main.ts"));
+});
