@@ -1,16 +1,14 @@
 // Proves that the README's lines work as they are pasted, in order, in an empty folder: its packages are packed as it says and
 // installed with npm; then its server runs, its client downloads, and its shell lines do the same. Needs the build, so it is part of
 // `npm run check`.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "./free-port.mjs";
+import { plainSettings, run, start, stop, stopAll, untilListening } from "./shell-lines.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const deadlineMs = 300_000;
 const pastePort = "3000";
 
 /** The fences between two headings, each with the name that the sentence before it gives it. */
@@ -32,9 +30,10 @@ export function readSteps(markdown, from, to) {
   return { section, steps, serving: inline[0] };
 }
 
-/** Our packages that a text names, without their scope. */
+/** Our packages that a text names, without their scope, each once. */
 function named(text) {
-  return [...text.matchAll(/@sluice\/([\w-]+)/g)].map(([, name]) => name);
+  const names = text.matchAll(/(?<=[\s"])(?:@sluice\/([\w-]+)|sluice(?=[\s"/]))/g);
+  return [...new Set([...names].map(([, name = "sluice"]) => name))];
 }
 
 /** What is wrong with the section before anything of it is run. */
@@ -59,68 +58,14 @@ export function lint({ section, steps, serving }) {
   return findings;
 }
 
-const children = new Set();
-
-/** Starts a line of a shell. Its processes are a group, so that all of them can be ended. */
-function start(line, cwd, env) {
-  const child = spawn("sh", ["-c", line], { cwd, env, detached: true });
-  children.add(child);
-  child.output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text) => (child.output += text));
-  child.ended = once(child, "close").then(([status]) => {
-    children.delete(child);
-    return status;
-  });
-  return child;
-}
-
-async function stop(child) {
-  try {
-    process.kill(-child.pid, "SIGTERM");
-  } catch {
-    // it has ended
-  }
-  await child.ended;
-}
-
-/** Runs a line to its end; what it printed is shown only when it fails. */
-async function run(line, cwd, env) {
-  const child = start(line, cwd, env);
-  const late = setTimeout(() => void stop(child), deadlineMs);
-  const status = await child.ended;
-  clearTimeout(late);
-  if (status !== 0) throw new Error(`README: ${line}\n${child.output}`);
-  return child.output;
-}
-
-async function untilListening(child, port) {
-  for (let tries = 0; tries < 200; tries++) {
-    const answers = await fetch(`http://127.0.0.1:${port}/mcp`).then(
-      () => true,
-      () => false,
-    );
-    if (answers) return;
-    if (!children.has(child)) throw new Error(`README: a server ended\n${child.output}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`README: nothing listens after 20 s\n${child.output}`);
-}
-
 async function paste({ steps, serving }, folder) {
   const [work, clone] = [join(folder, "work"), join(folder, "clone")];
   for (const path of [work, clone]) mkdirSync(path);
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}/mcp`;
-  const {
-    SLUICE_KEYS: _keys,
-    SLUICE_TOKEN: _token,
-    NODE_OPTIONS: _options,
-    ...inherited
-  } = process.env;
   // the lines as they are pasted, but for a port that is free on this machine
   const env = {
-    ...inherited,
+    ...plainSettings(),
     PORT: `${port}`,
     PUBLIC_URL: endpoint,
     XDG_STATE_HOME: join(folder, "state"),
@@ -133,33 +78,36 @@ async function paste({ steps, serving }, folder) {
     const [sent, got] = ["files/big.bin", path].map((name) => readFileSync(join(work, name)));
     if (!sent.equals(got)) throw new Error(`README: ${path} is not files/big.bin`);
   };
-  const [install, packing, ...shell] = steps.filter(({ language }) => language === "sh");
-  const programs = steps.filter(({ language }) => language === "ts");
+  const [install, packing, ...others] = steps;
   const [, ...prepare] = install.code.trim().split("\n");
   const [pack, fromPacked] = packing.code.trim().split("\n");
+  const quiet = "--prefer-offline --no-audit --no-fund --loglevel=error";
   await run(pack.replace("npm run", `npm --prefix "${root}" run`), clone, env);
-  await run(`${fromPacked} --prefer-offline --no-audit --no-fund --loglevel=error`, work, env);
+  await run(`${fromPacked} ${quiet}`, work, env);
   for (const line of prepare) await run(line, work, env);
   let server;
-  for (const { file, command: line, code } of programs) {
-    writeFileSync(join(work, file), here(code));
-    if (server) await run(line, work, env);
-    else await untilListening((server = start(line, work, env)), port);
+  let listing;
+  const runHere = async (line) => {
+    const isInstall = line.startsWith("npm install");
+    const output = await run(isInstall ? `${line} ${quiet}` : line, work, env);
+    if (!line.startsWith("npx sluice ls")) return;
+    listing = line;
+    if (!output.includes("files://demo/big.bin")) throw new Error(`listed\n${output}`);
+  };
+  for (const { language, file, command, code } of others) {
+    if (language === "sh") for (const line of here(code).trim().split("\n")) await runHere(line);
+    else writeFileSync(join(work, file), here(code));
+    if (command && server) await run(command, work, env);
+    else if (command) await untilListening((server = start(command, work, env)), port);
   }
   await same("downloads/big.bin");
-  const lines = shell.flatMap(({ code }) => here(code).trim().split("\n"));
-  const listed = [];
-  for (const line of lines) listed.push(await run(line, work, env));
-  if (!listed[0].includes("files://demo/big.bin")) throw new Error(`README: listed\n${listed[0]}`);
   await same("copies/big.bin");
   await stop(server);
   server = start(here(serving), work, env);
   await untilListening(server, port);
-  const again = await run(lines[0], work, env);
-  if (!again.includes("files://demo/big.bin"))
-    throw new Error(`README: ${serving} lists\n${again}`);
+  await runHere(listing);
   await stop(server);
-  return programs.length + lines.length + prepare.length + 3;
+  return steps.length + 1;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -172,7 +120,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     console.log(`README: ${await paste(steps, folder)} steps work when pasted in order`);
   } finally {
-    await Promise.all([...children].map(stop));
+    await stopAll();
     rmSync(folder, { recursive: true, force: true });
   }
 }

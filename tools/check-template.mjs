@@ -1,17 +1,14 @@
 // Proves that the plugin template works where a newcomer puts it: copied out of this repository, installed with npm, then
 // checked and tested as its README says. Once before a release, with packed tarballs beside it, and once after it, from a
 // registry that has our packages. Needs the build, so it is part of `npm run check`.
-import { spawn, spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { copyTemplate, packageNames, packInto, vendorPackages } from "./copy-template.mjs";
+import { join } from "node:path";
+import { copyTemplate, packageNames, vendorPackages } from "./copy-template.mjs";
+import { startRegistry } from "./packed-registry.mjs";
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const deadlineMs = 120_000;
 
 /** Runs a command to its end; what it printed is shown only when it fails. */
@@ -39,42 +36,6 @@ async function tryCopy(copy, ...options) {
   return passed;
 }
 
-/** The version of the next release: the first one is a minor. */
-function releasedVersion(name) {
-  const path = join(root, "packages", name, "package.json");
-  const { version } = JSON.parse(readFileSync(path, "utf8"));
-  return version === "0.0.0" ? "0.1.0" : version;
-}
-
-/** A registry that has the packages as a release would publish them. */
-async function startRegistry(folder) {
-  const files = new Map();
-  const server = createServer((request, response) => {
-    const answer = files.get(decodeURIComponent(request.url));
-    response.writeHead(answer ? 200 : 404).end(answer?.());
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const origin = `http://127.0.0.1:${server.address().port}`;
-  for (const name of packageNames) {
-    const file = packInto(folder, name);
-    const tarball = readFileSync(join(folder, file));
-    const { stdout } = spawnSync("tar", ["-xzOf", join(folder, file), "package/package.json"]);
-    const manifest = JSON.parse(stdout);
-    const version = releasedVersion(name);
-    for (const other of packageNames) {
-      const id = `@sluice/${other}`;
-      if (manifest.dependencies?.[id]) manifest.dependencies[id] = `^${releasedVersion(other)}`;
-    }
-    const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-    const dist = { tarball: `${origin}/${file}`, integrity };
-    const versions = { [version]: { ...manifest, version, dist } };
-    const packument = { name: manifest.name, "dist-tags": { latest: version }, versions };
-    files.set(`/${manifest.name}`, () => JSON.stringify(packument));
-    files.set(`/${file}`, () => tarball);
-  }
-  return { origin, close: () => server.close() };
-}
-
 const folder = mkdtempSync(join(tmpdir(), "sluice-template-"));
 try {
   const before = join(folder, "before");
@@ -84,7 +45,7 @@ try {
 
   const after = join(folder, "after");
   copyTemplate(after);
-  const registry = await startRegistry(join(folder, "registry"));
+  const registry = await startRegistry(join(folder, "registry"), packageNames);
   await tryCopy(after, `--@sluice:registry=${registry.origin}`);
   registry.close();
   console.log(

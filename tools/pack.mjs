@@ -7,17 +7,24 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
-const packageManifest = (name) => read(`packages/${name}/package.json`);
+
+/** The manifest of a package, by its folder. */
+export const packageManifest = (name) => read(`packages/${name}/package.json`);
+
 const deadlineMs = 120_000;
 
-/** Names of packages and of what they depend on in this repository, each once. */
+/** Names of packages and of what they need of this repository, each once; an optional peer is not needed. */
 export function withDependencies(names, manifestOf) {
   const found = new Set();
   const add = (name) => {
     if (found.has(name)) return;
     found.add(name);
-    const { dependencies = {}, peerDependencies = {} } = manifestOf(name);
-    for (const dependency of Object.keys({ ...dependencies, ...peerDependencies }))
+    const manifest = manifestOf(name);
+    const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = manifest;
+    const peers = Object.keys(peerDependencies).filter(
+      (peer) => !peerDependenciesMeta[peer]?.optional,
+    );
+    for (const dependency of [...Object.keys(dependencies), ...peers])
       if (dependency.startsWith("@sluice/")) add(dependency.slice("@sluice/".length));
   };
   names.forEach(add);

@@ -98,6 +98,7 @@ const tasks = {
     pnpm("exec", "turbo", "run", "build", "check:package", "--output-logs=errors-only");
     run(process.execPath, "tools/check-template.mjs");
     run(process.execPath, "tools/check-readme.mjs");
+    run(process.execPath, "tools/check-npx.mjs");
     program("e2e/storage-matrix/main.ts");
     run("knip");
   },

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { npxLines } from "../check-npx.mjs";
 import { lint, readSteps } from "../check-readme.mjs";
 import { withDependencies } from "../pack.mjs";
 
@@ -15,7 +16,16 @@ test("the README's lines have one port, one base, and install what they import",
 test.each([
   ["another port", ["ls  http://127.0.0.1:3000", "ls http://127.0.0.1:2532"], "ports: 3000, 2532"],
   ["another base", ["mcp files://demo/big.bin", "mcp files://local/big.bin"], "bases: demo, local"],
-  ["a package that is not installed", [" @sluice/client @sluice/cli", " @sluice/cli"], "installed"],
+  [
+    "another package to install",
+    ["install sluice @", "install @sluice/server @"],
+    "installed are server",
+  ],
+  [
+    "an import of what is not installed",
+    ['"sluice/node"', '"@sluice/storage-fs"'],
+    "not installed: storage-fs",
+  ],
   ["no serving", ["`npx sluice serve", "`sluice serve"], "no line serves"],
 ])("a README with %s is found out", (_name, [from, to], finding) => {
   const broken = markdown.replace(from, to);
@@ -23,11 +33,21 @@ test.each([
   expect(findingsOf(broken)).toContain(finding);
 });
 
+test("the README has the two commands that need no installation", () => {
+  const { serving, saving, name } = npxLines(markdown);
+  expect(serving).toBe("npx sluice serve .");
+  expect(saving).toBe(`npx sluice get http://127.0.0.1:2532/mcp files://local/${name}`);
+  expect(() => npxLines(markdown.replaceAll("npx sluice get", "sluice get"))).toThrow("no lines");
+});
+
 test("packages are packed with those that they need, each once", () => {
   const manifests = {
     a: { dependencies: { "@sluice/b": "1", other: "1" } },
     b: { peerDependencies: { "@sluice/c": "1" }, dependencies: { "@sluice/a": "1" } },
-    c: {},
+    c: {
+      peerDependencies: { "@sluice/d": "1" },
+      peerDependenciesMeta: { "@sluice/d": { optional: true } },
+    },
     d: {},
   };
   expect(withDependencies(["a"], (name) => manifests[name])).toEqual(["a", "b", "c"]);
