@@ -10,9 +10,10 @@ const sluice = createSluice({
   baseUri: "files://demo/",
   endpoint: process.env.PUBLIC_URL ?? "http://127.0.0.1:3000/mcp",
   keys: process.env.SLUICE_KEYS ?? "ephemeral",
+  links: {}, // the tool get_download_link may make links
 });
 const mcp = createMcpHandler(() =>
-  sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+  sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { tools: true }),
 );
 const server = createServer(toNodeHandler(withSluice(mcp, sluice)));
 server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");

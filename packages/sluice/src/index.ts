@@ -3,8 +3,11 @@ export {
   createSluice,
   type AccessRule,
   type Caller,
+  type LinkRules,
+  type ResourceUrl,
   type Sluice,
   type SluiceOptions,
+  type ToolOptions,
 } from "@sluice/server";
 export { createMemoryStateStore, type StateStore } from "@sluice/state";
 export { createMemoryBackend, type StorageBackend } from "@sluice/storage";
