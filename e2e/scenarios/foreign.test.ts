@@ -104,8 +104,13 @@ test.each(
 )("%s, %s: a foreign Host or Origin gets 403 or 421 everywhere", async (file, name) => {
   await using house = await openHouse("/mcp", mounts[file]![name]!, { isBlind: true });
   const { parts, actions } = house;
-  const paths = actions.map(({ path }) => path);
-  const { wrong, count } = await askForeign(`${parts.origin}/mcp`, { paths, token });
+  const pathsOf = (isPublic: boolean): string[] =>
+    actions.filter(({ name: action }) => (action === "link") === isPublic).map(({ path }) => path);
+  const { wrong, count } = await askForeign(`${parts.origin}/mcp`, {
+    paths: pathsOf(false),
+    publicPaths: pathsOf(true),
+    token,
+  });
   expect(wrong).toEqual([]);
   expect(count).toBeGreaterThan(deep ? 500 : 150);
 });
