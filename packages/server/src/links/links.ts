@@ -73,7 +73,7 @@ interface LinksOptions {
 }
 
 /** Path of the links below the endpoint. */
-export const linksPath = "/d/";
+const linksPath = "/d/";
 
 /** Makes the links of one server. A `RangeError` or `TypeError` for rules that cannot work. */
 export function createLinks(options: LinksOptions): Links {

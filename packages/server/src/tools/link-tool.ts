@@ -1,3 +1,4 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod";
 import type { ResourceUrl } from "../links/link-url.ts";
@@ -37,8 +38,22 @@ const description = {
   annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: false },
 };
 
+/** What the tool answers. */
+interface LinkAnswer extends CallToolResult {
+  structuredContent: {
+    download_url: string;
+    download_url_auth: "none";
+    expires_at: string;
+    resource_uri: string;
+    name: string;
+    mime_type: string;
+    size?: number;
+    sha256?: string;
+  };
+}
+
 /** A link as a tool's answer: some hosts show the text, some the `resource_link`, some read the structure. */
-export function linkAnswer(link: ResourceUrl, preface = "") {
+export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
   const { url, name, mimeType, size, sha256, resourceUri, use } = link;
   const facts = [
     name,
@@ -53,9 +68,9 @@ export function linkAnswer(link: ResourceUrl, preface = "") {
     `If your sandbox cannot reach ${new URL(url).host}: allow that host, or give the user the link.`;
   return {
     content: [
-      { type: "text" as const, text },
+      { type: "text", text },
       {
-        type: "resource_link" as const,
+        type: "resource_link",
         uri: url,
         name,
         mimeType,
@@ -64,7 +79,7 @@ export function linkAnswer(link: ResourceUrl, preface = "") {
     ],
     structuredContent: {
       download_url: url,
-      download_url_auth: "none" as const,
+      download_url_auth: "none",
       expires_at: new Date(link.expiresAt).toISOString(),
       resource_uri: resourceUri,
       name,
