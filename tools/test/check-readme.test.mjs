@@ -26,7 +26,7 @@ test.each([
     ['"sluice/node"', '"@sluice/storage-fs"'],
     "not installed: storage-fs",
   ],
-  ["no serving", ["`npx sluice serve", "`sluice serve"], "no line serves"],
+  ["no serving", ["`npx sluice serve ./files", "`sluice serve ./files"], "no line serves"],
 ])("a README with %s is found out", (_name, [from, to], finding) => {
   const broken = markdown.replace(from, to);
   expect(broken).not.toBe(markdown);
