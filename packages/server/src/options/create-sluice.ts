@@ -156,6 +156,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       endpoint,
       keys,
       state,
+      tokens: options.state || options.keys === "ephemeral" ? "stored" : "sealed",
       nameOf: (uri) => mounts.find(uri).name,
       usage,
       failures,
@@ -166,6 +167,7 @@ export function createSluice(options: SluiceOptions): Sluice {
         return { key, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: grants.mint,
+      mintLink: (identity, { name, etag }) => grants.mint(identity, name, etag),
       walk: (request) => walkFolder(mounts, request),
       bindSession,
       beginAudit: audit.begin,

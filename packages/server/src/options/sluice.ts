@@ -87,6 +87,8 @@ export interface Host {
   readonly endpoint: Endpoint;
   readonly keys: KeyRing;
   readonly state: StateStore;
+  /** Whether URLs that are themselves the permission are short ids kept in `state`, or sealed. */
+  readonly tokens: "stored" | "sealed";
   /**
    * Name of the resource of a URI, by which it is authorized and download URLs are minted. Throws `not_found` outside of the
    * mounts, and `invalid_argument` for a malformed URI.
@@ -107,6 +109,18 @@ export interface Host {
     identity: Identity,
     name: string,
     etag: string | undefined,
+  ) => Promise<MintedGrant | undefined>;
+  /**
+   * A link to the resource of a name, which needs no credentials and acts as the identity; `undefined` when this identity
+   * gets none. Rejects with what the state store says.
+   */
+  readonly mintLink: (
+    identity: Identity,
+    link: {
+      readonly name: string;
+      readonly etag: string | undefined;
+      readonly ttlMs?: number | undefined;
+    },
   ) => Promise<MintedGrant | undefined>;
   /**
    * Goes over the objects of one storage below a folder, page after page, without those that the principal may not list. Throws

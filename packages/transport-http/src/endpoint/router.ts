@@ -37,6 +37,8 @@ export interface CorsTerms {
   readonly headers: string;
   /** Names of further headers that a page may read. */
   readonly exposed?: string;
+  /** The URL is itself the permission: pages of every origin may use it, without credentials. Default false. */
+  readonly public?: boolean;
   /** Further headers of the answer to OPTIONS, names and values in turn. */
   readonly options?: readonly string[];
 }
