@@ -56,7 +56,7 @@ function serve(hook: DescribeResource, options: Partial<SluiceOptions> = {}) {
         mcp.registerTool("link", { inputSchema }, async ({ previewBytes = 2_048 }, ctx) => ({
           content: await house.sluice.link(uri, { mcp, ctx, previewBytes }),
         }));
-        return house.sluice.attach(mcp, { readTool: "read_file" });
+        return house.sluice.attach(mcp, { tools: { read: "read_file", list: false, link: false } });
       });
       const params = { name, arguments: args };
       const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
@@ -350,7 +350,7 @@ describe("links and the read tool", () => {
     asked.length = 0;
     const { content } = await callTool("read_file", { uri });
     expect(content[0].text).toContain("application/parquet");
-    expect(content[0].text).toContain("resources/stream");
+    expect(content[0].text).toContain("resources/read");
     expect(content[1]).toMatchObject({ ...entry, type: "resource_link" });
     expect(asked).toHaveLength(1);
   });
