@@ -79,7 +79,7 @@ export async function authorizeUpload(
   const { uploadId } = slot;
   const expiresAt = slot.expiresAt + useTtlMs;
   const handle = { kind: "upload", uploadId, name, size, mimeType, sha256, expiresAt } as const;
-  const uri = uris.format(handle, owner);
+  const uri = await uris.format(handle, { principal: owner, share });
   const until = new Date(slot.expiresAt).toISOString();
   return {
     file: definedMembers({
@@ -165,7 +165,7 @@ async function openUpload(
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
-  const handle = uris.parse(argument, owner);
+  const handle = await uris.parse(argument, owner);
   if (handle.kind !== "upload")
     throw refusal("the URI is that of a file that came from the server", { reason: "unknownFile" });
   const { uploadId } = handle;
