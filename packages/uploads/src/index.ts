@@ -37,6 +37,13 @@ export { attachUploadTools, type UploadToolOptions } from "./tools/upload-tools.
 export {
   createFileTransfer,
   type FileTransfer,
+  type FileTransferOptions,
   type ToolCall,
 } from "./files-sep-2631/file-transfer.ts";
-export { fileInput, type FileInputTerms } from "./files-sep-2631/file-input.ts";
+export {
+  fileInput,
+  openAiFileMeta,
+  type FileArgument,
+  type FileInputTerms,
+  type HandedOverFile,
+} from "./files-sep-2631/file-input.ts";
