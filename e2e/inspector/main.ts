@@ -7,7 +7,7 @@ const site = await startSite({
     "photo.bin": new Uint8Array([0, 1, 255]),
   },
   sessions: true,
-  attach: { readTool: "read_file" },
+  attach: { tools: { read: "read_file", list: false, link: false } },
   sluice: { onWarning: () => {} },
 });
 process.stdin.resume().once("end", () => {

@@ -212,7 +212,7 @@ describe.each(kindNames.filter((name) => name !== "low-level Server of SDK v1"))
     test("gives models a tool to read with, and tools their links", async () => {
       await using site = await openOwnSite({
         kind,
-        attach: { readTool: "read_file" },
+        attach: { tools: { read: "read_file", list: false, link: false } },
         register: (mcp, sluice) =>
           void mcp.registerTool("link", {}, async (ctx: any) => ({
             content: (await sluice.link("files://own/a.txt", { mcp, ctx })) as never,
@@ -432,7 +432,7 @@ describe("a server of SDK v1", () => {
     expect(() => site.sluice.attach(new McpServerV1(info), { binary: {} as never })).toThrow(
       /binary transfer needs a McpServer of @modelcontextprotocol\/server/,
     );
-    expect(() => site.sluice.attach(new LowServerV1(info), { readTool: "read" })).toThrow(
+    expect(() => site.sluice.attach(new LowServerV1(info), { tools: true })).toThrow(
       /has no registry for the tool read: pass a McpServer/,
     );
     expect(() => site.sluice.attach(new LowServerV2(info) as never)).toThrow(

@@ -27,7 +27,7 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
       files,
       accounts: { "alice-token": { subject: "alice" } },
       sessions: true,
-      attach: { readTool: "read_file" },
+      attach: { tools: { read: "read_file", list: false, link: false } },
       author: (mcp, sluice) =>
         void mcp.registerTool(
           "find",

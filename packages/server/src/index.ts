@@ -5,6 +5,7 @@ export type { Endpoint } from "./options/endpoint.ts";
 export type { GrantOptions } from "./grants/grants.ts";
 export type { Revocation } from "./grants/revoke.ts";
 export type { AttachOptions } from "./sdk/attach.ts";
+export type { ToolOptions } from "./tools/tools.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./access/access.ts";
 export type { Caller, PrincipalResolver } from "./access/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./delivery/delivery-policy.ts";
@@ -13,6 +14,9 @@ export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
 export type { AuditOptions, AuditSink } from "./audit/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
+export type { LinkDisposition, LinkRules, LinkUse } from "./links/links.ts";
+export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./links/link-url.ts";
+export type { TokenForm } from "./links/link-token.ts";
 export type { LinkOptions, LinkTo } from "./resources/resource-link.ts";
 export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./sdk/sdk-v1.ts";
 export type { ExtraV1 } from "./sdk/sdk-v1-context.ts";

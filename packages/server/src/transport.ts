@@ -4,7 +4,12 @@ export { isLoopbackHost } from "./options/endpoint.ts";
 export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
 export { addressShare } from "./limits/share.ts";
 export type { BindSession } from "./access/bound-sessions.ts";
-export { createOriginGate, type OriginGate, type OriginGateOptions } from "./http/origin-gate.ts";
+export {
+  createOriginGate,
+  publicCorsHeaders,
+  type OriginGate,
+  type OriginGateOptions,
+} from "./http/origin-gate.ts";
 export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
@@ -23,6 +28,7 @@ export {
 export { shareRequest, SHARED_REQUEST_HEADER } from "./http/shared-request.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./grants/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
+export type { LinkTerms } from "./links/links.ts";
 export type { MintedGrant } from "./grants/grants.ts";
 export type { Redeem, RedeemRequest } from "./grants/redeem.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";

@@ -56,7 +56,7 @@ function serve(hook: DescribeResource, options: Partial<SluiceOptions> = {}) {
         mcp.registerTool("link", { inputSchema }, async ({ previewBytes = 2_048 }, ctx) => ({
           content: await house.sluice.link(uri, { mcp, ctx, previewBytes }),
         }));
-        return house.sluice.attach(mcp, { readTool: "read_file" });
+        return house.sluice.attach(mcp, { tools: { read: "read_file", list: false, link: false } });
       });
       const params = { name, arguments: args };
       const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params };

@@ -53,7 +53,7 @@ export function mounted(
       register?.(mcp, house);
     },
     undefined,
-    { readTool: "read_file", ...attach },
+    { tools: { read: "read_file", list: false, link: false }, ...attach },
   );
   const headersOf = (who: object): Record<string, string> => as({ ...alice, ...who });
   const ask: Mounted["ask"] = async (era, method, params = {}, who = {}) => {

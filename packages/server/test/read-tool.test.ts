@@ -23,7 +23,7 @@ function tool(options: Partial<SluiceOptions> = {}) {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));
-    return house.sluice.attach(mcp, { readTool: "read_file" });
+    return house.sluice.attach(mcp, { tools: { read: "read_file", list: false, link: false } });
   });
   return {
     ...house,
@@ -90,7 +90,7 @@ describe("the tool that reads parts", () => {
             type: "text",
             text:
               `${name} is not text: application/octet-stream, ${size} bytes. ` +
-              `The client gets its bytes with resources/stream or resources/read of ${there}.`,
+              `The client gets its bytes with resources/read of ${there}.`,
           },
           expect.objectContaining({ type: "resource_link", uri: there, name, size }),
         ]);

@@ -41,7 +41,7 @@ test("the README's examples of the resources surface run", async () => {
         }),
       }),
     );
-    return sluice.attach(mcp, { readTool: "read_file" });
+    return sluice.attach(mcp, { tools: { read: "read_file", list: false, link: false } });
   }
   // #endregion
 

@@ -88,7 +88,7 @@ async function ask(differences: Differences = {}) {
   await meanwhile?.(place);
   const router: EndpointRouter = {
     base: "",
-    gate: { refuse: () => undefined, corsHeaders: () => [] },
+    gate: { refuseHost: () => undefined, refuse: () => undefined, corsHeaders: () => [] },
     routes: () => ({ kind: "stream", credential: "bearer", answer: async () => answer }),
   };
   const handler = toNodeHandler(

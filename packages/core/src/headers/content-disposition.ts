@@ -15,13 +15,16 @@ export interface ContentDisposition {
 }
 
 /**
- * A `Content-Disposition: attachment` header. `filename*` has the name as it is (`trueFileName`, RFC 8187), `filename`
+ * A `Content-Disposition` header. `filename*` has the name as it is (`trueFileName`, RFC 8187), `filename`
  * an ASCII one that is safe anywhere (RFC 6266 §4.3, appendix D); the first is left out where they are the same.
  */
-export function formatContentDisposition(name: string): string {
+export function formatContentDisposition(
+  name: string,
+  type: "attachment" | "inline" = "attachment",
+): string {
   const exact = trueFileName(name);
   const ascii = sanitizeFileName(exact.replace(/\P{ASCII}|[\\%]/gu, "_"));
-  const plain = `attachment; filename="${ascii}"`;
+  const plain = `${type}; filename="${ascii}"`;
   return ascii === exact ? plain : `${plain}; filename*=UTF-8''${encodeExtended(exact)}`;
 }
 

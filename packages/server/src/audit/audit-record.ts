@@ -1,7 +1,7 @@
 import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
 
 /**
- * What a caller did: `download` is a request to a download URL, `upload` a step of an upload,
+ * What a caller did: `link` made a link, `download` is a request to a download URL or a link, `upload` a step of an upload,
  * `completion` the call that suggests names, and the others are calls of the method of that name.
  */
 export type AuditAction =
@@ -11,6 +11,7 @@ export type AuditAction =
   | "subscribe"
   | "stream"
   | "completion"
+  | "link"
   | "download"
   | "upload";
 
@@ -68,7 +69,7 @@ export interface AuditRecord {
   /** Absent for `download` and `upload`, which do not know. */
   readonly era?: RevisionKind;
   /** How the bytes travel. */
-  readonly mode?: DeliveryMode;
+  readonly mode?: DeliveryMode | "link";
   /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */
   readonly shown?: number;
   /** With `list`: resources of the page that access rules kept back. */

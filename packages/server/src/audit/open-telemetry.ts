@@ -31,6 +31,7 @@ const names: Readonly<Record<AuditAction, string>> = {
   subscribe: "resources/subscribe",
   stream: "resources/stream",
   completion: "completion/complete",
+  link: "sluice.link",
   download: "sluice.download",
   upload: "sluice.upload",
 };

@@ -90,7 +90,7 @@ function changedError(): SluiceError {
 
 /** Whether a request has a condition that a download looks at. */
 function isConditional(header: DownloadRequest["header"]): boolean {
-  return ["if-match", "if-unmodified-since", "if-none-match"].some(
+  return ["if-match", "if-unmodified-since", "if-none-match", "if-modified-since"].some(
     (name) => header(name) !== undefined,
   );
 }
@@ -106,5 +106,11 @@ function conditionalStatus(
   // HTTP dates have whole seconds
   const changed = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
   if (ifMatch === undefined ? changed > latest : !matchesIfMatch(ifMatch, tag)) return 412;
-  return matchesIfNoneMatch(header("if-none-match"), tag) ? 304 : undefined;
+  const ifNoneMatch = header("if-none-match");
+  const known = parseHttpDate(header("if-modified-since"), Date.now()) ?? -Infinity;
+  const isUnchanged =
+    ifNoneMatch === undefined
+      ? lastModified !== undefined && changed <= known
+      : matchesIfNoneMatch(ifNoneMatch, tag);
+  return isUnchanged ? 304 : undefined;
 }

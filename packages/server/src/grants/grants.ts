@@ -50,6 +50,10 @@ export interface Grants {
     name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
+  /** True for a sealed token that works for every holder, also after its time. */
+  readonly isSelfAuthenticating: (token: string) => boolean;
+  /** A URL was made: it needs a route in this process. */
+  readonly onMint: () => void;
   /** Download URLs have a route in this process. */
   readonly markServed: () => void;
 }
@@ -95,7 +99,20 @@ export function createGrants(options: GrantParts): Grants {
     // a `self` URL works for every holder, so only the store can end it early
     revocable || opened.auth === "self" || opened.use !== "window";
 
+  const onMint = (): void => {
+    if (needsWarning) onWarning(unservedWarning);
+    needsWarning = false;
+  };
+
   return {
+    isSelfAuthenticating(token) {
+      try {
+        return unseal(token, Date.now()).auth === "self";
+      } catch {
+        return false;
+      }
+    },
+    onMint,
     open: (token, now) =>
       opensStored && isStoredToken(token)
         ? stored.open("download", token, { now }).then(toOpenGrant)
@@ -124,8 +141,7 @@ export function createGrants(options: GrantParts): Grants {
       const minted = opensStored
         ? await stored.issue("download", claims, { owner })
         : sealer.seal("download", claims);
-      if (needsWarning) onWarning(unservedWarning);
-      needsWarning = false;
+      onMint();
       return { ...minted, url: `${audience}/streams/${minted.token}` };
     },
     markServed: () => void (needsWarning = false),

@@ -11,6 +11,7 @@ import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { providedTarget, redirectReply } from "../delivery/redirect-reply.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
+import type { Links, OpenLink } from "../links/links.ts";
 import { chooseVersion, ensurePinned, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
@@ -21,11 +22,13 @@ export interface RedeemRequest extends Caller {
   readonly method: "GET" | "HEAD";
   /** Last path segment, as it was sent. */
   readonly token: string;
+  /** Which kind of URL it was. Default: a download URL. */
+  readonly kind?: "link";
   /** Ends what storage is doing for it. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Answers a GET or HEAD to a download URL. Never rejects. */
+/** Answers a GET or HEAD to a download URL or a link. Never rejects. */
 export type Redeem = (request: RedeemRequest) => Promise<Reply>;
 
 interface RedeemOptions {
@@ -33,6 +36,7 @@ interface RedeemOptions {
   readonly usage: UsageMeter;
   readonly transfers: Transfers;
   readonly grants: Grants;
+  readonly links: Links;
   readonly mounts: Mounts;
   readonly audit: AuditTrail;
   readonly failures: FailedRedemptions;
@@ -74,7 +78,8 @@ export function createRedeem(options: RedeemOptions): Redeem {
 
   return (request) => {
     const address = callers.addressOf(request);
-    const facts = { action: "download", mode: "downloadUrl", address } as const;
+    const mode = request.kind ?? "downloadUrl";
+    const facts = { action: "download", mode, address } as const;
     const entry = audit.begin(facts, (name) => request.header(name));
     return entry.run(() =>
       answer(options, request, { entry, address }).catch((error: unknown) =>
@@ -89,15 +94,14 @@ async function answer(
   request: RedeemRequest,
   { entry, address }: RedeemWork,
 ): Promise<Reply> {
-  const { callers, usage, transfers, grants, mounts } = options;
-  const grant = await grants.open(request.token, Date.now());
+  const { usage, transfers, grants, mounts } = options;
+  const { grant, link } = await openGrant(options, request);
   entry.facts.grant = grant.id;
   const place = mounts.named(grant.key);
   const { mount, key } = place;
   entry.facts.uri = mount.mapper.toUri(key);
 
-  const principal =
-    grant.auth === "bound" ? await holderOf({ callers, grants }, grant, request) : undefined;
+  const principal = link ? await minterOf(grants, link) : await holderOf(options, grant, request);
   const tag = tagOf(principal);
   entry.facts.principal = tag;
   await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
@@ -117,7 +121,7 @@ async function answer(
     await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
     // an answer without bytes waits for its record alone
     if (!hasBytes) release();
-    return await replyWith(options, { chosen, grant, entry, release, mimeType });
+    return await replyWith(options, { chosen, grant, link, entry, release, mimeType });
   } catch (error) {
     if (opened) await discardSource(opened, error);
     release();
@@ -150,12 +154,29 @@ async function sendElsewhere(
   return redirectReply(mount.mapper.toUri(key), url);
 }
 
-/** The principal of a bound grant, if it is the caller. */
+/** What a token permits; of a link also for whom. */
+async function openGrant(
+  { grants, links }: RedeemOptions,
+  { token, kind }: RedeemRequest,
+): Promise<{ readonly grant: OpenGrant; readonly link?: OpenLink }> {
+  if (kind !== "link") return { grant: await grants.open(token, Date.now()) };
+  const link = await links.open(token, Date.now());
+  return { grant: link, link };
+}
+
+/** The principal that a link acts for, while its session lasts. */
+async function minterOf(grants: Grants, link: OpenLink): Promise<Principal | undefined> {
+  await grants.ensureSession(link);
+  return link.minter;
+}
+
+/** The principal of a bound grant, if it is the caller; none of a self-authenticating one. */
 async function holderOf(
   { callers, grants }: Pick<RedeemOptions, "callers" | "grants">,
   grant: OpenGrant,
   request: RedeemRequest,
-): Promise<Principal> {
+): Promise<Principal | undefined> {
+  if (grant.auth === "self") return undefined;
   const { principal } = await callers.identify(request);
   if (!principal)
     throw new SluiceError("unauthenticated", "sluice: redeem: a bound grant needs a principal");
@@ -184,6 +205,7 @@ interface Redemption {
   readonly chosen: ChosenVersion;
   readonly mimeType: string | undefined;
   readonly grant: OpenGrant;
+  readonly link: OpenLink | undefined;
   readonly entry: AuditEntry;
   readonly release: () => void;
 }
@@ -192,7 +214,7 @@ async function replyWith(
   { transfers, grants, exactTypes, onError }: RedeemOptions,
   redemption: Redemption,
 ): Promise<Reply> {
-  const { chosen, grant, entry, release, mimeType } = redemption;
+  const { chosen, grant, link, entry, release, mimeType } = redemption;
   const { status, info, range, opened } = chosen;
   // only a 304 has none
   if (mimeType === undefined) {
@@ -210,6 +232,7 @@ async function replyWith(
     range,
     rangeable: grant.use !== "once" && isOneVersion(grant, info),
     exactType: exactTypes,
+    disposition: link?.disposition,
   });
   if (!opened) {
     await entry.conclude("complete");

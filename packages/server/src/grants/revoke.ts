@@ -7,22 +7,24 @@ import {
 } from "@sluice/core";
 import type { GrantSelector, StateStore } from "@sluice/state";
 import { tagOf } from "../access/principal.ts";
+import type { Links } from "../links/links.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import type { Grants } from "./grants.ts";
 
-/** Which download URLs to withdraw. */
+/** Which download URLs and links to withdraw. */
 export type Revocation =
   /** The one with this token: the last segment of the URL. */
   | { readonly token: string }
   /** The one with this id, as audit records name it. */
   | { readonly grant: string }
-  /** Every one that is bound to this principal, in all its sessions. */
+  /** Every one that is bound to this principal or acts for it, in all its sessions. */
   | { readonly principal: Principal }
   /** Every one for this resource, of all principals. */
   | { readonly resource: string };
 
 interface RevokeOptions {
   readonly grants: Grants;
+  readonly links: Links;
   readonly mounts: Mounts;
   readonly state: StateStore;
   /** False: bound `window` URLs are redeemed without the store. */
@@ -50,7 +52,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
 }
 
 async function selectorOf(
-  { grants, mounts }: RevokeOptions,
+  { grants, links, mounts }: RevokeOptions,
   revocation: Revocation,
   now: number,
 ): Promise<GrantSelector | undefined> {
@@ -61,10 +63,24 @@ async function selectorOf(
   if ("resource" in revocation)
     return { resource: resourceTag(mounts.find(revocation.resource).name) };
   try {
-    return { id: (await grants.open(revocation.token, now)).id };
+    return { id: (await openedBy({ grants, links }, revocation.token, now)).id };
   } catch (error) {
     // an expired token needs no revocation
     if (SluiceError.is(error) && error.code === "expired") return undefined;
     throw error;
+  }
+}
+
+/** Opens the token of a download URL or of a link. */
+async function openedBy(
+  { grants, links }: Pick<RevokeOptions, "grants" | "links">,
+  token: string,
+  now: number,
+): Promise<{ readonly id: string }> {
+  try {
+    return await grants.open(token, now);
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "not_found") throw error;
+    return links.open(token, now);
   }
 }

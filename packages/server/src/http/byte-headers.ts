@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { isActiveType } from "./media-types.ts";
+import { isActiveType, isViewedType } from "./media-types.ts";
 import { resourceName } from "../resources/resource-type.ts";
 
 /**
@@ -33,6 +33,25 @@ export const shieldHeaders: readonly string[] = [
   "Origin",
 ];
 
+/** The same for links: a page of any origin may show what it has the URL of. */
+const linkHeaders = changedHeaders({ "Cross-Origin-Resource-Policy": "cross-origin" });
+
+/**
+ * The same for what a browser shows by itself, such as images and PDF: its viewers load the bytes once more, and do not work in
+ * a sandbox. Types that it may run never get these headers.
+ */
+const shownHeaders = changedHeaders({
+  "Content-Security-Policy":
+    "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "Cross-Origin-Resource-Policy": "cross-origin",
+});
+
+function changedHeaders(changes: Readonly<Record<string, string>>): readonly string[] {
+  return shieldHeaders.map((text, at) =>
+    at % 2 === 0 ? text : (changes[shieldHeaders[at - 1]!] ?? text),
+  );
+}
+
 /** What the bytes of one answer are. */
 export interface ByteFacts {
   /** As the client asked for it, or the canonical one. */
@@ -46,6 +65,8 @@ export interface ByteFacts {
   readonly rangeable: boolean;
   /** Send types that a browser may run as they are; otherwise as `application/octet-stream`. */
   readonly exactType: boolean;
+  /** Of a link, which every page may use that has its URL: how browsers treat it. Absent for any other URL. */
+  readonly disposition?: "attachment" | "inline" | undefined;
 }
 
 /** Headers of an answer with bytes, or of the HEAD in its place. */
@@ -56,14 +77,16 @@ export function byteHeaders({
   range,
   rangeable,
   exactType,
+  disposition,
 }: ByteFacts): string[] {
   const { etag, size } = info;
+  const isShown = disposition === "inline" && isViewedType(mimeType);
   const sha256 = info.digests?.sha256;
   const headers = [
     "Content-Type",
-    exactType || !isActiveType(mimeType) ? mimeType : "application/octet-stream",
+    exactType || isShown || !isActiveType(mimeType) ? mimeType : "application/octet-stream",
     "Content-Disposition",
-    formatContentDisposition(resourceName(info.key)),
+    formatContentDisposition(resourceName(info.key), disposition),
     RESOURCE_URI_HEADER,
     formatResourceUri(uri),
     "Accept-Ranges",
@@ -78,7 +101,7 @@ export function byteHeaders({
   const codings = contentCodings(info.contentEncoding).join(", ");
   if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);
   if (range) headers.push("Content-Range", formatContentRange({ range, size }));
-  headers.push(...shieldHeaders);
+  headers.push(...(isShown ? shownHeaders : disposition ? linkHeaders : shieldHeaders));
   return headers;
 }
 

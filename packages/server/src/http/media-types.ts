@@ -20,6 +20,11 @@ export function isActiveType(mimeType: string): boolean {
   return activeTypes.has(essence) || essence.endsWith("+xml") || script.test(essence);
 }
 
+/** True for types that the viewers of browsers show by themselves, out of reach of the site: no page runs them. */
+export function isViewedType(mimeType: string): boolean {
+  return essenceOf(mimeType) === "application/pdf" || !isActiveType(mimeType);
+}
+
 function essenceOf(mimeType: string): string {
   return parseMediaType(mimeType)?.essence ?? "";
 }

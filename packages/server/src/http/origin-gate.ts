@@ -16,6 +16,8 @@ export interface OriginGateOptions {
 
 /** Checks `Host` and `Origin` before anything else is looked at. */
 export interface OriginGate {
+  /** The refusal of a request that was sent to another host: 421. */
+  refuseHost(request: Pick<Caller, "header">): Reply | undefined;
   /** The refusal, if there is one: 421 for a wrong host, 403 for a wrong origin. */
   refuse(request: Pick<Caller, "header">): Reply | undefined;
   /** CORS headers for a request that was let through; none when it has no origin. */
@@ -24,6 +26,14 @@ export interface OriginGate {
 
 const exposed =
   "Content-Length, Content-Disposition, Content-Range, Accept-Ranges, ETag, Repr-Digest, Link, MCP-Resource-Uri, Mcp-Session-Id, Retry-After, WWW-Authenticate";
+
+/** CORS headers for a URL that is itself the permission: pages of every origin may read the answer, without credentials. */
+export const publicCorsHeaders: readonly string[] = [
+  "Access-Control-Allow-Origin",
+  "*",
+  "Access-Control-Expose-Headers",
+  exposed,
+];
 
 /** Makes the gate of an endpoint. Origins that are no exact origins are a `TypeError`. */
 export function createOriginGate(endpointUrl: string, options: OriginGateOptions = {}): OriginGate {
@@ -46,9 +56,13 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
       exposed,
     ]);
   }
+  const refuseHost: OriginGate["refuseHost"] = (request) =>
+    hosts.has(hostName(request.header("host"))) ? undefined : problem(421);
   return {
+    refuseHost,
     refuse(request) {
-      if (!hosts.has(hostName(request.header("host")))) return problem(421);
+      const refusal = refuseHost(request);
+      if (refusal) return refusal;
       const origin = request.header("origin");
       if (origin !== undefined && !origins.has(origin)) return problem(403);
       return undefined;

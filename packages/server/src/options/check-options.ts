@@ -2,6 +2,7 @@ import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/cor
 import { ensureDelivery } from "../delivery/delivery-policy.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
+import type { TokenForm } from "../links/link-token.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */
@@ -52,6 +53,23 @@ export function readKeys(
   }
   if (typeof keys === "object" && "derive" in keys) return keys;
   return createKeyRing(keys);
+}
+
+/**
+ * Where links and slots keep what they permit. A store that was not given is the memory of one process: only keys that no other
+ * process has say that there is no other.
+ */
+export function usualTokens({ keys, state }: Pick<SluiceOptions, "keys" | "state">): TokenForm {
+  return state || keys === "ephemeral" ? "stored" : "sealed";
+}
+
+/** Throws a `TypeError` where links could not be withdrawn. */
+export function ensureRevocableLinks({
+  links,
+  grant,
+}: Pick<SluiceOptions, "links" | "grant">): void {
+  if (links && grant?.revocable === false)
+    throw new TypeError("createSluice: links can be withdrawn: leave out grant.revocable: false");
 }
 
 /** Throws a `TypeError` for a delivery that does not exist, and for a redirect origin that no URL has. */

@@ -16,30 +16,34 @@ import { createFailedRedemptions } from "../grants/failed-redemptions.ts";
 import { createGrants } from "../grants/grants.ts";
 import { createRedeem } from "../grants/redeem.ts";
 import { revoke } from "../grants/revoke.ts";
+import { createLinks } from "../links/links.ts";
+import { createLinkUrl } from "../links/link-url.ts";
 import { createAnswerAccount, createAnswerLeases } from "../limits/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createMount, defaultMaxReadBytes, namePrefixOf } from "../mounts/mount.ts";
 import { createMounts } from "../mounts/mounts.ts";
 import { createProviderMount } from "../mounts/provider-mount.ts";
-import { createListResources } from "../resources/list-resources.ts";
+import { createListFiles, createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
 import { registeredMark } from "../metadata/registered-mark.ts";
-import { createAttachReadTool } from "../resources/read-tool.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
 import { createAttachCompletion } from "../sdk/attach-completion.ts";
 import { createIsAbsent } from "../sdk/absent-mounts.ts";
 import { createAttachments } from "../sdk/attach.ts";
+import { createAttachTools } from "../tools/tools.ts";
 import { createResourceCalls } from "../sdk/resource-calls.ts";
 import {
   ensureCount,
   ensureDeliveryOptions,
+  ensureRevocableLinks,
   mountsIn,
   openWarning,
   readKeys,
   redirectWarning,
+  usualTokens,
 } from "./check-options.ts";
 import { readEndpoint } from "./endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
@@ -62,6 +66,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
   ensureDeliveryOptions(options);
+  ensureRevocableLinks(options);
   const mounts = createMounts(
     given.map((mount) => {
       ensureDeliveryOptions(mount);
@@ -91,6 +96,17 @@ export function createSluice(options: SluiceOptions): Sluice {
   const bindSession = bindTo(state);
   const audience = endpoint.url;
   const grants = createGrants({ keys, state, bindSession, audience, grant, onWarning });
+  const { links: linkRules = {} } = options;
+  const tokens = linkRules.tokens ?? usualTokens(options);
+  const links = createLinks({
+    rules: linkRules,
+    keys,
+    state,
+    audience,
+    form: tokens,
+    bindSession,
+    onMint: grants.onMint,
+  });
 
   // limits and records
   const usage = createUsageMeter(limits, onError);
@@ -145,9 +161,26 @@ export function createSluice(options: SluiceOptions): Sluice {
       runApart,
       onError,
     }),
-    readTool: createAttachReadTool({ calls, reader, mounts, onError }),
+    tools: createAttachTools({
+      calls,
+      mounts,
+      reader,
+      listFiles: createListFiles({ calls, mounts, cursors, audience, pageSize: toolPageSize }),
+      url: (...asked) => url(...asked),
+      hasLinks: options.links !== undefined,
+      onError,
+    }),
   });
   const { isOursOn } = attachments;
+  const url = createLinkUrl({
+    calls,
+    mounts,
+    links: options.links && links,
+    use: linkRules.use,
+    resourceMetadataUrl,
+    isOursOn,
+    onError,
+  });
 
   return {
     endpoint,
@@ -166,6 +199,9 @@ export function createSluice(options: SluiceOptions): Sluice {
         return { key, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: grants.mint,
+      mintLink: links.mint,
+      tokens,
+      isSelfAuthenticating: grants.isSelfAuthenticating,
       walk: (request) => walkFolder(mounts, request),
       bindSession,
       beginAudit: audit.begin,
@@ -179,6 +215,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     provide(uriOrTemplate, provider) {
       mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
     },
+    url,
     link: createLinkTo({ calls, mounts, isOursOn, onError }),
     listen: createListen({
       callers,
@@ -196,6 +233,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       usage,
       transfers,
       grants,
+      links,
       mounts,
       audit,
       failures,
@@ -204,7 +242,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       onError,
     }),
     revoke: (revocation) =>
-      revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
+      revoke({ grants, links, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     close: () => audit.flush(),
@@ -213,3 +251,5 @@ export function createSluice(options: SluiceOptions): Sluice {
 
 /** Streams of `subscriptions/listen` at once, where `limits.listeners` says nothing else. */
 const listenLimits = { perPrincipal: 32, perProcess: 10_000 };
+/** Files in a page for a model. */
+const toolPageSize = 50;

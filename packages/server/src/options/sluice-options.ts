@@ -7,6 +7,7 @@ import type { Telemetry } from "../audit/telemetry.ts";
 import type { GrantOptions } from "../grants/grants.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
+import type { LinkRules } from "../links/links.ts";
 import type { MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
 
 /** Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. */
@@ -53,6 +54,11 @@ export interface SluiceOptions extends MountRules {
   readonly resourceMetadataUrl?: string;
   /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
   readonly grant?: GrantOptions;
+  /**
+   * Allows links: URLs below `<endpoint>/d/` that work in every browser and program without credentials, and act for the
+   * principal that they were made for. Each redemption asks the access rules again, as that principal. Default: none.
+   */
+  readonly links?: LinkRules;
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */

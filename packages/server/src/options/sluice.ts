@@ -10,6 +10,9 @@ import type { MintedGrant } from "../grants/grants.ts";
 import type { Redeem } from "../grants/redeem.ts";
 import type { Revocation } from "../grants/revoke.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
+import type { LinkTerms } from "../links/links.ts";
+import type { LinkUrl } from "../links/link-url.ts";
+import type { TokenForm } from "../links/link-token.ts";
 import type { ProviderOptions } from "../mounts/provider-mount.ts";
 import type { LinkTo } from "../resources/resource-link.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
@@ -44,12 +47,19 @@ export interface Sluice {
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
    */
   readonly link: LinkTo;
+  /**
+   * A link to a resource: a short URL that works in every browser and program without credentials, until it is over. It acts
+   * for the caller that it is made for, whose rules, limits and records count at each request. It dies with its time (at most
+   * 15 minutes), the caller's access token and session, its key, and `revoke`. Rejects with `not_found` for what the
+   * caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and `unsupported` where `links` is not set.
+   */
+  readonly url: LinkUrl;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
   readonly listen: Listen;
-  /** Answers a GET or HEAD to a download URL. Never rejects. For transports. */
+  /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
   readonly redeem: Redeem;
   /**
-   * Withdraws download URLs that were issued up to now, sealed or stored, in every process that shares the state store. A
+   * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the state store. A
    * transfer that runs is not ended. Where the store is shared, clocks may differ: URLs made for that principal or resource
    * within the next 5 s are withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
    * while the store is down, and `unsupported` where `grant.revocable` is false.
@@ -108,6 +118,15 @@ export interface Host {
     name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
+  /**
+   * A link to the resource of a name, which acts for this identity; `undefined` when it gets none. The caller has asked the access
+   * rules. Rejects with what the state store says.
+   */
+  readonly mintLink: (identity: Identity, terms: LinkTerms) => Promise<MintedGrant | undefined>;
+  /** Where tokens of links and slots keep what they permit, see `links.tokens`. */
+  readonly tokens: TokenForm;
+  /** True for the token of a download URL that works for every holder. Never for a stored one. */
+  readonly isSelfAuthenticating: (token: string) => boolean;
   /**
    * Goes over the objects of one storage below a folder, page after page, without those that the principal may not list. Throws
    * `not_found` for a folder of no storage.

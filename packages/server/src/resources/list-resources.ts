@@ -12,6 +12,7 @@ import { isThereFor, type Mounts } from "../mounts/mounts.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import { handlerOf } from "../sdk/sdk-handlers.ts";
 import type { MarkRegistered } from "../metadata/registered-mark.ts";
+import { folderIn } from "./walk-folder.ts";
 import type { EntryFacts } from "./resource-entry.ts";
 import { knownType } from "./resource-type.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
@@ -31,6 +32,34 @@ export type ListResources = (
   mcp: McpServer,
   mark?: MarkRegistered,
 ) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
+
+/** Gives a page of the mounts, or of one folder, to a tool. */
+export type ListFiles = (
+  mcp: McpServer,
+  asked: { readonly folder?: string | undefined; readonly cursor?: string | undefined },
+  ctx: ServerContext,
+) => Promise<{ readonly resources: readonly Resource[]; readonly nextCursor?: string }>;
+
+/**
+ * Lists what the storages have, without what the author of a server registered: the other tools do not know that. Throws
+ * `not_found` for a folder of no storage, and `invalid_argument` for a cursor of another folder.
+ */
+export function createListFiles(options: ListHandlerOptions): ListFiles {
+  const { calls, cursors, audience } = options;
+  return (mcp, { folder, cursor: sent }, ctx) =>
+    calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => {
+      const context = [audience, "files", folder ?? "", tagOf(work.principal) ?? ""];
+      const cursor = sent === undefined ? undefined : cursors.unseal(sent, context);
+      const { nextCursor, resources } = await mountsPage(options, cursor, {
+        ...work,
+        ctx,
+        isMarked: false,
+        folder,
+      });
+      const sealed = nextCursor === undefined ? undefined : cursors.seal(nextCursor, context);
+      return { result: { resources, ...definedMembers({ nextCursor: sealed }) } };
+    });
+}
 
 /**
  * Puts pages of storage behind what the author registered, mount after mount. Only listing is replaced, because the
@@ -80,17 +109,26 @@ export function createListResources(options: ListHandlerOptions): ListResources 
   };
 }
 
+interface PageWork extends CallWork {
+  readonly ctx: ServerContext;
+  readonly isMarked: boolean;
+  /** Only what lies below it. */
+  readonly folder?: string | undefined;
+}
+
 /** One page out of the mounts that the caller has, without what it may not list. */
 async function mountsPage(
   { mounts, pageSize = defaultPageSize }: ListHandlerOptions,
   cursor: string | undefined,
-  { principal, entry, ctx, isMarked }: CallWork & { ctx: ServerContext; isMarked: boolean },
+  { principal, entry, ctx, isMarked, folder }: PageWork,
 ): Promise<ListResourcesResult> {
   const { signal } = ctx.mcpReq;
   const resources: Resource[] = [];
   let withheld = 0;
   let next: string | undefined;
-  const places = placesFrom(mounts, principal, cursor);
+  const within = folder === undefined ? undefined : folderIn(mounts, folder, principal);
+  const places = placesFrom(within ? [within.mount] : mounts.all, principal, cursor);
+  const { prefix } = within ?? {};
   for (const [looked, { mount, from }] of places.entries()) {
     const limit = pageSize - resources.length;
     if (limit === 0 || looked === mostMounts || withheld >= mostWithheld) {
@@ -99,7 +137,8 @@ async function mountsPage(
     }
     let page: VisiblePage;
     try {
-      page = await visiblePage(mount, { principal, cursor: from, limit, signal });
+      const part = { principal, cursor: from, limit, signal, ...definedMembers({ prefix }) };
+      page = await visiblePage(mount, part);
     } catch (error) {
       // what stands before a mount that fails is told; the next page meets the fault
       if (resources.length === 0 || signal.aborted) throw error;
@@ -127,11 +166,11 @@ const mostWithheld = 10_000;
 
 /** The mounts that a principal has, from the one that a cursor names. */
 function placesFrom(
-  mounts: Mounts,
+  mounts: readonly Mount[],
   principal: Principal | undefined,
   cursor: string | undefined,
 ): { readonly mount: Mount; readonly from?: string }[] {
-  const here = mounts.all.filter((mount) => isThereFor(mount, principal));
+  const here = mounts.filter((mount) => isThereFor(mount, principal));
   if (cursor === undefined) return here.map((mount) => ({ mount }));
   const prefix = prefixIn(cursor);
   const at = here.findIndex(({ namePrefix }) => namePrefix === prefix);

@@ -47,6 +47,8 @@ export interface ResourceReader {
 interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
   /** Most bytes to give. Default: the most that the mount puts into JSON. */
   readonly maxBytes?: number;
+  /** How often the answer has the content. Default 1. */
+  readonly copies?: number;
 }
 
 interface ResourceReaderOptions {
@@ -99,7 +101,7 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
       });
     },
 
-    async readPart(call, work, request, answer) {
+    async readPart(call, work, { copies = 1, ...request }, answer) {
       const { ctx } = call;
       const { mount, key, storage } = await authorize(call, work);
       const { principal, address } = work;
@@ -118,7 +120,7 @@ export function createResourceReader(options: ResourceReaderOptions): ResourceRe
           },
         });
         lease.sub(expected);
-        lease.add(answerBytes(part));
+        lease.add(copies * answerBytes(part));
         return answer(part);
       });
     },

@@ -34,13 +34,10 @@ const pageSizes = { first: 100, later: 1_000 };
  * may not list. Looks at a page when the one before is used up. Throws `not_found` for a folder of no storage.
  */
 export async function* walkFolder(
-  { storages }: Mounts,
+  mounts: Mounts,
   { uri, principal, signal }: WalkRequest,
 ): AsyncGenerator<WalkedObject> {
-  const mount = storages.find(({ mapper }) => uri.startsWith(mapper.baseUri));
-  if (!mount || !isThereFor(mount, principal))
-    throw new SluiceError("not_found", "sluice: walk: the folder is below no base URI");
-  const prefix = prefixOf(mount, uri);
+  const { mount, prefix } = folderIn(mounts, uri, principal);
   let cursor: string | undefined;
   let limit = pageSizes.first;
   do {
@@ -54,6 +51,18 @@ export async function* walkFolder(
       };
     ({ cursor } = page);
   } while (cursor !== undefined);
+}
+
+/** The storage of a folder, and what the keys in it begin with. Throws `not_found` for a folder of no storage. */
+export function folderIn(
+  { storages }: Mounts,
+  uri: string,
+  principal: Principal | undefined,
+): { readonly mount: Mount; readonly prefix: string } {
+  const mount = storages.find(({ mapper }) => uri.startsWith(mapper.baseUri));
+  if (!mount || !isThereFor(mount, principal))
+    throw new SluiceError("not_found", "sluice: the folder is below no base URI");
+  return { mount, prefix: prefixOf(mount, uri) };
 }
 
 function prefixOf({ mapper }: Mount, uri: string): string {

@@ -2,13 +2,34 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 const advice = new WeakMap<object, string>();
 
+/** Tools that a model may be told to call, by their names on a server. */
+export interface AdvisedTools {
+  readonly read: string | undefined;
+  readonly link: string | undefined;
+}
+
+/** What a caller can do. */
+interface CallerMeans {
+  readonly tools?: AdvisedTools | undefined;
+  /** The client declared that it takes streams. */
+  readonly takesStreams?: boolean;
+}
+
 /** What a caller may be told to do about an error: `data.suggestion` of the answer, and what a tool says. */
-export function adviceOf(error: unknown, isStreaming = false): string | undefined {
+export function adviceOf(
+  error: unknown,
+  { tools, takesStreams = false }: CallerMeans = {},
+): string | undefined {
   if (!SluiceError.is(error)) return undefined;
   if (error.code !== "too_large" || advice.has(error)) return advice.get(error);
-  return isStreaming
-    ? "Use resources/stream for this resource"
-    : "Ask for a range of this resource";
+  const size = error.size === undefined ? "" : `It has ${error.size} bytes: `;
+  if (takesStreams) return `${size}use resources/stream for this resource`;
+  const { read, link } = tools ?? {};
+  const ways = [
+    ...(read === undefined ? [] : [`call ${read} with a range, such as "lines 1-200"`]),
+    ...(link === undefined ? [] : [`call ${link} for all of it`]),
+  ];
+  return size + (ways.join(", or ") || 'ask for a range, such as "bytes 0-65535", in _meta');
 }
 
 /** An error whose advice goes to the client: it must not name anything the client may not know. */

@@ -17,8 +17,8 @@ import type { ListResources } from "../resources/list-resources.ts";
 import type { ListTemplates } from "../resources/list-templates.ts";
 import type { MarkRegistered } from "../metadata/registered-mark.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
-import type { AttachReadTool } from "../resources/read-tool.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
+import type { AttachTools, ToolOptions } from "../tools/tools.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import type { IsAbsent } from "./absent-mounts.ts";
 import { cacheHint } from "./request-caller.ts";
@@ -39,10 +39,10 @@ export interface AttachOptions {
    */
   readonly stream?: boolean | "registered";
   /**
-   * Registers a tool of this name with which a model reads a resource piece by piece, such as
-   * `"read_file"`. Default: none.
+   * Registers tools for models, in every host: `list_files`, `read_file` and, where `links` of the Sluice is set,
+   * `get_download_link`. They know what the storages have, and not what the author registered. Default: none.
    */
-  readonly readTool?: string;
+  readonly tools?: boolean | ToolOptions;
   /**
    * Gives `resources/read` whole resources as bytes beside the answer, to clients that ask for them:
    * `binaryReads` of `@sluice/binary-transfer`. Default: everything is inside the JSON.
@@ -63,7 +63,7 @@ interface AttachmentsOptions {
   readonly templates: ListTemplates;
   readonly completion: AttachCompletion;
   readonly subscriptions: AttachSubscriptions;
-  readonly readTool: AttachReadTool;
+  readonly tools: AttachTools;
 }
 
 /** The servers that one Sluice is attached to. */
@@ -96,7 +96,7 @@ export function createAttachments(handlers: AttachmentsOptions): Attachments {
 function attach(
   handlers: AttachmentsOptions,
   mcp: McpServer,
-  { stream = true, readTool, binary }: AttachOptions,
+  { stream = true, tools = false, binary }: AttachOptions,
 ): AnswersFor {
   const { mounts, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
   const { server } = mcp;
@@ -162,7 +162,7 @@ function attach(
     answerSeen({ ctx }, () => listTemplates(params, ctx)),
   );
   handlers.completion(mcp);
-  if (readTool !== undefined) handlers.readTool(mcp, { name: readTool, isOurs });
+  if (tools) handlers.tools(mcp, { tools: tools === true ? {} : tools, isOurs });
 
   if (stream) {
     server.setRequestHandler(

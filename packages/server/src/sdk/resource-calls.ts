@@ -5,25 +5,29 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { type Callers, tagOf, type Identity } from "../access/principal.ts";
+import type { RevisionKind } from "@sluice/core/wire";
+import { type Caller, type Callers, tagOf, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
-import { carrierIn } from "../audit/telemetry.ts";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
+import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
+import { clientStreaming, isStreaming } from "../delivery/streaming-declarations.ts";
 import { replySlotOf } from "../http/reply-slot.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { adviceOf } from "./advice.ts";
+import { adviceOf, type AdvisedTools } from "./advice.ts";
 import { callerOf, revisionOf } from "./request-caller.ts";
 import { faultOf, signInFault, type RpcFault } from "./rpc-fault.ts";
 
-interface ResourceCall {
-  readonly mcp: McpServer;
-  readonly ctx: ServerContext;
+interface CountedCall {
   readonly action: AuditAction;
   readonly uri?: string;
   /** `transfer` for one that gives content away. */
   readonly kind: "request" | "transfer";
+}
+
+interface ResourceCall extends CountedCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
   /** Tells that the client went away. Default: that of the JSON-RPC request. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -37,18 +41,29 @@ export interface CallWork {
   readonly entry: AuditEntry;
 }
 
+/** Does the work of a call. */
+type Work<Result> = (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>;
+
+/** What a caller outside of MCP asks for, such as a page of the server's author. */
+interface CallerCall extends CountedCall {
+  readonly caller: Caller;
+  /** Tells that the caller went away. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Runs the calls of resource methods. */
 export interface ResourceCalls {
   /**
    * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
    * leaves the record to a transfer that has only begun, or to what has made it already.
    */
-  answer<Result>(
-    call: ResourceCall,
-    work: (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>,
-  ): Promise<Result>;
+  answer<Result>(call: ResourceCall, work: Work<Result>): Promise<Result>;
+  /** The same for a caller outside of MCP. */
+  answerCaller<Result>(call: CallerCall, work: Work<Result>): Promise<Result>;
   /** Calls back with the principal of each later call of a server, once it is identified. */
   onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void;
+  /** Says which tools stand on a server, for advice in errors. */
+  nameTools(mcp: McpServer, names: AdvisedTools): void;
   /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
   translate<Result>(
     call: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
@@ -65,37 +80,77 @@ interface ResourceCallsOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** A call with what only its way of coming in knows. */
+interface CountedRun<Result> extends CountedCall {
+  readonly caller: Caller;
+  readonly era?: RevisionKind;
+  readonly carrier: CarrierReader;
+  readonly isGone: () => boolean;
+  readonly onIdentified?: (principal: Principal | undefined) => void;
+  readonly work: Work<Result>;
+}
+
 export function createResourceCalls(options: ResourceCallsOptions): ResourceCalls {
   const { callers, usage, audit, resourceMetadataUrl, onError } = options;
+  const tools = new WeakMap<McpServer, AdvisedTools>();
   const listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
+
+  function runCounted<Result>({
+    caller,
+    action,
+    uri,
+    kind,
+    era,
+    carrier,
+    isGone,
+    onIdentified,
+    work,
+  }: CountedRun<Result>): Promise<Result> {
+    const address = callers.addressOf(caller);
+    const entry = audit.begin({ action, era, uri, address }, carrier);
+    return entry.run(async () => {
+      try {
+        const identity = await callers.identify(caller);
+        const { principal } = identity;
+        onIdentified?.(principal);
+        const tag = tagOf(principal);
+        entry.facts.principal = tag;
+        await usage.admit(tag, kind);
+        const { result, ending } = await work({ identity, principal, address, entry });
+        if (ending === "later") return result;
+        await entry.conclude("complete", ending);
+        if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
+        return result;
+      } catch (error) {
+        if (isGone()) entry.end("aborted");
+        else entry.end(outcomeOf(error), { reason: reasonOf(error) });
+        throw error;
+      }
+    });
+  }
+
   return {
     onIdentified: (mcp, listener) => void listeners.set(mcp, listener),
+    nameTools: (mcp, names) => void tools.set(mcp, names),
 
-    answer({ mcp, ctx, action, uri, kind, signal = ctx.mcpReq.signal }, work) {
-      const caller = callerOf(ctx, mcp);
-      const address = callers.addressOf(caller);
-      const facts = { action, era: revisionOf(mcp), uri, address };
-      const entry = audit.begin(facts, carrierIn(ctx.mcpReq._meta));
-      return entry.run(async () => {
-        try {
-          const identity = await callers.identify(caller);
-          const { principal } = identity;
+    answer({ mcp, ctx, signal = ctx.mcpReq.signal, ...counted }, work) {
+      return runCounted({
+        ...counted,
+        caller: callerOf(ctx, mcp),
+        era: revisionOf(mcp),
+        carrier: carrierIn(ctx.mcpReq._meta),
+        isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
+        onIdentified(principal) {
           replySlotOf(ctx.http?.req)?.onIdentified?.();
           listeners.get(mcp)?.(principal);
-          const tag = tagOf(principal);
-          entry.facts.principal = tag;
-          await usage.admit(tag, kind);
-          const { result, ending } = await work({ identity, principal, address, entry });
-          if (ending === "later") return result;
-          await entry.conclude("complete", ending);
-          if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
-          return result;
-        } catch (error) {
-          if (signal.aborted || ctx.mcpReq.signal.aborted) entry.end("aborted");
-          else entry.end(outcomeOf(error), { reason: reasonOf(error) });
-          throw error;
-        }
+        },
+        work,
       });
+    },
+
+    answerCaller({ signal, ...counted }, work) {
+      const carrier = (name: string): string | undefined => counted.caller.header(name);
+      return runCounted({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
     },
 
     async translate({ mcp, ctx, uri }, run) {
@@ -109,13 +164,21 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
           const slot = replySlotOf(ctx.http?.req);
           if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
         }
-        const suggestion = adviceOf(error, isStreaming(mcp, ctx));
+        const suggestion = adviceOf(error, {
+          tools: tools.get(mcp),
+          takesStreams: takesStreams(mcp, ctx),
+        });
         const fault = faultOf(error, revision, { uri, suggestion });
         if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
         throw toProtocolError(fault);
       }
     },
   };
+}
+
+/** Whether the client said that it takes streams, of a server that has them. */
+function takesStreams(mcp: McpServer, ctx: ServerContext): boolean {
+  return isStreaming(mcp, ctx) && typeof clientStreaming(mcp, ctx) === "object";
 }
 
 /** A fault as the SDK's handlers throw it. */

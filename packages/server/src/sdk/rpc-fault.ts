@@ -47,7 +47,11 @@ export function rpcFault(
   return {
     status: status ?? (isUndeclared ? 400 : 200),
     code: row[revision],
-    message: row.message,
+    // most hosts show the message alone
+    message:
+      reason === "too_large" && suggestion !== undefined
+        ? `${row.message}. ${suggestion}`
+        : row.message,
     data: definedMembers({
       reason,
       uri,

@@ -90,7 +90,7 @@ function createRegistry(low: LowServer): Registry {
     },
     addTool(name) {
       throw new TypeError(
-        `sluice: attach: a low-level Server has no registry for the tool ${name}: pass a McpServer, or leave readTool out and answer tools/call yourself`,
+        `sluice: attach: a low-level Server has no registry for the tool ${name}: pass a McpServer, or leave tools out and answer tools/call yourself`,
       );
     },
   };

@@ -1,19 +1,21 @@
+import { definedMembers } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { problem, type Reply } from "@sluice/server/transport";
 import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
-/** The route below `<endpoint>/streams/`, for a Sluice whose endpoint this process sees at `base`. */
+/** The routes below `<endpoint>/streams/` and `<endpoint>/d/`, for a Sluice whose endpoint this process sees at `base`. */
 export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   sluice.host.markServed();
 
-  async function answer(request: PlainRequest, token: string): Promise<Reply> {
+  async function answer(request: PlainRequest, token: string, kind?: "link"): Promise<Reply> {
     const { method } = request;
     if (method !== "GET" && method !== "HEAD")
       return problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] });
     return sluice.redeem({
       method,
       token,
+      ...definedMembers({ kind }),
       header: (name) => request.header(name),
       address: request.address,
       authInfo: request.authInfo,
@@ -22,17 +24,31 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     });
   }
 
-  return routesBelow(`${base}/streams/`, (token) => ({
+  const streams = routesBelow(`${base}/streams/`, (token) => ({
     kind: "stream",
     // most URLs are bound to a principal; what the others permit needs no caller that is known
     credential: "bearer",
-    cors,
+    cors: {
+      ...cors,
+      get public() {
+        return sluice.host.isSelfAuthenticating(token);
+      },
+    },
     answer: (request) => answer(request, token),
   }));
+  const links = routesBelow(`${base}/d/`, (token) => ({
+    kind: "link",
+    credential: "url",
+    cors: linkCors,
+    answer: (request) => answer(request, token, "link"),
+  }));
+  return (path) => streams(path) ?? links(path);
 }
 
+const methods = ["GET", "HEAD"] as const;
+const rangeFields = "Range, If-Range, If-None-Match, If-Modified-Since";
 const cors: CorsTerms = {
-  methods: ["GET", "HEAD"],
-  headers:
-    "Authorization, Range, If-Range, If-None-Match, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id",
+  methods,
+  headers: `Authorization, ${rangeFields}, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id`,
 };
+const linkCors: CorsTerms = { methods, headers: rangeFields, public: true };

@@ -3,6 +3,7 @@ import type { Sluice } from "@sluice/server";
 import {
   createOriginGate,
   problem,
+  publicCorsHeaders,
   type OriginGate,
   type OriginGateOptions,
   type Reply,
@@ -13,7 +14,7 @@ import { readBase, readTarget } from "./request-target.ts";
 /** What a request target names. */
 export interface Route {
   /** `mcp` is the endpoint itself; all others lie below it. */
-  readonly kind: "mcp" | "resume" | "stream" | "slot" | "page";
+  readonly kind: "mcp" | "resume" | "stream" | "link" | "slot" | "page";
   /**
    * What lets a request in. `bearer`: the caller's access token, which the host verifies. `url`: the token in the URL,
    * which the route verifies.
@@ -32,6 +33,8 @@ export interface Route {
 
 /** What pages of allowed origins may send, and read of the answer. */
 export interface CorsTerms {
+  /** True where the URL is itself the permission: pages of every origin may use it, without credentials. Default false. */
+  readonly public?: boolean;
   readonly methods: readonly string[];
   /** Value of `Access-Control-Allow-Headers`. */
   readonly headers: string;
@@ -110,13 +113,18 @@ export function admit(
 ): Admission {
   const path = readTarget(request.target);
   if (path === undefined) return { refusal: problem(400) };
-  const refusal = router.gate.refuse(request);
-  if (refusal) return { refusal };
+  const { gate } = router;
+  const wrongHost = gate.refuseHost(request);
+  if (wrongHost) return { refusal: wrongHost };
   const route = router.routes(path);
+  const terms = route?.cors;
+  // asked only where a page sends the request: the answer may take opening a token
+  const isPublic = request.header("origin") !== undefined && terms?.public === true;
+  const wrongOrigin = isPublic ? undefined : gate.refuse(request);
+  if (wrongOrigin) return { refusal: wrongOrigin };
   if (!route) return { refusal: problem(404) };
-  const { cors: terms } = route;
   if (!terms) return { route, cors: [] };
-  const own = router.gate.corsHeaders(request);
+  const own = isPublic ? publicCorsHeaders : gate.corsHeaders(request);
   const isOpen = own.length > 0;
   const cors =
     isOpen && terms.exposed !== undefined

@@ -1,0 +1,80 @@
+import {
+  createSha256,
+  createTextSealer,
+  encodeBase64Url,
+  SluiceError,
+  type KeyRing,
+} from "@sluice/core";
+import { isStoredToken, type StateStore } from "@sluice/state";
+
+/** Where what a token permits is kept: in the state store, or in the token itself. */
+export type TokenForm = "stored" | "sealed";
+
+/** Turns the text of a link into a token, and back. */
+export interface LinkTokens {
+  /** Rejects with `too_large` for a text that has no place in a token, and with what the store says. */
+  issue(text: string, terms: LinkTokenTerms): Promise<string>;
+  /** Rejects with `not_found` for what was not issued by these keys for this endpoint, and with what the store says. */
+  open(token: string, now: number): Promise<string>;
+}
+
+interface LinkTokenTerms {
+  readonly now: number;
+  /** Until then the store keeps the text, unix milliseconds. */
+  readonly expiresAt: number;
+  /** In whose share of the store it counts. */
+  readonly owner: string;
+}
+
+interface LinkTokensOptions {
+  readonly keys: KeyRing;
+  readonly state: StateStore;
+  /** URL of the endpoint, for which alone tokens are good. */
+  readonly audience: string;
+  readonly form: TokenForm;
+}
+
+/** Most characters of a text: a URL of 4 KiB passes every client and proxy. */
+const maxText: Readonly<Record<TokenForm, number>> = { sealed: 2_900, stored: 16_384 };
+const secretLength = 24;
+
+/**
+ * Makes the tokens of links. A stored one is 192 random bits, 32 characters of base64url; its text is a record under its
+ * SHA-256, sealed for this token: the store alone opens, alters and makes none. A sealed one carries its text.
+ */
+export function createLinkTokens({ keys, state, audience, form }: LinkTokensOptions): LinkTokens {
+  const sealer = createTextSealer({ keys, purpose: "link", maxLength: 32_768 });
+  const limit = maxText[form];
+  return {
+    async issue(text, terms) {
+      if (text.length > limit)
+        throw new SluiceError(
+          "too_large",
+          `sluice: a link carries at most ${limit} characters of principal and claims; give fewer claims in the principal resolver`,
+        );
+      if (form === "sealed") return sealer.seal(text, [audience]);
+      const token = encodeBase64Url(crypto.getRandomValues(new Uint8Array(secretLength)));
+      const record = new TextEncoder().encode(sealer.seal(text, [audience, token]));
+      await state.put(recordOf(token), record, terms);
+      return token;
+    },
+    async open(token, now) {
+      // without stored tokens a text that looks like one costs the store nothing
+      const isStored = form === "stored" && isStoredToken(token);
+      const record = isStored ? await state.get(recordOf(token), now) : undefined;
+      const sealed = record ? new TextDecoder().decode(record) : token;
+      try {
+        return sealer.unseal(sealed, record ? [audience, token] : [audience]);
+      } catch {
+        throw new SluiceError("not_found", "sluice: there is no such link");
+      }
+    },
+  };
+}
+
+/** Name of a token's record, from which the token cannot be found. */
+function recordOf(token: string): string {
+  const hash = createSha256();
+  hash.update(new TextEncoder().encode(token));
+  return `link ${hash.digest()}`;
+}

@@ -1,0 +1,75 @@
+import { definedMembers } from "@sluice/core";
+import { z } from "zod";
+import type { ResourceUrl } from "../links/link-url.ts";
+import type { ToolParts, ToolPlace } from "./tools.ts";
+import { toolRefusal } from "./tool-refusal.ts";
+
+/** Registers the tool that makes links. */
+export function registerLinkTool(parts: ToolParts, { mcp }: ToolPlace, name: string): void {
+  const { url, onError } = parts;
+  mcp.registerTool(name, description, async ({ uri, disposition }, ctx) => {
+    try {
+      return linkAnswer(await url(uri, { mcp, ctx, ...definedMembers({ disposition }) }));
+    } catch (error) {
+      return toolRefusal(error, { uri, ctx, onError });
+    }
+  });
+}
+
+const description = {
+  title: "Get a download link",
+  description:
+    "Makes a short-lived link to a file, of any type and size: for the user to open, or for curl. Call it again for a fresh one.",
+  inputSchema: z.object({
+    uri: z.string(),
+    disposition: z.enum(["attachment", "inline"]).optional().describe("inline: shown in a browser"),
+  }),
+  outputSchema: z.object({
+    download_url: z.string(),
+    download_url_auth: z.literal("none"),
+    expires_at: z.string(),
+    resource_uri: z.string(),
+    name: z.string(),
+    mime_type: z.string(),
+    size: z.number().optional(),
+    sha256: z.string().optional(),
+  }),
+  annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: false },
+};
+
+/** A link as a tool's answer: some hosts show the text, some the `resource_link`, some read the structure. */
+export function linkAnswer(link: ResourceUrl, preface = "") {
+  const { url, name, mimeType, size, sha256, resourceUri, use } = link;
+  const facts = [
+    name,
+    ...(size === undefined ? [] : [`${size} bytes`]),
+    ...(sha256 === undefined ? [] : [`sha-256 ${sha256}`]),
+  ].join(", ");
+  const minutes = Math.max(1, Math.round((link.expiresAt - Date.now()) / 60_000));
+  const times = use === "once" ? "once, " : "";
+  const text =
+    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, without an Authorization header:\n${url}\n` +
+    `curl -fL -C - -OJ '${url}'\n` +
+    `If your sandbox cannot reach ${new URL(url).host}: allow that host, or give the user the link.`;
+  return {
+    content: [
+      { type: "text" as const, text },
+      {
+        type: "resource_link" as const,
+        uri: url,
+        name,
+        mimeType,
+        ...definedMembers({ size }),
+      },
+    ],
+    structuredContent: {
+      download_url: url,
+      download_url_auth: "none" as const,
+      expires_at: new Date(link.expiresAt).toISOString(),
+      resource_uri: resourceUri,
+      name,
+      mime_type: mimeType,
+      ...definedMembers({ size, sha256 }),
+    },
+  };
+}

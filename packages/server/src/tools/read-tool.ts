@@ -1,0 +1,150 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { z } from "zod";
+import { isStreaming } from "../delivery/streaming-declarations.ts";
+import type { ResourceUrl } from "../links/link-url.ts";
+import type { Mounts } from "../mounts/mounts.ts";
+import { partMeta, type ResourcePart } from "../resources/read-part.ts";
+import { parseAskedRange } from "../resources/read-range.ts";
+import { resourceName } from "../resources/resource-type.ts";
+import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
+import { linkAnswer } from "./link-tool.ts";
+import { toolRefusal } from "./tool-refusal.ts";
+import type { ToolNames, ToolParts, ToolPlace } from "./tools.ts";
+
+/** What one call of the tool gives at most. */
+const mostBytes = 64 * 1024;
+/** Some hosts show the text to a model, some the structure: an answer has it in both. */
+const copies = 2;
+
+/** Registers the tool with which a model reads parts of resources. */
+export function registerReadTool(
+  parts: ToolParts,
+  { mcp, isOurs, names }: ToolPlace,
+  name: string,
+): void {
+  const { calls, reader, mounts, url, onError } = parts;
+  mcp.registerTool(name, descriptionOf(mounts, names), async ({ uri, range, etag }, ctx) => {
+    const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
+    try {
+      const outcome = await calls.answer<ReadOutcome>(call, async (work) => {
+        await ensureReadScopes(mcp, ctx, uri);
+        if (!(await isOurs(uri, ctx)))
+          throw new SluiceError("not_found", "sluice: read: the resource is not ours");
+        const asked = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes: mostBytes };
+        const request = { ...asked, ...definedMembers({ etag }), copies };
+        return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
+          await work.entry.admit();
+          const isMarked = isStreaming(mcp, ctx);
+          if (part.text === undefined) return { result: { part, isMarked } };
+          const answer = answerOf(uri, part, part.text);
+          return { result: { answer }, ending: { bytes: part.bytes.byteLength } };
+        });
+      });
+      if ("answer" in outcome) return outcome.answer;
+      const { part, isMarked } = outcome;
+      // a link is an operation of its own, with its own record
+      if (names.link !== undefined && part.known?.streamable !== false)
+        return binaryAnswer(part, await url(uri, { mcp, ctx }));
+      return linkOf(mounts, part, { uri, isMarked });
+    } catch (error) {
+      return toolRefusal(error, { uri, ctx, onError });
+    }
+  });
+}
+
+/** The answer, or a part that is no text. */
+type ReadOutcome =
+  | { readonly answer: CallToolResult }
+  | { readonly part: ResourcePart; readonly isMarked: boolean };
+
+/** Base URIs that the description names; the lists have the others. */
+const mostBases = 5;
+
+/** The tool as a model sees it. */
+function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
+  // a description is the same for all callers: it names no mount that some do not have
+  const named = storages.length === 1 ? storages : storages.filter(({ isForAll }) => isForAll);
+  const bases = named.map(({ mapper }) => mapper.baseUri);
+  const places =
+    bases.length > 0 ? `below ${bases.slice(0, mostBases).join(" or ")}` : "of the list";
+  const such = bases[0] === undefined ? "" : `, such as ${bases[0]}notes.txt`;
+  const text = z.string();
+  return {
+    title: "Read a part of a file",
+    description:
+      `Reads the text of a file ${places}, at most ${mostBytes / 1024} KiB at a time; its answer says how to ask for the rest.` +
+      (link === undefined ? "" : ` For a whole large file, or one that is not text, use ${link}.`),
+    inputSchema: z.object({
+      uri: text.describe(`URI of the file${such}`),
+      range: text
+        .optional()
+        .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
+      etag: text
+        .optional()
+        .describe("etag of an earlier answer: fails if the resource has changed since"),
+    }),
+    outputSchema: z.object({
+      uri: text,
+      text: text.optional(),
+      range: text.optional(),
+      lines: text.optional(),
+      next: text.optional(),
+      etag: text.optional(),
+      size: z.number().optional(),
+      mime_type: text.optional(),
+      download_url: text.optional(),
+      expires_at: text.optional(),
+    }),
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  };
+}
+
+function answerOf(uri: string, part: ResourcePart, text: string): CallToolResult {
+  const { size, range, lines, next, etag } = partMeta(part);
+  const place = [range, lines].filter((said) => said !== undefined).join(", ");
+  const summary = [
+    `${place}${size === undefined ? "" : ` of ${size} bytes`}`,
+    next === undefined ? "this is the end" : `next: ${next}`,
+    ...(etag === undefined ? [] : [`etag: ${etag}`]),
+  ].join("; ");
+  return {
+    content: [
+      { type: "text", text },
+      { type: "text", text: summary },
+    ],
+    structuredContent: { uri, text, ...definedMembers({ range, lines, size, next, etag }) },
+  };
+}
+
+/** A model cannot use bytes: the text names them, and the link leads the client to them. */
+async function linkOf(
+  mounts: Mounts,
+  part: ResourcePart,
+  { uri, isMarked }: { readonly uri: string; readonly isMarked: boolean },
+): Promise<CallToolResult> {
+  const text = `${notText(part)}. The client gets its bytes with resources/read of ${uri}.`;
+  const { info, mimeType, known } = part;
+  const { mount } = mounts.find(uri);
+  const link = await mount.entries.of(info, { mimeType, isMarked, known });
+  return {
+    content: [
+      { type: "text", text },
+      { ...link, type: "resource_link" },
+    ],
+    structuredContent: { uri, mime_type: mimeType, ...definedMembers({ size: info.size }) },
+  };
+}
+
+/** The same with a link that every program can fetch. */
+function binaryAnswer(part: ResourcePart, link: ResourceUrl): CallToolResult {
+  const { content, structuredContent } = linkAnswer(link, `${notText(part)}. `);
+  const { download_url, expires_at, mime_type } = structuredContent;
+  const facts = { uri: link.resourceUri, mime_type, download_url, expires_at };
+  return { content, structuredContent: { ...facts, ...definedMembers({ size: link.size }) } };
+}
+
+function notText({ info, mimeType }: ResourcePart): string {
+  const size = info.size === undefined ? "" : `, ${info.size} bytes`;
+  return `${resourceName(info.key)} is not text: ${mimeType}${size}`;
+}

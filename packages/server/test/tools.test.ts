@@ -1,0 +1,199 @@
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryBackend } from "@sluice/storage";
+import type { SluiceOptions, ToolOptions } from "@sluice/server";
+import { describe, expect, test } from "vitest";
+import { createHouse } from "./redeeming.ts";
+
+const names = Array.from({ length: 120 }, (_, n) => `many/${String(n).padStart(3, "0")}.txt`);
+const storage = createMemoryBackend({
+  "a.txt": "one\ntwo\n",
+  "b.bin": new Uint8Array([0, 1, 2]),
+  "hidden.txt": "secret",
+  ...Object.fromEntries(names.map((name) => [name, name])),
+});
+
+/** A server with the tools, and what a model does with it. */
+function tooled({
+  tools = true,
+  maxReadBytes,
+  ...options
+}: Partial<SluiceOptions> & { tools?: boolean | ToolOptions } = {}) {
+  const house = createHouse({
+    storage,
+    anonymous: true,
+    links: {},
+    state: createMemoryStateStore(),
+    access: (_who, of) => (of.includes("hidden") ? "hide" : "allow"),
+    ...(maxReadBytes !== undefined && { maxReadBytes }),
+    ...options,
+  });
+  const handler = createMcpHandler(() => {
+    const mcp = new McpServer({ name: "test", version: "1.0.0" });
+    mcp.registerResource("own", "own://registered", {}, () => ({ contents: [] }));
+    return house.sluice.attach(mcp, { tools });
+  });
+  const ask = async (method: string, params: object = {}) => {
+    const body = { jsonrpc: "2.0", id: 1, method, params };
+    const response = await handler.fetch(
+      new Request("http://127.0.0.1/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+        },
+        body: JSON.stringify(body),
+      }),
+      { parsedBody: body },
+    );
+    const message = JSON.parse(/^data: ?(\{.*\})$/m.exec(await response.text())![1]!);
+    return message.result ?? message.error;
+  };
+  const call = (name: string, args: object = {}) => ask("tools/call", { name, arguments: args });
+  return { ...house, ask, call };
+}
+
+describe("the tools", () => {
+  test("are list_files, read_file and get_download_link, read-only, each with the shape of its answer", async () => {
+    const { tools } = await tooled().ask("tools/list");
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual([
+      "list_files",
+      "read_file",
+      "get_download_link",
+    ]);
+    for (const { annotations, outputSchema } of tools) {
+      expect(annotations).toMatchObject({ readOnlyHint: true, openWorldHint: false });
+      expect(outputSchema.type).toBe("object");
+    }
+  });
+
+  test("have the names that the author gives; a link tool needs links", async () => {
+    const named = tooled({ tools: { list: "ls", read: false, link: "share" } });
+    const { tools } = await named.ask("tools/list");
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(["ls", "share"]);
+    const { links: _links, ...without } = { links: undefined, access: () => "allow" as const };
+    const house = createHouse({ anonymous: true, ...without });
+    const attach = (given: boolean | ToolOptions) =>
+      house.sluice.attach(new McpServer({ name: "t", version: "1" }), { tools: given });
+    expect(() => attach({ link: "share" })).toThrow(/links/);
+    expect(() => attach(true)).not.toThrow();
+  });
+});
+
+describe("list_files", () => {
+  test("lists page after page what the caller may see of the storages, and nothing that the other tools do not know", async () => {
+    const { call } = tooled();
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const { structuredContent, content } = await call("list_files", { cursor });
+      const page = structuredContent.files.map(({ uri }: { uri: string }) => uri);
+      expect(page.length).toBeLessThanOrEqual(50);
+      expect(content[0].text.split("\n").slice(0, page.length)).toEqual(
+        page.map((uri: string) => expect.stringContaining(uri)),
+      );
+      seen.push(...page);
+      cursor = structuredContent.next_cursor;
+      expect(content[0].text).toContain(cursor ?? "");
+    } while (cursor !== undefined);
+    expect(seen.toSorted()).toEqual(
+      ["a.txt", "b.bin", ...names].map((name) => `files://demo/${name}`),
+    );
+  });
+
+  test("lists one folder; a cursor is good for its folder only", async () => {
+    const { call } = tooled();
+    const folder = "files://demo/many/";
+    const { structuredContent } = await call("list_files", { folder });
+    expect(structuredContent.files[0]).toMatchObject({
+      uri: `${folder}000.txt`,
+      size: 12,
+      mime_type: "text/plain",
+    });
+    const { next_cursor: cursor } = structuredContent;
+    expect((await call("list_files", { folder, cursor })).isError).toBeUndefined();
+    expect((await call("list_files", { cursor })).isError).toBe(true);
+    for (const wrong of ["other://x/", "files://demo/many", "nonsense"]) {
+      const { isError, content } = await call("list_files", { folder: wrong });
+      expect([isError, content[0].text]).toEqual([true, expect.stringContaining(wrong)]);
+    }
+  });
+});
+
+describe("get_download_link", () => {
+  test("gives the link in the text, as a resource_link and in the structure, with a curl line", async () => {
+    const { call } = tooled();
+    const { content, structuredContent } = await call("get_download_link", {
+      uri: "files://demo/a.txt",
+    });
+    const { download_url: url } = structuredContent;
+    expect(structuredContent).toEqual({
+      download_url: expect.stringMatching(/^https:\/\/mcp\.example\.com\/mcp\/d\/[\w-]{32}$/),
+      download_url_auth: "none",
+      expires_at: expect.stringMatching(/Z$/),
+      resource_uri: "files://demo/a.txt",
+      name: "a.txt",
+      mime_type: "text/plain",
+      size: 8,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(content[0].text).toContain(`curl -fL -C - -OJ '${url}'`);
+    expect(content[0].text).toContain("mcp.example.com");
+    expect(content[1]).toEqual({
+      type: "resource_link",
+      uri: url,
+      name: "a.txt",
+      mimeType: "text/plain",
+      size: 8,
+    });
+  });
+
+  test("says the same of hidden and of missing files", async () => {
+    const { call } = tooled();
+    const ask = async (name: string) =>
+      JSON.stringify(await call("get_download_link", { uri: `files://demo/${name}` })).replace(
+        name,
+        "NAME",
+      );
+    expect(await ask("hidden.txt")).toBe(await ask("none.txt"));
+  });
+});
+
+describe("read_file", () => {
+  test("has the text in the structure, too", async () => {
+    const { structuredContent } = await tooled().call("read_file", {
+      uri: "files://demo/a.txt",
+      range: "lines 1-1",
+    });
+    expect(structuredContent).toMatchObject({
+      uri: "files://demo/a.txt",
+      text: "one\n",
+      range: "bytes 0-3",
+      lines: "lines 1-1",
+      next: "lines 2-",
+    });
+  });
+
+  test("gives a link to what is not text", async () => {
+    const { content, structuredContent } = await tooled().call("read_file", {
+      uri: "files://demo/b.bin",
+    });
+    expect(content[0].text).toMatch(/^b\.bin is not text: application\/octet-stream, 3 bytes\. /);
+    expect(structuredContent.download_url).toMatch(/\/d\//);
+    expect(content[0].text).toContain(structuredContent.download_url);
+  });
+});
+
+test("a resource too large to read answers with its size and the tools that help, also in the message", async () => {
+  const uri = "files://demo/a.txt";
+  const { ask } = tooled({ maxReadBytes: 4 });
+  const { message, data } = await ask("resources/read", { uri });
+  expect(message).toContain(data.suggestion);
+  expect(data.suggestion).toBe(
+    'It has 8 bytes: call read_file with a range, such as "lines 1-200", or call get_download_link for all of it',
+  );
+  const bare = await tooled({ maxReadBytes: 4, tools: false }).ask("resources/read", { uri });
+  expect(bare.data.suggestion).toBe(
+    'It has 8 bytes: ask for a range, such as "bytes 0-65535", in _meta',
+  );
+});
