@@ -1,4 +1,3 @@
-import { SluiceError } from "@sluice/core";
 import type { Caller, Sluice } from "@sluice/server";
 import { problem, problemOf, type Reply } from "@sluice/server/transport";
 import { createUriMapper, type StorageBackend } from "@sluice/storage";
@@ -50,22 +49,23 @@ export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Rou
     return { status: 302, headers: ["Location", url, "Content-Length", "0", ...headers], text: "" };
   }
 
-  const answerWith =
-    (work: (request: BrowseRequest) => Promise<Reply>) =>
-    async (request: BrowseRequest): Promise<Reply> => {
-      if (request.method !== "GET" && request.method !== "HEAD")
-        return problem(405, { headers: ["Allow", "GET, HEAD"] });
-      // the answer to HEAD would be made in the same way
-      return work(request).catch((error: unknown) => {
-        request.signal?.throwIfAborted();
-        return SluiceError.is(error) ? problemOf(error) : problem(500);
-      });
-    };
   const routes = {
     "/": { kind: "page", credential: "url", answer: answerWith(list) },
     "/open": { kind: "page", credential: "url", answer: answerWith(open) },
   } as const;
   return (path) => (Object.hasOwn(routes, path) ? routes[path as keyof typeof routes] : undefined);
+}
+
+/** GET and HEAD; what goes wrong says nothing of storage. */
+function answerWith(work: (request: BrowseRequest) => Promise<Reply>) {
+  return async (request: BrowseRequest): Promise<Reply> => {
+    if (request.method !== "GET" && request.method !== "HEAD")
+      return problem(405, { headers: ["Allow", "GET, HEAD"] });
+    return work(request).catch((error: unknown) => {
+      request.signal?.throwIfAborted();
+      return problemOf(error);
+    });
+  };
 }
 
 function queryOf(target: string): URLSearchParams {

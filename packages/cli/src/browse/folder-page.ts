@@ -49,10 +49,14 @@ export async function readFolder(
     }
     looked += Math.max(page.objects.length, 1);
     ({ cursor } = page);
-  } while (cursor !== undefined && looked < mostObjects && folders.size + files.length < mostEntries);
+  } while (
+    cursor !== undefined &&
+    looked < mostObjects &&
+    folders.size + files.length < mostEntries
+  );
   return {
-    folders: [...folders].sort(byName),
-    files: files.sort((one, other) => byName(one.key, other.key)),
+    folders: [...folders].toSorted(byName),
+    files: files.toSorted((one, other) => byName(one.key, other.key)),
     ...definedMembers({ cursor }),
   };
 }

@@ -99,10 +99,7 @@ function codex(reach: Reach): string {
           `url = ${tomlText(reach.url)}`,
           ...(reach.isGuarded ? [`bearer_token_env_var = ${tomlText(tokenVariable)}`] : []),
         ]
-      : [
-          `command = ${tomlText(reach.command)}`,
-          `args = [${reach.args.map(tomlText).join(", ")}]`,
-        ];
+      : [`command = ${tomlText(reach.command)}`, `args = [${reach.args.map(tomlText).join(", ")}]`];
   return [`[mcp_servers.${name}]`, ...lines].join("\n");
 }
 

@@ -81,10 +81,10 @@ export async function createSaveTool(
 function descriptionOf(root: string) {
   return {
     title: "Save a file to disk",
-    description: `Saves a file of any size below ${root} on the user's machine. Replaces nothing.`,
+    description: `Saves a file of any size below ${root} on this machine. Replaces nothing.`,
     inputSchema: z.object({
       uri: z.string(),
-      path: z.string().optional().describe("Relative to that folder. Default: the file's own name"),
+      path: z.string().optional().describe("Relative. Default: the file's own name"),
     }),
     annotations: { destructiveHint: false, openWorldHint: false },
   };
@@ -115,7 +115,8 @@ async function recorded(
     entry.end("complete", { bytes: saved.size });
     return saved;
   } catch (error) {
-    const reason = SluiceError.is(error) ? error.code : "internal";
+    const { cause = error } = error instanceof PathError ? error : {};
+    const reason = SluiceError.is(cause) ? cause.code : "internal";
     entry.end(signal.aborted ? "aborted" : "failed", { reason });
     throw error;
   }
@@ -130,6 +131,7 @@ function targetOf(path: string | undefined, key: string): string {
   if (!isPlain || whole.includes("\\"))
     throw new PathError(
       "pass a path such as reports/2026.pdf: relative, without .., without hidden names and special characters",
+      { cause: new SluiceError("invalid_argument", "save_to: the path is not plain") },
     );
   return whole;
 }

@@ -35,7 +35,14 @@ export async function createServed(
   { storage, endpoint, trail, keys }: ServedParts,
   options: ServeOptions,
 ): Promise<Served> {
-  const { uri, token, tools = true, uploads: inbox, maxUpload = defaultMaxUpload, saveTo } = options;
+  const {
+    uri,
+    token,
+    tools = true,
+    uploads: inbox,
+    maxUpload = defaultMaxUpload,
+    saveTo,
+  } = options;
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
   const isGuarded = token !== undefined && !options.stdio;
   const sluice = createSluice({
