@@ -107,7 +107,11 @@ test("the token is named and never printed", () => {
 
 test("a storage of a cloud stands there as its URL, with a word about its credentials", () => {
   const text = formatHostConfig("s3://bucket/a?region=eu-west-1", { ...plain, stdio: true });
-  expect(text).toContain(`"s3://bucket/a?region=eu-west-1"`);
+  expect(JSON.parse(blocksOf(text)["Claude Desktop"]!).mcpServers.files.args).toEqual([
+    ..."-y -p sluice -p @sluice/storage-s3 sluice serve".split(" "),
+    "s3://bucket/a?region=eu-west-1",
+    "--stdio",
+  ]);
   expect(text).toContain(`"env"`);
 });
 
