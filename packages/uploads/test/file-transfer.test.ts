@@ -69,7 +69,7 @@ test.each(eras)("%s: a file that was authorized and uploaded opens in a tool", a
   expect(file).toEqual({
     ...declared,
     digest,
-    uri: expect.stringMatching(/^mcp-file:\/\/127\.0\.0\.1:9\/[a-z0-9]{2}\.[\w-]+$/),
+    uri: expect.stringMatching(/^mcp-file:\/\/127\.0\.0\.1:9\/[\w-]{32}$/),
   });
   expect(upload).toMatchObject({
     transport: "https",
@@ -244,7 +244,7 @@ test.each(eras)(
       download: {
         transport: "https",
         method: "GET",
-        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9\/mcp\/streams\/v1\./),
+        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9\/mcp\/d\/[\w-]{32}$/),
         expiresAt: expect.any(String),
       },
     });
