@@ -80,13 +80,13 @@ export async function createSaveTool(
 /** The tool as a model sees it. */
 function descriptionOf(root: string) {
   return {
-    title: "Save a file to disk",
+    title: "Save to disk",
     description: `Saves a file of any size below ${root}. Replaces nothing.`,
     inputSchema: z.object({
       uri: z.string(),
-      path: z.string().optional().describe("Relative; by default its own name"),
+      path: z.string().optional().describe("Relative. Default: its name"),
     }),
-    annotations: { destructiveHint: false, openWorldHint: false },
+    annotations: { destructiveHint: false },
   };
 }
 
