@@ -86,7 +86,8 @@ function vsCode(reach: Reach): string {
 
 function cursor(reach: Reach): string {
   const server = reach.command === undefined ? cursorUrl(reach) : commandOf(reach);
-  const link = new URLSearchParams({ name, config: btoa(JSON.stringify(server)) });
+  const config = Buffer.from(JSON.stringify(server)).toString("base64");
+  const link = new URLSearchParams({ name, config });
   return `${json({ mcpServers: { [name]: server } })}\ncursor://anysphere.cursor-deeplink/mcp/install?${link.toString()}`;
 }
 
