@@ -78,7 +78,7 @@ function takeApart(text: string, kind: string): Parts {
   if (hash !== "") throw refusal("has a fragment; write # as %23");
   return {
     host: decode(hostname),
-    path: decode(pathname).replace(/^\/+|\/+$/g, ""),
+    path: withoutSlashes(decode(pathname)),
     parameters: searchParams,
   };
 }
@@ -122,6 +122,15 @@ function toOrigin(endpoint: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "")
     throw refusal("needs an endpoint such as https://minio.example:9000");
   return url.origin;
+}
+
+/** The path without slashes at its ends. */
+function withoutSlashes(path: string): string {
+  let start = 0;
+  let end = path.length;
+  while (path[start] === "/") start += 1;
+  while (end > start && path[end - 1] === "/") end -= 1;
+  return path.slice(start, end);
 }
 
 function decode(text: string): string {
