@@ -137,7 +137,7 @@ describe("get_download_link", () => {
       size: 8,
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    expect(content[0].text).toContain(`curl -fL -C - -OJ '${url}'`);
+    expect(content[0].text).toContain(`curl -fLOJ '${url}'`);
     expect(content[0].text).toContain("mcp.example.com");
     expect(content[1]).toEqual({
       type: "resource_link",

@@ -49,7 +49,7 @@ export function linkAnswer(link: ResourceUrl, preface = "") {
   const times = use === "once" ? "once, " : "";
   const text =
     `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, without an Authorization header:\n${url}\n` +
-    `curl -fL -C - -OJ '${url}'\n` +
+    `curl -fLOJ '${url}'\n` +
     `If your sandbox cannot reach ${new URL(url).host}: allow that host, or give the user the link.`;
   return {
     content: [
