@@ -90,6 +90,7 @@ export async function openHouse(
     baseUri: "files://doors/",
     endpoint: `${origin}${publicPath}`,
     keys: "ephemeral",
+    links: {},
     principal: ({ authInfo }) => (isBlind || authInfo ? holder : undefined),
     onWarning() {},
   });
@@ -126,6 +127,8 @@ export async function openHouse(
   const pageId = "A".repeat(32);
   const page = new URL(await pages.pageUrl({ pageId, question, expiresAt })).pathname;
   const stream = await streamPath(parts);
+  const caller = { header: () => undefined, authInfo: { token, clientId: "doors", scopes: [] } };
+  const link = new URL((await sluice.url("files://doors/secret.txt", { caller })).url).pathname;
 
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
   const rpc =
@@ -165,6 +168,7 @@ export async function openHouse(
       { name: "page", path: page, method: "GET", isOpen: true, taken: [200] },
       put("slot", slotPath(true), true),
       put("bound slot", slotPath(false), false),
+      { name: "link", path: link, method: "GET", isOpen: true, taken: [200] },
       { name: "stream", path: stream, method: "GET", isOpen: false, taken: [200] },
     ],
     send: (sent) =>

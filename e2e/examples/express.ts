@@ -15,7 +15,7 @@ export async function createGuarded(handler: SluiceHandler, verifier: OAuthToken
   return app;
 }
 
-/** Two paths are left open before middleware that asks for a token everywhere else. */
+/** Four paths are left open before middleware that asks for a token everywhere else. */
 export async function createLeftOpen(
   handler: SluiceHandler,
   verifier: OAuthTokenVerifier,
@@ -27,7 +27,8 @@ export async function createLeftOpen(
   // #region left-open
   const app = express();
   const serve = toNodeHandler(handler);
-  app.use([`${base}/uploads`, `${base}/upload-page`], serve);
+  const open = ["d", "u", "uploads", "upload-page"].map((name) => `${base}/${name}`);
+  app.use(open, serve);
   app.use(requireBearerAuth({ verifier }), serve);
   // #endregion
   return app;

@@ -350,7 +350,7 @@ describe("links and the read tool", () => {
     asked.length = 0;
     const { content } = await callTool("read_file", { uri });
     expect(content[0].text).toContain("application/parquet");
-    expect(content[0].text).toContain("resources/stream");
+    expect(content[0].text).toContain("resources/read");
     expect(content[1]).toMatchObject({ ...entry, type: "resource_link" });
     expect(asked).toHaveLength(1);
   });

@@ -8,6 +8,21 @@ const bound = (house: House, more: object = {}): string =>
   house.seal("download", { key: "a.bin", principal: alice, ...more }).token;
 
 describe("what a token gives", () => {
+  test("If-Modified-Since is asked where there is no If-None-Match, by whole seconds (RFC 9110 §13.1.3)", async () => {
+    const house = createHouse();
+    const get = (headers: Record<string, string>) =>
+      house.redeem(bound(house), { headers: { ...as(alice), ...headers } });
+    const changed = headerOf(await get({}), "last-modified")!;
+    const at = (ms: number): string => new Date(Date.parse(changed) + ms).toUTCString();
+    const status = async (headers: Record<string, string>) => (await get(headers)).status;
+    expect(await status({ "if-modified-since": changed })).toBe(304);
+    expect(await status({ "if-modified-since": at(60_000) })).toBe(304);
+    expect(await status({ "if-modified-since": at(-1_000) })).toBe(200);
+    expect(await status({ "if-modified-since": "yesterday" })).toBe(200);
+    expect(await status({ "if-modified-since": changed, "if-none-match": '"other"' })).toBe(200);
+    expect(await status({ "if-modified-since": changed, range: "bytes=2-4" })).toBe(304);
+  });
+
   test("its holder gets the bytes with the headers that describe and shield them", async () => {
     const house = createHouse();
     const reply = await house.redeem(bound(house), { headers: as(alice) });

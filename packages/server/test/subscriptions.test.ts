@@ -316,7 +316,7 @@ test("without streaming, what is too large is to be read in parts", async () => 
   const { error } = await session.call("resources/read", { uri: "files://demo/a.txt" });
   expect(error.data).toMatchObject({
     reason: "too_large",
-    suggestion: "Ask for a range of this resource",
+    suggestion: expect.stringContaining("ask for a range"),
   });
   await session.close();
 });

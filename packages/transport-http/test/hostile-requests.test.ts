@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import * as fc from "fast-check";
+import { createMemoryStateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { post, streaming } from "./call.ts";
@@ -26,11 +27,12 @@ function raw(url: string, text: string): Promise<string> {
 }
 
 const storage = createMemoryBackend({ "a.bin": "0123456789" });
+const principal = () => ({ issuer: "i", subject: "s", clientId: "c" });
 
 describe("Host and Origin", () => {
   test("only configured pairs pass, on both routes; others get 421 or 403 and no byte", async () => {
     const { url } = await serve({
-      sluice: { storage, grant: { use: "window" } },
+      sluice: { storage, principal },
       http: { origins: ["https://app.example.com"] },
     });
     const { host, origin: own } = new URL(url);
@@ -74,7 +76,7 @@ describe("Host and Origin", () => {
 
   test("an allowed origin may read the answer and its headers, also in a preflight; no other origin may", async () => {
     const origin = "https://app.example.com";
-    const { url } = await serve({ sluice: { storage }, http: { origins: [origin] } });
+    const { url } = await serve({ sluice: { storage, principal }, http: { origins: [origin] } });
     const target = await urlOf(url);
     const answer = await fetch(target, { headers: { origin } });
     expect(answer.headers.get("access-control-allow-origin")).toBe(origin);
@@ -85,6 +87,47 @@ describe("Host and Origin", () => {
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get("access-control-allow-headers")).toContain("If-Range");
     expect((await fetch(target)).headers.get("access-control-allow-origin")).toBeNull();
+  });
+
+  test("a URL that is itself the permission may be used by every page, without credentials", async () => {
+    const { url, sluice } = await serve({
+      sluice: { storage, grant: { use: "window" }, links: {}, state: createMemoryStateStore() },
+    });
+    const caller = { header: () => undefined };
+    const link = await sluice.url(uri, { caller });
+    for (const target of [link.url, await urlOf(url)])
+      for (const origin of ["null", "https://x.claudemcpcontent.com"]) {
+        const answer = await fetch(target, { headers: { origin } });
+        expect([answer.status, await answer.text()]).toEqual([200, "0123456789"]);
+        expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+        expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
+        const preflight = await fetch(target, {
+          method: "OPTIONS",
+          headers: {
+            origin,
+            "access-control-request-method": "GET",
+            "access-control-request-headers": "range",
+          },
+        });
+        expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([
+          204,
+          "*",
+        ]);
+        expect(preflight.headers.get("access-control-allow-headers")).toContain("Range");
+      }
+    const made = await fetch(`${url}/d/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA`, {
+      headers: { origin: "null" },
+    });
+    expect(made.status).toBe(404);
+    const forged = await fetch(`${url}/streams/v1.k1.${"A".repeat(246)}`, {
+      headers: { origin: "null" },
+    });
+    expect(forged.status).toBe(403);
+    const wrongHost = await raw(
+      url,
+      `GET ${new URL(link.url).pathname} HTTP/1.1\r\nHost: evil.example.com\r\nOrigin: null\r\nConnection: close\r\n\r\n`,
+    );
+    expect(wrongHost.slice(9, 12)).toBe("421");
   });
 });
 

@@ -22,8 +22,9 @@ export function adviceOf(
 ): string | undefined {
   if (!SluiceError.is(error)) return undefined;
   if (error.code !== "too_large" || advice.has(error)) return advice.get(error);
+  // SEP-2532, in its own words
+  if (takesStreams) return "Use resources/stream for this resource";
   const size = error.size === undefined ? "" : `It has ${error.size} bytes: `;
-  if (takesStreams) return `${size}use resources/stream for this resource`;
   const { read, link } = tools ?? {};
   const ways = [
     ...(read === undefined ? [] : [`call ${read} with a range, such as "lines 1-200"`]),

@@ -164,11 +164,12 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
           const slot = replySlotOf(ctx.http?.req);
           if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
         }
-        const suggestion = adviceOf(error, {
-          tools: tools.get(mcp),
-          takesStreams: takesStreams(mcp, ctx),
-        });
-        const fault = faultOf(error, revision, { uri, suggestion });
+        const means = { tools: tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
+        const suggestion = adviceOf(error, means);
+        const isTooLarge = SluiceError.is(error) && error.code === "too_large";
+        // clients that take streams read the suggestion, and SEP-2532 has its own message
+        const hint = isTooLarge && !means.takesStreams ? suggestion : undefined;
+        const fault = faultOf(error, revision, { uri, suggestion, hint });
         if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
         throw toProtocolError(fault);
       }

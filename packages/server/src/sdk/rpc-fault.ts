@@ -31,6 +31,8 @@ export interface RpcFaultDetails {
   readonly uri?: string | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly suggestion?: string | undefined;
+  /** Goes into the message, which is all that most hosts show. */
+  readonly hint?: string | undefined;
   readonly status?: number;
   readonly challenge?: string;
 }
@@ -42,16 +44,12 @@ export function rpcFault(
   details: RpcFaultDetails = {},
 ): RpcFault {
   const row = errorTable[reason];
-  const { uri, retryAfterMs, suggestion, status, challenge } = details;
+  const { uri, retryAfterMs, suggestion, hint, status, challenge } = details;
   const isUndeclared = reason === "client_capability" && revision === "modern";
   return {
     status: status ?? (isUndeclared ? 400 : 200),
     code: row[revision],
-    // most hosts show the message alone
-    message:
-      reason === "too_large" && suggestion !== undefined
-        ? `${row.message}. ${suggestion}`
-        : row.message,
+    message: hint === undefined ? row.message : `${row.message}. ${hint}`,
     data: definedMembers({
       reason,
       uri,
