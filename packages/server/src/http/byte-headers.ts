@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { isActiveType, isViewedType } from "./media-types.ts";
+import { isActiveType, isViewedType, typeToShow } from "./media-types.ts";
 import { resourceName } from "../resources/resource-type.ts";
 
 /**
@@ -84,7 +84,11 @@ export function byteHeaders({
   const sha256 = info.digests?.sha256;
   const headers = [
     "Content-Type",
-    exactType || isShown || !isActiveType(mimeType) ? mimeType : "application/octet-stream",
+    isShown
+      ? typeToShow(mimeType)
+      : exactType || !isActiveType(mimeType)
+        ? mimeType
+        : "application/octet-stream",
     "Content-Disposition",
     formatContentDisposition(resourceName(info.key), disposition),
     RESOURCE_URI_HEADER,

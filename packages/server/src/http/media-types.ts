@@ -25,6 +25,13 @@ export function isViewedType(mimeType: string): boolean {
   return essenceOf(mimeType) === "application/pdf" || !isActiveType(mimeType);
 }
 
+/** The type with a charset where it is text without one: browsers read that as windows-1252. */
+export function typeToShow(mimeType: string): string {
+  const parsed = parseMediaType(mimeType);
+  const isBare = parsed?.essence.startsWith("text/") === true && parsed.charset === undefined;
+  return isBare ? `${parsed.essence}; charset=utf-8` : mimeType;
+}
+
 function essenceOf(mimeType: string): string {
   return parseMediaType(mimeType)?.essence ?? "";
 }
