@@ -25,7 +25,7 @@ function* neighbours(token: string): Generator<string> {
   for (const letter of letters) yield token + letter;
   yield token.toLowerCase();
   yield token.toUpperCase();
-  yield [...token].toReversed().join("");
+  yield Array.from(token).toReversed().join("");
 }
 
 test(`${guesses} guesses open nothing, and links that are there still open`, async () => {
@@ -82,13 +82,14 @@ test(`${overHttp} guesses over HTTP: after twenty in a minute an address is refu
   const link = await linkTo(site, "plans.bin");
   const dispatcher = new Agent({ connections: 64 });
   const statuses = new Map<number, number>();
+  let told = 0;
   await Promise.all(
     Array.from({ length: overHttp }, async () => {
       const { statusCode, headers, body } = await request(`${site.url}/d/${guess()}`, {
         dispatcher,
       });
       await body.dump();
-      if (statusCode === 429) expect(Number(headers["retry-after"])).toBeGreaterThan(0);
+      if (headers["retry-after"] !== undefined) told += 1;
       statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1);
     }),
   );
@@ -99,6 +100,7 @@ test(`${overHttp} guesses over HTTP: after twenty in a minute an address is refu
       [429, overHttp - 20],
     ]),
   );
+  expect(told).toBe(overHttp - 20);
   // a link opens at the same address
   expect((await send("GET", link.download_url)).bytes.toString()).toBe("secret plans");
   const refused = records.filter(({ action }) => action === "download");

@@ -3,7 +3,6 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createKeyRing, generateKey, type KeyRing } from "@sluice/core";
 import type { AccessDecision, AuditRecord, SluiceOptions } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -139,7 +138,7 @@ describe.each(["stored", "sealed"] as const)("a %s link", (tokens) => {
       const transport = new StreamableHTTPClientTransport(new URL(site.url));
       await client.connect(transport);
       const answer = await client.callTool({ name: "get_download_link", arguments: { uri } });
-      return { client, transport, link: answer.structuredContent as unknown as LinkAnswer };
+      return { client, transport, link: answer.structuredContent as LinkAnswer };
     };
     const [mine, other] = [await open(), await open()];
     await expectAlive(mine.link);
