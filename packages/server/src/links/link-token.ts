@@ -6,6 +6,7 @@ import {
   type KeyRing,
 } from "@sluice/core";
 import { isStoredToken, type StateStore } from "@sluice/state";
+import { advised } from "../sdk/advice.ts";
 
 /** Where what a token permits is kept: in the state store, or in the token itself. */
 export type TokenForm = "stored" | "sealed";
@@ -48,9 +49,9 @@ export function createLinkTokens({ keys, state, audience, form }: LinkTokensOpti
   return {
     async issue(text, terms) {
       if (text.length > limit)
-        throw new SluiceError(
+        throw advised(
           "too_large",
-          `sluice: a link carries at most ${limit} characters of principal and claims; give fewer claims in the principal resolver`,
+          `The claims of this principal fit into no link: at most ${limit} characters do`,
         );
       if (form === "sealed") return sealer.seal(text, [audience]);
       const token = encodeBase64Url(crypto.getRandomValues(new Uint8Array(secretLength)));
