@@ -166,7 +166,7 @@ export function createFakeSlots(): FakeSlots {
     confirmed,
     revoked,
     removed,
-    reserve(principal, terms, { ttlMs = 900_000 } = {}) {
+    async reserve(principal, terms, { ttlMs = 900_000 } = {}) {
       const uploadId = randomUUID().replaceAll("-", "");
       owners.set(uploadId, principal);
       const url = `${endpoint}/uploads/${uploadId}`;

@@ -22,7 +22,7 @@ test("a file belongs to its user whatever the claims of each request are, and no
   });
   const { uploads, records, errors } = server;
   const terms = { accept: [], maxBytes: 100, maxFiles: 1 };
-  const { url, uploadId } = uploads.reserve(asNurse, terms);
+  const { url, uploadId } = await uploads.reserve(asNurse, terms);
   const put = (name: string): Promise<Response> =>
     fetch(url, { method: "PUT", headers: bearer(name), body: "a file" });
   // another user's claims open nothing

@@ -29,6 +29,7 @@ function createPages(answer: (question: PageQuestion) => unknown, patience = 0) 
     async conclude(_pageId, outcome) {
       outcomes.push(outcome);
     },
+    statusOf: async () => "open",
   };
   return { pages, questions, outcomes, timesAsked: () => asked };
 }
@@ -94,7 +95,7 @@ test.each(eras)("%s: a client without files of its own gets the page", async (er
   // the page says that all is done when the tool has the files
   expect(outcomes).toEqual(["accepted"]);
   // a browser has no bearer token
-  expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true }]);
+  expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true, share: "" }]);
 });
 
 test.each(eras)("%s: a user that will not open the page has sent nothing", async (era) => {

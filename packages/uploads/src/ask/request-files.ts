@@ -67,7 +67,7 @@ export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages)
     const call = { ctx, ...(await callerIn(mcp, ctx)), message, fields };
     const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
     if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
-    const reserved = reserveQuestion(slots, call.principal, way, request);
+    const reserved = await reserveQuestion(slots, call, way, request);
     const isPage = way.kind === "page";
     if (isStateless(mcp))
       return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);

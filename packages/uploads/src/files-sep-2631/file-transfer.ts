@@ -63,8 +63,8 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
         AUTHORIZE_UPLOAD_METHOD,
         { params: uploadParams, result: anyResult },
         (params, ctx) =>
-          serve({ mcp, ctx }, ({ identity: { mayMint }, owner }) => ({
-            ...authorizeUpload({ slots, uris }, params, { mayMint, owner }),
+          serve({ mcp, ctx }, async (caller) => ({
+            ...(await authorizeUpload({ slots, uris }, params, caller)),
           })),
       );
       mcp.server.setRequestHandler(

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
+import type { DownloadCaller } from "./file-download.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
@@ -48,11 +49,11 @@ interface AuthorizedUpload {
  * Reserves a slot for what was declared. The descriptor authenticates itself, as §6 has it, and is short-lived; the
  * file belongs to the caller.
  */
-export function authorizeUpload(
+export async function authorizeUpload(
   { slots, uris }: { readonly slots: Pick<Slots, "reserve">; readonly uris: FileUris },
   { name, mimeType, size, digest }: DeclaredFile,
-  { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
-): AuthorizedUpload {
+  { identity: { mayMint, owner: share }, owner }: Pick<DownloadCaller, "identity" | "owner">,
+): Promise<AuthorizedUpload> {
   if (!mayMint) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const sha256 = digest && digestIn(digest);
   if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
@@ -63,7 +64,11 @@ export function authorizeUpload(
     maxFiles: 1,
     sha256,
   };
-  const slot = slots.reserve(owner, terms, { ttlMs: uploadTtlMs, selfAuthenticating: true });
+  const slot = await slots.reserve(owner, terms, {
+    ttlMs: uploadTtlMs,
+    selfAuthenticating: true,
+    share,
+  });
   const maxSize = slot.terms.maxBytes;
   if (size !== undefined && size > maxSize)
     throw refusal(`the file has ${size} bytes, and at most ${maxSize} are accepted`, {

@@ -41,12 +41,13 @@ export function createPageRoutes(
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request, { status: 200, text: pageOf(page, host, pageAssets) });
+      if (page.phase === "open") await pages.markShown(page);
+      return htmlReply(request.method, { status: 200, text: pageOf(page, host, pageAssets) });
     } catch (error) {
       const told = await judge(request, error);
       const { status, text } = failurePage(told, pageAssets);
       if (status >= 500) onError(error);
-      return htmlReply(request, { status, text, headers: retryHeaders(told) });
+      return htmlReply(request.method, { status, text, headers: retryHeaders(told) });
     }
   }
 
@@ -150,7 +151,8 @@ interface HtmlAnswer {
   readonly headers?: readonly string[];
 }
 
-function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: HtmlAnswer): Reply {
+/** A page, with the headers that protect it. */
+export function htmlReply(method: string, { status, text, headers = [] }: HtmlAnswer): Reply {
   const bytes = new TextEncoder().encode(text).length;
   return {
     status,

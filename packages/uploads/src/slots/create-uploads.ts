@@ -7,6 +7,7 @@ import { createConfirmation } from "../confirm/confirm.ts";
 import { createUploadRemover } from "../confirm/remove-upload.ts";
 import { createPageRoutes } from "../page/page-route.ts";
 import { createAnswerTaker } from "../page/take-answer.ts";
+import { createSlotPage } from "../page/slot-page.ts";
 import { createUploadPages } from "../page/upload-pages.ts";
 import { createQuotaTracker } from "../quota/quota-tracker.ts";
 import { createFormReceiver } from "../receive/form-upload.ts";
@@ -26,7 +27,7 @@ import { startSweeper } from "../store/sweep.ts";
 import { toUploadStorage } from "../store/upload-storage.ts";
 import { createSlots } from "./create-slots.ts";
 import { createOpenRequests } from "./open-requests.ts";
-import { createSlotSealer } from "./slot-token.ts";
+import { createSlotTokens } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
 
@@ -65,7 +66,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   // what all of it shares
   const requests = createOpenRequests();
   const { leaving, closing } = requests;
-  const sealer = createSlotSealer({ keys: host.keys, endpoint: host.endpoint.url, maxBytes });
+  const tokens = createSlotTokens({ host, maxBytes });
   const quota = createQuotaTracker({
     store,
     quota: options.quota,
@@ -107,10 +108,20 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   });
   const overview = createOverview({ storage, progress });
   const serve = createSlotRequests({ quota, partials, overview, raw, form, resumable });
-  const takeAnswer = createAnswerTaker({ storage, sealer, lock, pages, remover, onError });
+  const slotPage = createSlotPage({ pages, storage, host: new URL(host.endpoint.url).host });
+  const takeAnswer = createAnswerTaker({ storage, tokens, lock, pages, remover, onError });
 
   // for tools
-  const slots = createSlots({ host, sealer, raw, confirmation, remover, progress, closing });
+  const slots = createSlots({
+    host,
+    tokens,
+    raw,
+    confirmation,
+    remover,
+    pages,
+    progress,
+    closing,
+  });
   const sweeper = startSweeper({
     storage,
     store,
@@ -125,7 +136,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     ...slots,
     requestFiles: createRequestFiles(host, slots, pages),
     routes(base) {
-      const slotAt = createUploadRoutes({ host, sealer, requests, serve }, base);
+      const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
@@ -160,7 +171,7 @@ function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
 }
 
 /**
- * Adds the upload endpoint `<endpoint>/uploads/…` and its pages to a handler, behind its checks of `Host` and `Origin`. Over
+ * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
  * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams. Throws a `TypeError` for
  * other arguments than those two.
  */

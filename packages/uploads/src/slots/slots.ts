@@ -35,6 +35,11 @@ export interface ReserveOptions {
    * Files still belong to the principal. Default: only where there is no principal.
    */
   readonly selfAuthenticating?: boolean;
+  /**
+   * In whose share of the state store a stored token counts, as `Identity.owner` says. Default: the principal's. Empty: the
+   * share of callers that nothing vouches for.
+   */
+  readonly share?: string | undefined;
 }
 
 /** A file as an answer names it. Nothing of it is believed before it agrees with what was received. */
@@ -92,10 +97,15 @@ interface KeptFile {
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
   /**
-   * Makes a slot. Nothing is stored: any process with the same keys serves it. Throws a `TypeError`
-   * or `RangeError` for terms that cannot be.
+   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a URL of
+   * 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored. Rejects with
+   * a `TypeError` or `RangeError` for terms that cannot be, and with what the state store says.
    */
-  reserve(principal: Principal | undefined, terms: SlotTerms, options?: ReserveOptions): Slot;
+  reserve(
+    principal: Principal | undefined,
+    terms: SlotTerms,
+    options?: ReserveOptions,
+  ): Promise<Slot>;
   /**
    * Makes the files of a slot readable, once: the same principal must name every one of them as it
    * was received. `not_found` for an unknown slot or one of another principal, `already_exists` for a second time;
