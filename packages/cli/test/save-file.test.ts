@@ -54,7 +54,7 @@ test("save_file says what its argument is", async () => {
   const { inputSchema } = result.tools.find(({ name }: any) => name === "save_file");
   expect(inputSchema.required ?? []).toEqual([]);
   expect(inputSchema.properties.file).toMatchObject({
-    description: expect.stringMatching(/files\/authorizeUpload.*`data:` URI/),
+    description: expect.stringMatching(/`data:` URI.*files\/authorizeUpload/),
     format: "uri",
     [FILE_KEYWORD]: { maxSize: expect.any(Number) },
   });

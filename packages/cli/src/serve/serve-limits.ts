@@ -1,4 +1,5 @@
 import type { SluiceOptions } from "@sluice/server";
+import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadQuota } from "@sluice/uploads";
 
 /** Downloads and reads at the same time, as many as a process has. */
@@ -18,6 +19,9 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
   listeners: { perPrincipal: 10_000 },
   answers: { perPrincipal: 256 * 2 ** 20 },
 };
+
+/** Sessions of such a user: as many as a process has. */
+export const serveSessions: SessionsOptions = { maxSessions: 1_000, maxPerPrincipal: 1_000 };
 
 /** Quota for such a server: as many of the largest files as may come at the same time. */
 export function uploadQuota(maxBytes: number): UploadQuota {

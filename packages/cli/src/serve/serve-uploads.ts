@@ -58,18 +58,15 @@ export async function createServedUploads(
       mcp.registerTool(
         toolName,
         {
-          title: "Save a file",
+          title: "Save a file of the user",
           description:
-            "Saves a file of the user in the folder of this server, under its own name. " +
-            "Without `file` the user is asked for one. The answer says the name that it has there.",
+            "Saves a file of the user in the folder of this server; leave `file` out to ask for it. Answers with its name there.",
           inputSchema: z.object({
             file: fileInput(terms)
-              .describe(
-                "URI of the file: one that `files/authorizeUpload` gave, when its bytes were sent; or a `data:` URI with " +
-                  "its content, such as data:text/plain;name=notes.txt;base64,SGVsbG8=. Leave it out to ask the user.",
-              )
+              .describe("A `data:` URI with the content, or a URI of files/authorizeUpload")
               .optional(),
           }),
+          annotations: { destructiveHint: false, openWorldHint: false },
         },
         async ({ file: argument }, ctx) => {
           const call = { mcp, ctx };

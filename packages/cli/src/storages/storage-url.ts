@@ -1,7 +1,8 @@
 import { fileURLToPath } from "node:url";
+import { definedMembers } from "@sluice/core";
 
-/** What the setting `SLUICE_STORAGE` says. */
-export type StorageSetting =
+/** What a storage URL names. */
+export type StorageUrl =
   | { readonly kind: "file"; readonly root: string }
   | {
       readonly kind: "s3";
@@ -26,10 +27,10 @@ const forms =
   "a folder, file:./folder, s3://bucket/prefix?region=…&endpoint=…, azblob://container/prefix or graph://driveId/path";
 
 /**
- * Reads the setting: a URL, or the path of a folder. Throws a `TypeError` that says what is wrong and
+ * Reads the URL of a storage, or the path of a folder. Throws a `TypeError` that says what is wrong and
  * never repeats what could be a secret.
  */
-export function parseStorageSetting(text: string): StorageSetting {
+export function parseStorageUrl(text: string): StorageUrl {
   if (text === "") throw refusal(`is empty; it is ${forms}`);
   // one letter is a drive of Windows
   const [, scheme] = /^([a-z][a-z0-9+.-]+):/i.exec(text) ?? [];
@@ -42,20 +43,16 @@ export function parseStorageSetting(text: string): StorageSetting {
   if (kind === "file") return { kind, root: toPath(text) };
 
   const { host, path, parameters } = takeApart(text, kind);
+  const below = path === "" ? undefined : path;
   if (kind === "s3") {
     const { region, endpoint } = readParameters(parameters, kind, ["region", "endpoint"]);
-    return {
-      kind,
-      bucket: host,
-      ...(path !== "" && { prefix: path }),
-      ...(region !== undefined && { region }),
-      ...(endpoint !== undefined && { endpoint: toOrigin(endpoint) }),
-    };
+    const origin = endpoint === undefined ? undefined : toOrigin(endpoint);
+    return { kind, bucket: host, ...definedMembers({ prefix: below, region, endpoint: origin }) };
   }
   readParameters(parameters, kind, []);
   return kind === "azblob"
-    ? { kind, container: host, ...(path !== "" && { prefix: path }) }
-    : { kind: "graph", driveId: host, ...(path !== "" && { path }) };
+    ? { kind, container: host, ...definedMembers({ prefix: below }) }
+    : { kind: "graph", driveId: host, ...definedMembers({ path: below }) };
 }
 
 interface Parts {
@@ -135,5 +132,5 @@ function hasCredentials(kind: string): TypeError {
 }
 
 function refusal(what: string): TypeError {
-  return new TypeError(`demo-server: SLUICE_STORAGE ${what}`);
+  return new TypeError(`the storage URL ${what}`);
 }
