@@ -63,7 +63,11 @@ const pass = (ms: number): void =>
 const deaths: Readonly<
   Record<
     string,
-    { readonly token?: string; readonly all?: true; kill(house: House, link: LinkAnswer): unknown }
+    {
+      readonly token?: string;
+      readonly all?: true;
+      readonly kill: (house: House, link: LinkAnswer) => unknown;
+    }
   >
 > = {
   "its principal is revoked": { kill: ({ site }) => site.sluice.revoke({ principal: alice }) },

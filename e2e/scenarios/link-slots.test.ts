@@ -54,7 +54,7 @@ async function sendByTus(url: string, onStep: () => void = () => {}): Promise<st
 const sent = { size: content.length, sha256: sha256(content) };
 
 test("tus-js-client sends a file in steps", async () => {
-  const { url, uploadId } = uploads.reserve(undefined, terms);
+  const { url, uploadId } = await uploads.reserve(undefined, terms);
   const lines = await sendByTus(url);
   expect(lines.at(-1)).toBe("done");
   expect(lines.length).toBeGreaterThan(8);
@@ -62,7 +62,7 @@ test("tus-js-client sends a file in steps", async () => {
 });
 
 test("tus-js-client goes on after a cut", async () => {
-  const { url, uploadId } = uploads.reserve(undefined, terms);
+  const { url, uploadId } = await uploads.reserve(undefined, terms);
   let steps = 0;
   const lines = await sendByTus(url, () => {
     if (++steps !== 2) return;

@@ -41,12 +41,14 @@ describe.each(forms)("a link with a %s token", (form) => {
     const { make, open } = linking(form);
     const token = await make();
     const missing = seen(await open("A".repeat(32)));
-    const altered = token.split("").flatMap((char, at) => [
-      token.slice(0, at) + (char === "A" ? "B" : "A") + token.slice(at + 1),
-      token.slice(0, at) + token.slice(at + 1),
-      token.slice(0, at) + char + token.slice(at),
-      token.slice(0, at) + token.slice(at + 2, at + 3) + token.slice(at + 1),
-    ]);
+    const altered = token
+      .split("")
+      .flatMap((char, at) => [
+        token.slice(0, at) + (char === "A" ? "B" : "A") + token.slice(at + 1),
+        token.slice(0, at) + token.slice(at + 1),
+        token.slice(0, at) + char + token.slice(at),
+        token.slice(0, at) + token.slice(at + 2, at + 3) + token.slice(at + 1),
+      ]);
     const others = [
       `${token}=`,
       ` ${token}`,
