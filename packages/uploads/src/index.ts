@@ -30,6 +30,7 @@ export type {
 } from "./ask/elicit-fields.ts";
 export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
+export { uploadIdInput } from "./ask/upload-required.ts";
 
 // SEP-2631, experimental
 export {

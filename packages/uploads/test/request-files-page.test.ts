@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { PageQuestion, UploadPages } from "../src/page/upload-pages.ts";
 import {
   connectAnswerer,
+  createAsker,
   createFakeSlots,
   createPlainSluice,
   createToolServer,
@@ -46,7 +46,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
     },
   };
   const { pages, questions, outcomes, timesAsked } = createPages(answer, patience);
-  const requestFiles = createRequestFiles(sluice.host, watched, pages);
+  const requestFiles = createAsker(sluice, watched, pages);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const fields = { picture: { type: "file" }, note: { type: "string" } } as const;
     const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });

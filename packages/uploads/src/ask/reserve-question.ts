@@ -28,14 +28,14 @@ export async function reserveQuestion(
   way: AskingWay,
   request: { readonly message: string; readonly fields: Fields; readonly ttlMs?: number },
 ): Promise<ReservedQuestion> {
-  const isPage = way.kind === "page";
-  const auth = isPage || !principal ? "self" : "bound";
+  const isBinary = way.kind === "binary";
+  const auth = isBinary && principal ? "bound" : "self";
   const { maxTtlMs } = tokenLifetimes.upload[auth];
   const ttlMs = Math.min(request.ttlMs ?? defaultTtlMs, maxTtlMs);
   const reserved = new Map<string, Slot>();
   for (const [name, field] of fileFieldsOf(request.fields)) {
-    const terms = termsOf(field, isPage ? {} : way.limits);
-    const options = { ttlMs, selfAuthenticating: isPage, share: owner ?? "" };
+    const terms = termsOf(field, isBinary ? way.limits : {});
+    const options = { ttlMs, selfAuthenticating: !isBinary, share: owner ?? "" };
     reserved.set(name, await slots.reserve(principal, terms, options));
   }
   if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");

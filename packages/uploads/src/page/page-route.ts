@@ -41,7 +41,6 @@ export function createPageRoutes(
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      if (page.phase === "open") await pages.markShown(page);
       return htmlReply(request.method, { status: 200, text: pageOf(page, host, pageAssets) });
     } catch (error) {
       const told = await judge(request, error);
@@ -55,6 +54,8 @@ export function createPageRoutes(
   async function tell(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
+      // the script asks: what only loads the page, such as a preview of the link, shows it to no user
+      if (page.phase === "open") await pages.markShown(page);
       const answerId = page.phase === "open" ? undefined : page.answerId;
       return jsonReply(200, { phase: page.phase, answerId });
     } catch (error) {

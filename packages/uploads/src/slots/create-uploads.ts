@@ -2,6 +2,7 @@ import type { Sluice } from "@sluice/server";
 import { createMemoryUploadStore } from "@sluice/state";
 import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
+import { createPendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { createConfirmation } from "../confirm/confirm.ts";
 import { createUploadRemover } from "../confirm/remove-upload.ts";
@@ -132,10 +133,13 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     closing,
     onError,
   });
+  const pending = createPendingUploads(host);
+  let isServed = false;
   return {
     ...slots,
-    requestFiles: createRequestFiles(host, slots, pages),
+    requestFiles: createRequestFiles({ host, slots, pages, pending, isServed: () => isServed }),
     routes(base) {
+      isServed = true;
       const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
