@@ -114,19 +114,4 @@ test("without a file the user is shown the page", async () => {
 test("without a file a client that cannot ask is told what to do", async () => {
   const { error } = await save({});
   expect(error).toMatchObject({ code: -32_021, message: expect.stringContaining("elicitation") });
-  const legacy = await fetch(served.url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2025-11-25",
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "tools/call",
-      params: { name: "save_file", arguments: {} },
-    }),
-  });
-  expect(await legacy.text()).toMatch(/"isError":true/);
 });

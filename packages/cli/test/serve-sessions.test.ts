@@ -38,7 +38,7 @@ const uri = "files://local/log.txt";
 async function connectV1(url: string, capabilities = {}) {
   const client = new ClientV1({ name: "test", version: "1" }, { capabilities });
   const transport = new TransportV1(new URL(url));
-  await client.connect(transport as Parameters<typeof client.connect>[0]);
+  await client.connect(transport);
   return { client, transport };
 }
 
@@ -101,7 +101,7 @@ test("with a token, sessions, tools and links are for its holder; links need non
   const client = new ClientV1({ name: "test", version: "1" });
   const headers = { authorization: `Bearer ${token}` };
   const transport = new TransportV1(new URL(guarded.url), { requestInit: { headers } });
-  await client.connect(transport as Parameters<typeof client.connect>[0]);
+  await client.connect(transport);
   const { structuredContent } = await client.callTool({
     name: "get_download_link",
     arguments: { uri },

@@ -42,8 +42,13 @@ async function connectV1(args: readonly string[]): Promise<ToolClient> {
 }
 
 function commandOf(args: readonly string[]) {
-  const [command = "", ...rest] = [...program, "serve", ...args];
+  const [command, ...rest] = startOf(args);
   return { command, args: rest, stderr: "ignore" as const };
+}
+
+function startOf(args: readonly string[]): readonly [string, ...string[]] {
+  const [command = "", ...rest] = program;
+  return [command, ...rest, "serve", ...args];
 }
 
 /** `sluice serve … --stdio` whose pipes a test holds itself. */
@@ -56,7 +61,7 @@ export interface RawServer {
 }
 
 export function startRaw(args: readonly string[]): RawServer {
-  const [command = "", ...rest] = [...program, "serve", ...args, "--stdio"];
+  const [command, ...rest] = startOf([...args, "--stdio"]);
   const child = spawn(command, rest, { stdio: ["pipe", "pipe", "pipe"] });
   const stderr = text(child.stderr);
   const closed = once(child, "close") as Promise<[number | null]>;

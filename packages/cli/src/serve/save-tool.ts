@@ -81,10 +81,10 @@ export async function createSaveTool(
 function descriptionOf(root: string) {
   return {
     title: "Save a file to disk",
-    description: `Saves a file of any size below ${root} on this machine. Replaces nothing.`,
+    description: `Saves a file of any size below ${root}. Replaces nothing.`,
     inputSchema: z.object({
       uri: z.string(),
-      path: z.string().optional().describe("Relative. Default: the file's own name"),
+      path: z.string().optional().describe("Relative; by default its own name"),
     }),
     annotations: { destructiveHint: false, openWorldHint: false },
   };

@@ -60,10 +60,10 @@ export async function createServedUploads(
         {
           title: "Save a file of the user",
           description:
-            "Saves a file of the user in the folder of this server; leave `file` out to ask for it. Answers with its name there.",
+            "Saves a file of the user in this server's folder; without `file` it asks for one.",
           inputSchema: z.object({
             file: fileInput(terms)
-              .describe("A `data:` URI with the content, or a URI of files/authorizeUpload")
+              .describe("`data:` URI, or a URI of files/authorizeUpload")
               .optional(),
           }),
           annotations: { destructiveHint: false, openWorldHint: false },
