@@ -111,7 +111,11 @@ test("without a file the user is shown the page", async () => {
   expect(await page.text()).toContain('type="file"');
 });
 
-test("without a file a client that cannot ask is told what to do", async () => {
-  const { error } = await save({});
-  expect(error).toMatchObject({ code: -32_021, message: expect.stringContaining("elicitation") });
+test("in a client that cannot ask, the answer asks for the file, and the next call saves it", async () => {
+  const { result } = await save({});
+  const { status, upload_id, upload_url } = result.structuredContent;
+  expect(status).toBe("upload_required");
+  await fetch(upload_url, { method: "PUT", body: "%PDF-1.4\n" });
+  const saved = await save({ upload_id });
+  expect(saved.result.structuredContent).toMatchObject({ size: 9 });
 });

@@ -7,6 +7,7 @@ import {
   createFileTransfer,
   createUploads,
   fileInput,
+  uploadIdInput,
   withUploads,
   type CloseUploadsOptions,
   type ToolCall,
@@ -65,14 +66,15 @@ export async function createServedUploads(
             file: fileInput(terms)
               .describe("`data:` URI, or a URI of files/authorizeUpload")
               .optional(),
+            upload_id: uploadIdInput(),
           }),
           annotations: { destructiveHint: false, openWorldHint: false },
         },
-        async ({ file: argument }, ctx) => {
+        async ({ file: argument, upload_id: uploadId }, ctx) => {
           const call = { mcp, ctx };
           const given =
             argument === undefined
-              ? await askFor(uploads, call, maxBytes)
+              ? await askFor(uploads, call, { maxBytes, uploadId })
               : { file: await transfer.open(argument, terms, call) };
           if (given.result) return given.result;
           const { file } = given;
@@ -102,29 +104,19 @@ type GivenFile =
   | { readonly file: UploadedFile; readonly result?: never }
   | { readonly result: CallToolResult | InputRequiredResult };
 
-/** Asks the user for the file: in the client, or on the upload page. */
+/** Asks the user for the file: in the client, on the upload page, or by the answer of the tool. */
 async function askFor(
   uploads: Uploads,
   { mcp, ctx }: ToolCall,
-  maxBytes: number,
+  { maxBytes, uploadId }: { readonly maxBytes: number; readonly uploadId: string | undefined },
 ): Promise<GivenFile> {
   const fields = { file: { type: "file", title: "File", maxBytes } } as const;
   const message = "Which file shall be saved on the server?";
-  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields }).catch(cannotAsk);
-  if (outcome === undefined) return { result: refusal(noWayToAsk) };
+  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields, uploadId });
   if (outcome.action === "ask") return { result: outcome.result };
   if (outcome.action === "accept") return { file: outcome.files.file };
   return { result: refusal("The user sent no file.") };
 }
-
-function cannotAsk(error: unknown): undefined {
-  if (SluiceError.is(error) && error.code === "unsupported") return undefined;
-  throw error;
-}
-
-const noWayToAsk =
-  "No file was given, and this client cannot ask its user for one: pass `file`, or connect with a client " +
-  "of MCP 2026-07-28, or within a session, that declares `elicitation.url` or `elicitation.binary`.";
 
 function refusal(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };

@@ -34,7 +34,7 @@ const description = {
     size: z.number().optional(),
     sha256: z.string().optional(),
   }),
-  annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: false },
+  annotations: { readOnlyHint: true, openWorldHint: false },
 };
 
 /** A link as a tool's answer: some hosts show the text, some the `resource_link`, some read the structure. */
