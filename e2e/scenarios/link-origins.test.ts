@@ -134,7 +134,7 @@ test.skipIf(!hasBrowser)(
             );
           const headers = { authorization: "Bearer alice-token" };
           return {
-            origin: globalThis.origin,
+            origin: String(Reflect.get(globalThis, "origin")),
             whole: await tell(fetch(link!)),
             range: await tell(fetch(link!, { headers: { range: "bytes=7-" } })),
             sent: (await tell(fetch(slot!, { method: "PUT", body: "a file" }))).slice(0, 3),
