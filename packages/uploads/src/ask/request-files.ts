@@ -10,7 +10,7 @@ import type { UploadPages } from "../page/upload-pages.ts";
 import { userOf } from "../slots/slot-token.ts";
 import type { Slots } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { createSessionAsker } from "./ask-in-session.ts";
+import { createSessionAsker, passesNoQuestions } from "./ask-in-session.ts";
 import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
@@ -102,7 +102,13 @@ export function createRequestFiles({
     const isPage = way.kind === "page";
     if (isStateless(mcp))
       return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);
-    return isPage ? inSession.askOnPage(call, reserved) : inSession.ask(call, reserved, onProgress);
+    try {
+      if (isPage) return await inSession.askOnPage(call, reserved);
+      return await inSession.ask(call, reserved, onProgress);
+    } catch (error) {
+      if (!passesNoQuestions(error) || !Object.hasOwn(request, "uploadId")) throw error;
+      return inResult.ask(call, await reserveQuestion(slots, call, { kind: "result" }, request));
+    }
   }
 
   return async (given, request) => {
