@@ -48,9 +48,9 @@ export function linkAnswer(link: ResourceUrl, preface = "") {
   const minutes = Math.max(1, Math.round((link.expiresAt - Date.now()) / 60_000));
   const times = use === "once" ? "once, " : "";
   const text =
-    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, without an Authorization header:\n${url}\n` +
+    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, no Authorization header:\n${url}\n` +
     `curl -fLOJ '${url}'\n` +
-    `If your sandbox cannot reach ${new URL(url).host}: allow that host, or give the user the link.`;
+    "Your sandbox cannot reach that host? Allow it, or give the user the link.";
   return {
     content: [
       { type: "text" as const, text },
