@@ -91,6 +91,15 @@ test("with --stdio every host starts the command, with whole paths and all that 
   expect(found["Codex"]).toContain(`command = "npx"\nargs = ["-y", "sluice", "serve", "`);
 });
 
+test("a folder may have any name", () => {
+  const folder = resolve("日本 'é' \"x\" & $HOME");
+  const found = blocks({ stdio: true }, folder);
+  expect(JSON.parse(found["Claude Desktop"]!).mcpServers.files.args).toContain(folder);
+  const link = found["Cursor"]!.split("\n").at(-1)!;
+  const config = Buffer.from(new URL(link).searchParams.get("config")!, "base64").toString();
+  expect(JSON.parse(config).args).toContain(folder);
+});
+
 test("the token is named and never printed", () => {
   const token = "correct-horse-battery-staple";
   const text = formatHostConfig(".", { ...plain, token, publicUrl: "https://f.example/mcp" });
@@ -107,7 +116,11 @@ test("the token is named and never printed", () => {
 
 test("a storage of a cloud stands there as its URL, with a word about its credentials", () => {
   const text = formatHostConfig("s3://bucket/a?region=eu-west-1", { ...plain, stdio: true });
-  expect(text).toContain(`"s3://bucket/a?region=eu-west-1"`);
+  expect(JSON.parse(blocksOf(text)["Claude Desktop"]!).mcpServers.files.args).toEqual([
+    ..."-y -p sluice -p @sluice/storage-s3 sluice serve".split(" "),
+    "s3://bucket/a?region=eu-west-1",
+    "--stdio",
+  ]);
   expect(text).toContain(`"env"`);
 });
 

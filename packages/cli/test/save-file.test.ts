@@ -1,9 +1,10 @@
-import { mkdtemp, readdir, readFile, rm, mkdir } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { serve, type Served } from "./sluice.ts";
+import { runCommand, serve, type Served } from "./sluice.ts";
+import { stdioClients } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -111,11 +112,34 @@ test("without a file the user is shown the page", async () => {
   expect(await page.text()).toContain('type="file"');
 });
 
-test("in a client that cannot ask, the answer asks for the file, and the next call saves it", async () => {
+test("a client that cannot ask gets a page and a curl line, and the next call saves what came", async () => {
   const { result } = await save({});
-  const { status, upload_id, upload_url } = result.structuredContent;
-  expect(status).toBe("upload_required");
-  await fetch(upload_url, { method: "PUT", body: "%PDF-1.4\n" });
-  const saved = await save({ upload_id });
-  expect(saved.result.structuredContent).toMatchObject({ size: 9 });
+  const { upload_id: uploadId, page_url: page, upload_url: url } = result.structuredContent;
+  expect(result.structuredContent).toMatchObject({ status: "upload_required", method: "PUT" });
+  expect(result.content[0].text).toContain(`curl -fT FILE '${url}`);
+  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}$/);
+  expect(url.length).toBeLessThanOrEqual(80);
+  expect(uploadId.length).toBeLessThanOrEqual(40);
+  expect((await fetch(page, { headers: { accept: "text/html" } })).status).toBe(200);
+  const notes = join(root, "notes.txt");
+  await writeFile(notes, "by curl");
+  const sent = await runCommand(["curl", "-sfT", notes, `${url}/`]);
+  expect(sent.status).toBe(0);
+  const saved = (await save({ upload_id: uploadId })).result;
+  expect(saved.structuredContent).toMatchObject({ name: "notes.txt", size: 7 });
+  expect(await readFile(join(inbox, "notes.txt"), "utf8")).toBe("by curl");
+});
+
+test("it is the same for a client of MCP 2025-11-25, in its session and over stdio", async () => {
+  const own = join(root, "own.txt");
+  await writeFile(own, "over stdio");
+  for (const client of ["SDK 1", "SDK 2, MCP 2026-07-28"] as const) {
+    const folder = await mkdtemp(join(root, "stdio-"));
+    await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
+    const { structuredContent: asked } = await connected.callTool("save_file");
+    expect(asked.status).toBe("upload_required");
+    await runCommand(["curl", "-sfT", own, `${asked.upload_url}/`]);
+    const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
+    expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
+  }
 });

@@ -16,7 +16,8 @@ import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { createSluice, type AuditRecord } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createSaveTool } from "../src/serve/save-tool.ts";
+import { createProgressNotes } from "../src/save/progress-notes.ts";
+import { createSaveTool } from "../src/save/save-tool.ts";
 import { stdioClients, type ToolClient } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -206,6 +207,29 @@ test("bytes that are fewer than storage promised leave nothing", async () => {
   const save = await saverOf(short);
   expect((await save()).isError).toBe(true);
   expect(await readdir(out)).toEqual([]);
+});
+
+test("a client that asks for it hears once a second how far a large file is, and another one nothing", () => {
+  vi.useFakeTimers();
+  try {
+    const notify = vi.fn<() => Promise<void>>(async () => {});
+    const note = createProgressNotes({ _meta: { progressToken: 7 }, notify }, 100);
+    for (const bytes of [10, 20, 30, 40]) {
+      vi.advanceTimersByTime(600);
+      note(bytes);
+    }
+    const method = "notifications/progress";
+    expect(notify.mock.calls).toEqual([
+      [{ method, params: { progressToken: 7, progress: 20, total: 100 } }],
+      [{ method, params: { progressToken: 7, progress: 40, total: 100 } }],
+    ]);
+    const silent = createProgressNotes({ notify }, 100);
+    vi.advanceTimersByTime(5_000);
+    silent(50);
+    expect(notify).toHaveBeenCalledTimes(2);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("a save is one record of the trail, and a refusal says why", async () => {

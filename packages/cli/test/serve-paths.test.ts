@@ -206,7 +206,9 @@ test.each(table)(
       if (statuses.length < asked.length) wrong.push(`${statuses.length} of ${asked.length}`);
       for (const [at, status] of statuses.entries()) {
         seen.set(status, (seen.get(status) ?? 0) + 1);
-        if (status !== 400 && status !== 401 && status !== 404)
+        // what the URL itself permits has its methods, whatever the URL permits
+        const isMethod = status === 405 && /^\w+ \S*\/[du]\//.test(asked[at]!);
+        if (status !== 400 && status !== 401 && status !== 404 && !isMethod)
           wrong.push(`${status} ${asked[at]!.slice(0, 200)}`);
       }
       return statuses.length;

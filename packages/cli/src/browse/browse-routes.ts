@@ -21,7 +21,7 @@ type BrowseRequest = Pick<Caller, "header" | "address"> & {
 
 /**
  * The folder for a browser: `GET /` lists it, and `GET /open` makes a link to a file and leads there. For servers of one machine
- * without a token: whoever reaches it may read everything.
+ * without a token, where every program may read all of it over MCP.
  */
 export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
   const mapper = createUriMapper(uri);
@@ -44,7 +44,7 @@ export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Rou
     const { url } = await sluice.url(mapper.toUri(key), {
       caller: { header, address },
       disposition: "inline",
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     return { status: 302, headers: ["Location", url, "Content-Length", "0", ...headers], text: "" };
   }

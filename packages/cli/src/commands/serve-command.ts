@@ -27,23 +27,33 @@ const drainMs = { http: 10_000, stdio: 1_000 };
 export async function serveCommand(source: string, options: ServeOptions): Promise<void> {
   checkServeOptions(options);
   const { host, port, stdio = false, uploads, saveTo } = options;
+  for (const folder of [folderOf(source), uploads, saveTo])
+    if (folder !== undefined) await ensureFolder(folder);
+  if (options.printConfig) return print(formatHostConfig(source, options));
+  const storage = protect(await openStorage(source, process.env).catch(refuseSource));
   try {
-    for (const folder of [folderOf(source), uploads, saveTo])
-      if (folder !== undefined) await ensureFolder(folder);
-    if (options.printConfig) return await print(formatHostConfig(source, options));
-    const storage = protect(await openStorage(source, process.env));
-    try {
-      const server = await listen(host, port ?? (stdio ? 0 : defaultPort));
-      await serveFrom(server, { source, storage, options });
-    } finally {
-      await storage.close?.();
-    }
+    const server = await listen(host, port ?? (stdio ? 0 : defaultPort));
+    await serveFrom(server, { source, storage, options });
   } catch (error) {
-    // what these options cannot be is only known to the library
+    // what these options cannot be is only known to the library, whose advice is for programmers
     if (error instanceof TypeError)
       throw fault("invalid_argument", error.message, "see `sluice help serve`");
     throw error;
+  } finally {
+    await storage.close?.();
   }
+}
+
+/** What is wrong with a storage is said together with what to write or install. */
+function refuseSource(error: unknown): never {
+  if (!(error instanceof TypeError)) throw error;
+  const { message } = error;
+  const end = message.lastIndexOf("; ");
+  const [what, advice] =
+    end < 0
+      ? [message, "see `sluice help serve`"]
+      : [message.slice(0, end), message.slice(end + 2)];
+  throw fault("invalid_argument", what, advice);
 }
 
 interface Serving {
@@ -133,8 +143,12 @@ function noteStart({ source, options }: Serving, { served, trail, side }: Starte
 
 /** Path of the folder that is served; `undefined` for another storage. */
 function folderOf(source: string): string | undefined {
-  const place = parseStorageUrl(source);
-  return place.kind === "file" ? place.root : undefined;
+  try {
+    const place = parseStorageUrl(source);
+    return place.kind === "file" ? place.root : undefined;
+  } catch (error) {
+    return refuseSource(error);
+  }
 }
 
 async function ensureFolder(folder: string): Promise<void> {

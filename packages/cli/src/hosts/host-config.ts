@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { definedMembers } from "@sluice/core";
 import { endpointOf } from "../serve/listen.ts";
 import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
-import { parseStorageUrl } from "../storages/storage-url.ts";
+import { parseStorageUrl, plugins } from "../storages/storage-url.ts";
 import { shellText, tomlText } from "./quoting.ts";
 
 /** Name of the server in the settings of a host. */
@@ -49,8 +49,11 @@ function httpReach({ host, port = defaultPort, publicUrl, token }: ServeOptions)
 function stdioCommand(source: string, options: ServeOptions): StdioCommand {
   const place = parseStorageUrl(source);
   const { uri, keys, audit, tools, uploads, maxUpload, saveTo } = options;
-  const args = ["-y", "sluice", "serve", place.kind === "file" ? resolve(place.root) : source];
-  args.push("--stdio");
+  const program =
+    place.kind === "file"
+      ? ["-y", "sluice", "serve", resolve(place.root)]
+      : ["-y", "-p", "sluice", "-p", plugins[place.kind], "sluice", "serve", source];
+  const args = [...program, "--stdio"];
   if (uri !== defaultUri) args.push("--uri", uri);
   for (const [option, path] of Object.entries({ keys, audit, uploads, "save-to": saveTo }))
     if (typeof path === "string") args.push(`--${option}`, resolve(path));
@@ -83,7 +86,8 @@ function vsCode(reach: Reach): string {
 
 function cursor(reach: Reach): string {
   const server = reach.command === undefined ? cursorUrl(reach) : commandOf(reach);
-  const link = new URLSearchParams({ name, config: btoa(JSON.stringify(server)) });
+  const config = Buffer.from(JSON.stringify(server)).toString("base64");
+  const link = new URLSearchParams({ name, config });
   return `${json({ mcpServers: { [name]: server } })}\ncursor://anysphere.cursor-deeplink/mcp/install?${link.toString()}`;
 }
 
@@ -112,7 +116,7 @@ function credentialsNote(source: string): readonly string[] {
   const { kind } = parseStorageUrl(source);
   if (kind === "file") return [];
   return [
-    `# A command needs the variables with the credentials of ${kind}: in "env" beside "args". What npx runs needs -p sluice -p the plugin.`,
+    `# A command needs the variables with the credentials of ${kind}: write them into "env" beside "args".`,
   ];
 }
 

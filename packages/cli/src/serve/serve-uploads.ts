@@ -59,16 +59,16 @@ export async function createServedUploads(
       mcp.registerTool(
         toolName,
         {
-          title: "Save a file of the user",
+          title: "Save a file",
           description:
-            "Saves a file of the user in this server's folder; without `file` it asks for one.",
+            "Takes a file from the user into this server's folder; without `file` it asks for one.",
           inputSchema: z.object({
             file: fileInput(terms)
-              .describe("`data:` URI, or a URI of files/authorizeUpload")
+              .describe("`data:` URI, or one of files/authorizeUpload")
               .optional(),
-            upload_id: uploadIdInput(),
+            upload_id: uploadIdInput().describe("From the answer upload_required"),
           }),
-          annotations: { destructiveHint: false, openWorldHint: false },
+          annotations: { destructiveHint: false },
         },
         async ({ file: argument, upload_id: uploadId }, ctx) => {
           const call = { mcp, ctx };
@@ -104,7 +104,7 @@ type GivenFile =
   | { readonly file: UploadedFile; readonly result?: never }
   | { readonly result: CallToolResult | InputRequiredResult };
 
-/** Asks the user for the file: in the client, on the upload page, or by the answer of the tool. */
+/** Asks the user for the file: in the client, on the upload page, or by an answer that leads a model there. */
 async function askFor(
   uploads: Uploads,
   { mcp, ctx }: ToolCall,

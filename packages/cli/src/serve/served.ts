@@ -1,11 +1,11 @@
 import { McpServer } from "@modelcontextprotocol/server";
-import type { Principal } from "@sluice/core";
+import { definedMembers, type Principal } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/version.ts";
-import { createSaveTool } from "./save-tool.ts";
+import { createSaveTool } from "../save/save-tool.ts";
 import { serveLimits } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
 import { auditOf } from "./serve-trail.ts";
@@ -58,7 +58,7 @@ export async function createServed(
     principal: () => (isGuarded ? holder : undefined),
     anonymous: !isGuarded,
     // a public server without a token gives strangers no room in the store
-    ...(isGuarded || isPrivate(options) ? { links: {} } : {}),
+    ...definedMembers({ links: isGuarded || isPrivate(options) ? {} : undefined }),
     audit: auditOf(trail),
     limits: serveLimits,
   });
@@ -70,7 +70,7 @@ export async function createServed(
     uploads,
     create() {
       const mcp = new McpServer({ name: "sluice", version });
-      sluice.attach(mcp, tools ? { tools: true } : {});
+      sluice.attach(mcp, definedMembers({ tools: tools || undefined }));
       attachSaveTool?.(mcp);
       return uploads?.attach(mcp) ?? mcp;
     },

@@ -10,7 +10,7 @@ export async function loadPlugin<Module>(
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new TypeError(
-      `this storage needs the package ${packageName}, which is not installed: npm install ${packageName}, or with npx: npx -p sluice -p ${packageName} sluice serve …`,
+      `this storage needs the package ${packageName}, which is not installed; npm install ${packageName}, or npx -p sluice -p ${packageName} sluice serve …`,
       { cause: error },
     );
   }

@@ -2,7 +2,7 @@ import { definedMembers } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { loadPlugin } from "./load-plugin.ts";
-import { parseStorageUrl, type StorageUrl } from "./storage-url.ts";
+import { parseStorageUrl, plugins, type StorageUrl } from "./storage-url.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -18,7 +18,7 @@ export async function openStorage(text: string, environment: Environment): Promi
   if (url.kind === "file") return createFsBackend(url);
   if (url.kind === "s3") {
     const s3 = import("@sluice/storage-s3");
-    return (await loadPlugin(s3, "@sluice/storage-s3")).createS3Backend(url);
+    return (await loadPlugin(s3, plugins.s3)).createS3Backend(url);
   }
   if (url.kind === "azblob") return openAzureBlob(url, environment);
   return openGraph(url, environment);
@@ -31,7 +31,7 @@ async function openAzureBlob(
 ): Promise<StorageBackend> {
   const place = accountIn(environment);
   const azure = import("@sluice/storage-azure-blob");
-  const { createAzureBlobBackend } = await loadPlugin(azure, "@sluice/storage-azure-blob");
+  const { createAzureBlobBackend } = await loadPlugin(azure, plugins.azblob);
   const below = definedMembers({ prefix });
   if ("connectionString" in place) return createAzureBlobBackend({ ...place, container, ...below });
   const { origin, sas } = place;
@@ -53,9 +53,10 @@ function accountIn(
     throw missing("AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_ACCOUNT", "azblob:");
   if (!/^[a-z0-9]{3,24}$/.test(account))
     throw new TypeError(
-      "AZURE_STORAGE_ACCOUNT is no name of an account: 3 to 24 lower-case letters and digits",
+      "AZURE_STORAGE_ACCOUNT is no name of an account; write 3 to 24 lower-case letters and digits",
     );
-  if (key && !/^[a-z0-9+/]+=*$/i.test(key)) throw new TypeError("AZURE_STORAGE_KEY is no base64");
+  if (key && !/^[a-z0-9+/]+=*$/i.test(key))
+    throw new TypeError("AZURE_STORAGE_KEY is no base64; copy it from the portal of Azure");
   if (key)
     return {
       connectionString: `DefaultEndpointsProtocol=https;AccountName=${account};AccountKey=${key};EndpointSuffix=core.windows.net`,
@@ -71,7 +72,7 @@ async function openGraph(
   const { GRAPH_ACCESS_TOKEN: token, GRAPH_BASE_URL: baseUrl } = environment;
   if (!token) throw missing("GRAPH_ACCESS_TOKEN", "graph:");
   const graph = import("@sluice/storage-graph");
-  const { createGraphBackend } = await loadPlugin(graph, "@sluice/storage-graph");
+  const { createGraphBackend } = await loadPlugin(graph, plugins.graph);
   // it cannot be renewed here, and is used until the service refuses it
   const credential = { getToken: async () => ({ token, expiresOnTimestamp: Infinity }) };
   return createGraphBackend({
@@ -85,5 +86,5 @@ async function openGraph(
 }
 
 function missing(names: string, scheme: string): TypeError {
-  return new TypeError(`a storage of ${scheme} needs ${names} in the environment`);
+  return new TypeError(`a storage of ${scheme} has no credentials; set ${names}`);
 }

@@ -14,13 +14,20 @@ export type StorageUrl =
   | { readonly kind: "azblob"; readonly container: string; readonly prefix?: string }
   | { readonly kind: "graph"; readonly driveId: string; readonly path?: string };
 
+/** Packages that open what is no folder. */
+export const plugins = {
+  s3: "@sluice/storage-s3",
+  azblob: "@sluice/storage-azure-blob",
+  graph: "@sluice/storage-graph",
+} as const;
+
 /** Where credentials come from instead. */
 const credentialSources: Readonly<Record<string, string>> = {
-  file: "A folder needs none.",
-  s3: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role.",
+  file: "a folder needs none",
+  s3: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role",
   azblob:
-    "Set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.",
-  graph: "Set GRAPH_ACCESS_TOKEN.",
+    "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+  graph: "set GRAPH_ACCESS_TOKEN",
 };
 
 const forms =
@@ -71,7 +78,7 @@ function takeApart(text: string, kind: string): Parts {
   if (hash !== "") throw refusal("has a fragment; write # as %23");
   return {
     host: decode(hostname),
-    path: decode(pathname).replace(/^\/+|\/+$/g, ""),
+    path: withoutSlashes(decode(pathname)),
     parameters: searchParams,
   };
 }
@@ -117,6 +124,15 @@ function toOrigin(endpoint: string): string {
   return url.origin;
 }
 
+/** The path without slashes at its ends. */
+function withoutSlashes(path: string): string {
+  let start = 0;
+  let end = path.length;
+  while (path[start] === "/") start += 1;
+  while (end > start && path[end - 1] === "/") end -= 1;
+  return path.slice(start, end);
+}
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -127,7 +143,7 @@ function decode(text: string): string {
 
 function hasCredentials(kind: string): TypeError {
   return refusal(
-    `has credentials in it, and URLs end up in logs and histories. ${credentialSources[kind]}`,
+    `has credentials in it, and URLs end up in logs and histories; ${credentialSources[kind]}`,
   );
 }
 

@@ -2,19 +2,15 @@ import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import {
-  definedMembers,
-  discardSource,
-  localFileName,
-  SluiceError,
-  type SluiceErrorCode,
-} from "@sluice/core";
+import { definedMembers, discardSource, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { callerOf, revisionOf, tagOf, type AuditEntry } from "@sluice/server/transport";
 import type { OpenedObject } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
+import { PathError, rethrowOfTarget, targetError, targetOf } from "./save-path.ts";
+import { createProgressNotes } from "./progress-notes.ts";
 
 /** Adds the tool `save_to` to a server. */
 export type AttachSaveTool = (mcp: McpServer) => void;
@@ -42,14 +38,16 @@ export async function createSaveTool(
       const to = targetOf(path, key);
       await entry.admit();
       const opened = await storage.open(key, { signal });
-      const written = await write(opened, to, signal);
+      const written = await write(opened, to, ctx);
       return { path: join(root, ...to.split("/")), ...written };
     });
   }
 
   /** Moves the bytes; the writer refuses another count than the size that storage told. */
-  async function write(opened: OpenedObject, to: string, signal: AbortSignal) {
+  async function write(opened: OpenedObject, to: string, { mcpReq }: ServerContext) {
     const { size } = opened.info;
+    const { signal } = mcpReq;
+    const noteProgress = createProgressNotes(mcpReq, size);
     const terms = { ifAbsent: true, signal, ...definedMembers({ size }) };
     await using writer = await target.write!(to, terms).catch(async (error: unknown) => {
       await discardSource(opened, error);
@@ -61,6 +59,7 @@ export async function createSaveTool(
       hash.update(chunk);
       bytes += chunk.byteLength;
       await writer.write(chunk).catch(rethrowOfTarget);
+      noteProgress(bytes);
     }
     await writer.commit().catch(rethrowOfTarget);
     return { size: bytes, sha256: hash.digest("hex") };
@@ -80,13 +79,13 @@ export async function createSaveTool(
 /** The tool as a model sees it. */
 function descriptionOf(root: string) {
   return {
-    title: "Save a file to disk",
+    title: "Save to disk",
     description: `Saves a file of any size below ${root}. Replaces nothing.`,
     inputSchema: z.object({
       uri: z.string(),
-      path: z.string().optional().describe("Relative; by default its own name"),
+      path: z.string().optional().describe("Relative. Default: its name"),
     }),
-    annotations: { destructiveHint: false, openWorldHint: false },
+    annotations: { destructiveHint: false },
   };
 }
 
@@ -121,49 +120,6 @@ async function recorded(
     throw error;
   }
 }
-
-/** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
-function targetOf(path: string | undefined, key: string): string {
-  const own = localFileName(key);
-  if (path === undefined || path === "") return own;
-  const whole = path.endsWith("/") ? path + own : path;
-  const isPlain = whole.split("/").every((name) => localFileName(name) === name);
-  if (!isPlain || whole.includes("\\"))
-    throw new PathError(
-      "pass a path such as reports/2026.pdf: relative, without .., without hidden names and special characters",
-      { cause: new SluiceError("invalid_argument", "save_to: the path is not plain") },
-    );
-  return whole;
-}
-
-/** A place that cannot be written, with what a model can do about it. */
-class PathError extends Error {
-  override readonly name = "PathError";
-}
-
-function rethrowOfTarget(error: unknown): never {
-  throw targetError(error);
-}
-
-/** A fault of the target folder: it says nothing of the resource. */
-function targetError(error: unknown): unknown {
-  const sentence = SluiceError.is(error) ? targetSentences[error.code] : undefined;
-  return sentence === undefined ? error : new PathError(sentence, { cause: error });
-}
-
-const taken = "a file of that name is there already: pass another path";
-const otherPath = "it cannot be written there: pass another path";
-
-const targetSentences: Partial<Record<SluiceErrorCode, string>> = {
-  precondition_failed: taken,
-  already_exists: taken,
-  not_found: otherPath,
-  invalid_argument: otherPath,
-  permission_denied: otherPath,
-  unsupported: otherPath,
-  no_space: "the disk is full",
-  too_large: "the file system takes no file of that size",
-};
 
 /** What a model is told: nothing of storage. */
 function sentenceOf(error: unknown): string {
