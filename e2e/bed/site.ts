@@ -25,6 +25,8 @@ import { listen, type Listening } from "./listen.ts";
 export interface Account {
   readonly subject: string;
   readonly scopes?: readonly string[];
+  /** When the token ends, unix seconds. */
+  readonly expiresAt?: number;
 }
 
 /** What a test wants to be different from the plain case. */
@@ -54,6 +56,8 @@ export interface SiteOptions {
   /** Legacy clients get a session. */
   readonly sessions?: boolean;
   readonly sluice?: Partial<SluiceOptions> | (() => Partial<SluiceOptions>);
+  /** The default limit for URLs that give nothing is in force. */
+  readonly limitsGuesses?: boolean;
 }
 
 /** A running server over a folder of its own. */
@@ -115,7 +119,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     ...(options.accounts && { principal: principalOf }),
     ...own,
     // all come from one address, and tests are about why each of them is refused
-    limits: { failedRedemptions: false, ...own?.limits },
+    limits: { ...(options.limitsGuesses ? {} : { failedRedemptions: false }), ...own?.limits },
   });
   const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
   const uploads =
@@ -142,6 +146,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
           token,
           clientId: "test",
           scopes: account.scopes ?? [],
+          expiresAt: account.expiresAt,
           extra: { subject: account.subject },
         },
       });

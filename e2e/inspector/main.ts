@@ -1,14 +1,17 @@
 /** A site for `tools/inspector.mjs`. Prints its URL; ends with its standard input. */
-import { startSite } from "../bed/site.ts";
+import { attachUploadTools } from "@sluice/uploads";
+import { registerKeepFile, startHostSite } from "../bed/host-site.ts";
 
-const site = await startSite({
+const site = await startHostSite({
   files: {
     "notes/today.md": "# Today\n\nzwölf Zeilen\n",
     "photo.bin": new Uint8Array([0, 1, 255]),
   },
   sessions: true,
-  attach: { tools: { read: "read_file", list: false, link: false } },
-  sluice: { onWarning: () => {} },
+  asking(mcp, uploads) {
+    registerKeepFile(mcp, uploads);
+    attachUploadTools(mcp, uploads);
+  },
 });
 process.stdin.resume().once("end", () => {
   void site[Symbol.asyncDispose]().then(() => process.exit(0));

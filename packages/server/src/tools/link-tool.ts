@@ -35,7 +35,7 @@ const description = {
     size: z.number().optional(),
     sha256: z.string().optional(),
   }),
-  annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: false },
+  annotations: { readOnlyHint: true, openWorldHint: false },
 };
 
 /** What the tool answers. */
@@ -63,9 +63,9 @@ export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
   const minutes = Math.max(1, Math.round((link.expiresAt - Date.now()) / 60_000));
   const times = use === "once" ? "once, " : "";
   const text =
-    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, without an Authorization header:\n${url}\n` +
+    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, no Authorization header:\n${url}\n` +
     `curl -fLOJ '${url}'\n` +
-    `If your sandbox cannot reach ${new URL(url).host}: allow that host, or give the user the link.`;
+    "Your sandbox cannot reach that host? Allow it, or give the user the link.";
   return {
     content: [
       { type: "text", text },

@@ -77,12 +77,8 @@ function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
       (link === undefined ? "" : ` For a whole large file, or one that is not text, use ${link}.`),
     inputSchema: z.object({
       uri: text.describe(`URI of the file${such}`),
-      range: text
-        .optional()
-        .describe('"lines 1-50" (from 1) or "bytes 0-999" (from 0), or open: "lines 51-"'),
-      etag: text
-        .optional()
-        .describe("etag of an earlier answer: fails if the resource has changed since"),
+      range: text.optional().describe('"lines 1-50", "lines 51-" or "bytes 0-999"'),
+      etag: text.optional().describe("of an earlier answer: fails if the file has changed"),
     }),
     outputSchema: z.object({
       uri: text,

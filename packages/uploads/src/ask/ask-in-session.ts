@@ -1,4 +1,9 @@
-import type { Progress, ServerContext } from "@modelcontextprotocol/server";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type Progress,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod";
@@ -132,6 +137,12 @@ async function send(
       cause: error,
     });
   }
+}
+
+/** True for the error of a client that knows no questions: a proxy that declares what the host behind it can do. */
+export function passesNoQuestions(error: unknown): boolean {
+  const cause: unknown = SluiceError.is(error) ? error.cause : undefined;
+  return ProtocolError.isInstance(cause) && cause.code === ProtocolErrorCode.MethodNotFound;
 }
 
 function tooLate(): SluiceError {

@@ -8,7 +8,7 @@ import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
-import { createSessionAsker } from "./ask-in-session.ts";
+import { createSessionAsker, passesNoQuestions } from "./ask-in-session.ts";
 import { identifyAsker } from "./asking-caller.ts";
 import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
@@ -92,7 +92,13 @@ export function createRequestFiles({
     const isPage = way.kind === "page";
     if (isStateless(mcp))
       return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);
-    return isPage ? inSession.askOnPage(call, reserved) : inSession.ask(call, reserved, onProgress);
+    try {
+      if (isPage) return await inSession.askOnPage(call, reserved);
+      return await inSession.ask(call, reserved, onProgress);
+    } catch (error) {
+      if (!passesNoQuestions(error) || !Object.hasOwn(request, "uploadId")) throw error;
+      return inResult.ask(call, await reserveQuestion(slots, call, { kind: "result" }, request));
+    }
   }
 
   return async (given, request) => {

@@ -11,12 +11,7 @@ import type { BegunUpload } from "./begin-upload.ts";
  * `upload_id`, and pass it to `requestFiles` as `uploadId`.
  */
 export function uploadIdInput(): z.ZodOptional<z.ZodString> {
-  return z
-    .string()
-    .optional()
-    .describe(
-      "Leave it out first. When this tool answers upload_required: the upload_id of that answer, once the file is there.",
-    );
+  return z.string().optional().describe("Only after an upload_required answer: its upload_id");
 }
 
 /** What stands in the way of an answer, as far as it is known. */
