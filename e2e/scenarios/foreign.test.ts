@@ -105,7 +105,7 @@ test.each(
   await using house = await openHouse("/mcp", mounts[file]![name]!, { isBlind: true });
   const { parts, actions } = house;
   const pathsOf = (isPublic: boolean): string[] =>
-    actions.filter(({ name: action }) => (action === "link") === isPublic).map(({ path }) => path);
+    actions.filter(({ name: action }) => ["link", "slot"].includes(action) === isPublic).map(({ path }) => path);
   const { wrong, count } = await askForeign(`${parts.origin}/mcp`, {
     paths: pathsOf(false),
     publicPaths: pathsOf(true),
