@@ -1,4 +1,5 @@
 import type { SluiceOptions } from "@sluice/server";
+import type { MemoryStateStoreOptions } from "@sluice/state";
 import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadQuota } from "@sluice/uploads";
 
@@ -22,6 +23,9 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
 
 /** Sessions of such a user: as many as a process has. */
 export const serveSessions: SessionsOptions = { maxSessions: 1_000, maxPerPrincipal: 1_000 };
+
+/** Room for links and slots of such a user: all that there is. */
+export const serveState: MemoryStateStoreOptions = { maxRecordsPerOwner: 100_000 };
 
 /** Quota for such a server: as many of the largest files as may come at the same time. */
 export function uploadQuota(maxBytes: number): UploadQuota {
