@@ -207,7 +207,8 @@ export function createFakeSlots(): FakeSlots {
       confirmed.set(uploadId, handles);
       return handles;
     },
-    async keep(_principal, { mimeType, bytes }) {
+    async keep(_principal, { mimeType = "", ...file }) {
+      const bytes = "bytes" in file ? file.bytes : new Uint8Array();
       return {
         uploadId: "inline",
         name: "download",

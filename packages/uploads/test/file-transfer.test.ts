@@ -261,7 +261,7 @@ test.each(eras)(
 );
 
 test.each(eras)(
-  "%s: a tool's argument is declared with x-mcp-file on a URI string",
+  "%s: a tool's argument is declared with x-mcp-file on a URI string, or the object that a host hands over",
   async (era) => {
     const inputSchema = z.object({
       document: fileInput({
@@ -281,7 +281,7 @@ test.each(eras)(
     expect(tools.find(({ name }) => name === "analyze")?.inputSchema).toMatchObject({
       properties: {
         document: {
-          type: "string",
+          anyOf: [{ type: "string" }, { type: "object" }],
           format: "uri",
           description: "The document to analyze.",
           "x-mcp-file": {

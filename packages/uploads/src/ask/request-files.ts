@@ -5,15 +5,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
-import { callerOf, callInV2, type Host } from "@sluice/server/transport";
+import { callInV2, type Host } from "@sluice/server/transport";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { userOf } from "../slots/slot-token.ts";
 import type { Slots } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
 import { createSessionAsker } from "./ask-in-session.ts";
+import { identifyAsker } from "./asking-caller.ts";
 import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
-import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
+import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
 import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";
@@ -76,22 +75,13 @@ export function createRequestFiles({
   const stateless = createStatelessAsker({ confirmation, states, pages });
   const inResult = createResultAsker({ host, confirmation, pending, pages, slots });
 
-  async function callerIn(
-    mcp: McpServer,
-    ctx: ServerContext,
-  ): Promise<Pick<AskingCall, "principal" | "owner">> {
-    const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
-    if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
-    return { principal: userOf(principal), owner };
-  }
-
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
     request: FileRequest<F>,
   ): Promise<FilesOutcome<F>> {
     const { message, fields, onProgress, uploadId } = request;
     const way = wayTo(mcp, ctx);
-    const call = { ctx, ...(await callerIn(mcp, ctx)), message, fields };
+    const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields };
     if (uploadId !== undefined) return inResult.takeUp(call, uploadId);
     const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
     if (sealed !== undefined) return stateless.takeUp(call, way, sealed);

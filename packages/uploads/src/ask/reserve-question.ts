@@ -26,7 +26,11 @@ export async function reserveQuestion(
   slots: Pick<Slots, "reserve">,
   { principal, owner }: Pick<AskingCall, "principal" | "owner">,
   way: AskingWay,
-  request: { readonly message: string; readonly fields: Fields; readonly ttlMs?: number },
+  request: {
+    readonly message: string;
+    readonly fields: Fields;
+    readonly ttlMs?: number | undefined;
+  },
 ): Promise<ReservedQuestion> {
   const isBinary = way.kind === "binary";
   const auth = isBinary && principal ? "bound" : "self";

@@ -1,10 +1,4 @@
-import {
-  definedMembers,
-  isAccepted,
-  sanitizeFileName,
-  SluiceError,
-  type Principal,
-} from "@sluice/core";
+import { definedMembers, sanitizeFileName, SluiceError } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -19,7 +13,9 @@ import type { DownloadCaller } from "./file-download.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
-import { defaultInputBytes, type FileInputTerms } from "./file-input.ts";
+import { ensureFits, typesIn, type InputWork } from "./ensure-fits.ts";
+import { openHandedOver } from "./file-handed-over.ts";
+import { defaultInputBytes, type FileArgument, type FileInputTerms } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
 /** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */
@@ -120,23 +116,19 @@ function digestIn({ algorithm, value }: { algorithm: string; value: string }): s
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
+  /** Origins that files of hosts may come from, beside those of the public internet. */
+  readonly trustedOrigins: readonly string[];
   readonly slots: Pick<Slots, "keep" | "reopen" | "received" | "confirm" | "discard">;
   readonly uris: FileUris;
-}
-
-/** What an argument is opened with. */
-interface InputWork {
-  readonly terms: FileInputTerms;
-  readonly owner: Principal | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** Opens the file of an argument; see `FileTransfer.open`. */
 export async function openInput(
   files: UploadedFiles,
-  argument: string,
+  argument: FileArgument,
   work: InputWork,
 ): Promise<UploadedFile> {
+  if (typeof argument !== "string") return openHandedOver(files, argument, work);
   const mode = /^data:/i.test(argument) ? "inline" : "upload";
   const { transferModes } = work.terms;
   if (transferModes && !transferModes.includes(mode))
@@ -225,28 +217,4 @@ async function ensureTypeOf(
   } finally {
     await opened.file?.close();
   }
-}
-
-/** Extensions are for the file picker (§5). */
-function typesIn({ accept = [] }: FileInputTerms): readonly string[] {
-  return accept.filter((entry) => !entry.startsWith("."));
-}
-
-function ensureFits(
-  terms: FileInputTerms,
-  { mimeType, size }: Pick<ClaimedFile, "mimeType" | "size">,
-): void {
-  const { accept, maxBytes = defaultInputBytes } = terms;
-  if (size > maxBytes)
-    throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
-      reason: "maxSizeExceeded",
-      maxSize: maxBytes,
-      actualSize: size,
-    });
-  if (!isAccepted({ name: "", mimeType }, typesIn(terms)))
-    throw refusal(`${mimeType} is not accepted`, {
-      reason: "mimeTypeNotAccepted",
-      mimeType,
-      accept,
-    });
 }

@@ -1,5 +1,6 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
+import type { RequestBody } from "@sluice/transport-http";
 import type { Confirmation } from "../confirm/confirm.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
@@ -55,17 +56,18 @@ export function createSlots({
     reopen: (principal, uploadId, { signal } = {}) =>
       confirmation.reopen(principal, uploadId, either(signal)),
 
-    async keep(principal, { name, mimeType, bytes }, terms, { signal } = {}) {
+    async keep(principal, file, terms, { signal } = {}) {
       const ending = either(signal);
+      const { name, mimeType } = file;
+      const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
       const slot = tokens.describe(principal, terms);
       const records = await raw({
         slot,
         facts: {
-          contentLength: bytes.byteLength,
-          contentType: mimeType,
+          ...definedMembers({ contentLength: size, contentType: mimeType }),
           name: name === undefined ? undefined : sanitizeFileName(name),
         },
-        body: { read: async (take) => take(bytes) },
+        body,
         signal: ending,
         onBytes: () => {},
       });
@@ -75,8 +77,8 @@ export function createSlots({
         mimeType: record.mimeType,
         sha256: record.sha256,
       }));
-      const [file] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
-      return file!;
+      const [kept] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
+      return kept!;
     },
 
     async revoke(principal, { uploadId, expiresAt }) {
@@ -86,6 +88,10 @@ export function createSlots({
     discard: (uploadId) => remover.discard(uploadId, either()),
     progress: (uploadId) => progress.of(uploadId),
   };
+}
+
+function bodyOf(bytes: Uint8Array): { readonly size: number; readonly body: RequestBody } {
+  return { size: bytes.byteLength, body: { read: async (take) => take(bytes) } };
 }
 
 /** Confirms an upload within an audit record: where records are required and there is none, confirms nothing. */

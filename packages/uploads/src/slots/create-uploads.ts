@@ -11,6 +11,7 @@ import { createAnswerTaker } from "../page/take-answer.ts";
 import { createSlotPage } from "../page/slot-page.ts";
 import { createUploadPages } from "../page/upload-pages.ts";
 import { createQuotaTracker } from "../quota/quota-tracker.ts";
+import { createFileUris } from "../files-sep-2631/file-uri.ts";
 import { createFormReceiver } from "../receive/form-upload.ts";
 import { createOverview } from "../receive/overview.ts";
 import { createProgressTracker } from "../receive/progress-tracker.ts";
@@ -26,6 +27,7 @@ import { createFileScanner } from "../store/scan.ts";
 import { createSlotFiles } from "../store/slot-files.ts";
 import { startSweeper } from "../store/sweep.ts";
 import { toUploadStorage } from "../store/upload-storage.ts";
+import { createAskedUploads, type AskedUploads } from "../tools/asked-uploads.ts";
 import { createSlots } from "./create-slots.ts";
 import { createOpenRequests } from "./open-requests.ts";
 import { createSlotTokens } from "./slot-token.ts";
@@ -46,6 +48,10 @@ export interface Uploads extends Slots {
   routes(base: string): Routes;
   /** Asks the user for files, from inside a tool. */
   readonly requestFiles: RequestFiles;
+  /** Files that a model asks for by tools of their own. For `attachUploadTools`. */
+  readonly asked: AskedUploads;
+  /** Hears of what goes wrong and that no caller is told. */
+  readonly onError: (error: unknown) => void;
   /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /**
@@ -134,9 +140,12 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     onError,
   });
   const pending = createPendingUploads(host);
+  const uris = createFileUris(host);
   let isServed = false;
   return {
     ...slots,
+    asked: createAskedUploads({ host, slots, pages, pending, uris }),
+    onError,
     requestFiles: createRequestFiles({ host, slots, pages, pending, isServed: () => isServed }),
     routes(base) {
       isServed = true;

@@ -158,7 +158,7 @@ function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: num
   if (maxFiles > maxFilesOfASlot)
     throw new RangeError(`uploads: reserve: maxFiles must be at most ${maxFilesOfASlot}`);
   for (const entry of accept)
-    if (!acceptGrammar.test(entry))
+    if (!isAcceptEntry(entry))
       throw new TypeError(
         `uploads: reserve: accept ${JSON.stringify(entry)} is no media type, range or .extension`,
       );
@@ -176,6 +176,12 @@ const acceptGrammar = new RegExp(
   String.raw`^(?:\*/\*|(?!\.)${token}/(?:\*|${token})|\.[^\s/\\]{1,31})$`,
   "i",
 );
+
+/** True for a media type, a range or an extension. */
+export function isAcceptEntry(text: string): boolean {
+  return acceptGrammar.test(text);
+}
+
 const maxHandleBytes = 1_024;
 
 function encodeHandle({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): string {

@@ -1,5 +1,6 @@
 import type { Principal } from "@sluice/core";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import type { RequestBody } from "@sluice/transport-http";
 
 /** What may be sent to a slot. */
 export interface SlotTerms {
@@ -86,13 +87,19 @@ export interface UploadProgress {
   readonly total?: number;
 }
 
-/** A file that is here already. */
-interface KeptFile {
+/** A file that the server gets itself: its bytes, or where they come from. */
+type KeptFile = {
   /** Default: `file`. */
   readonly name?: string | undefined;
-  readonly mimeType: string;
-  readonly bytes: Uint8Array;
-}
+  readonly mimeType?: string | undefined;
+} & (
+  | { readonly bytes: Uint8Array }
+  | {
+      readonly body: RequestBody;
+      /** Bytes, where they are known. */
+      readonly size?: number | undefined;
+    }
+);
 
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
@@ -130,8 +137,8 @@ export interface Slots {
     options?: { readonly signal?: AbortSignal },
   ): Promise<readonly UploadedFile[]>;
   /**
-   * Takes a small file that is here already, such as one inside a message, the way the endpoint and
-   * `confirm` would: checked, scanned, counted and then the principal's.
+   * Takes a file that the server gets itself, such as one inside a message, the way the endpoint and
+   * `confirm` would: checked, scanned, counted and then the principal's. Memory is constant.
    */
   keep(
     principal: Principal | undefined,
