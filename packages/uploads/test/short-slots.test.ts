@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
@@ -104,7 +105,7 @@ test("tus-js-client sends a file to a short slot in the steps of draft-05", asyn
   const server = await startUploadServer();
   const { url, uploadId } = await shortSlot(server);
   const bytes = noise(35_000);
-  const program = join(import.meta.dirname, "tus-upload.mjs");
+  const program = fileURLToPath(new URL("./tus-upload.mjs", import.meta.url));
   const { stdout } = await run(process.execPath, [program, bytes.toString("base64"), url]);
   expect(stdout).toMatch(new RegExp(`^${url}/[\\w-]{32}\n$`));
   const [came] = await server.uploads.received(alice, uploadId);
