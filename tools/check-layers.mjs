@@ -26,7 +26,7 @@ const mayImport = {
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
-  uploads: ["core", "state", "storage", "server", "transport-http"],
+  uploads: ["core", "state", "storage", "server", "transport-http", "client"],
   cli: [
     "core",
     "storage",
@@ -80,6 +80,7 @@ const portableEntries = [
   "transport-http/src/handlers.ts",
   "client/src/index.ts",
   "client/src/uploads.ts",
+  "client/src/files.ts",
   "archive/src/index.ts",
   "resume/src/index.ts",
   "resume/src/client.ts",

@@ -115,8 +115,10 @@ export async function openHouse(
 
   const pages = createUploadPages(sluice.host);
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 100 };
-  const slotPath = (selfAuthenticating: boolean): string =>
-    new URL(uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating }).url).pathname;
+  const slotPath = async (selfAuthenticating: boolean): Promise<string> => {
+    const slot = await uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating });
+    return new URL(slot.url).pathname;
+  };
   const question = {
     mode: "binary",
     message: "Which file?",
@@ -166,8 +168,8 @@ export async function openHouse(
       call("read", "resources/read", { uri: "files://doors/secret.txt" }),
       call("tool", "tools/call", { name: "touch", arguments: {} }),
       { name: "page", path: page, method: "GET", isOpen: true, taken: [200] },
-      put("slot", slotPath(true), true),
-      put("bound slot", slotPath(false), false),
+      put("slot", await slotPath(true), true),
+      put("bound slot", await slotPath(false), false),
       { name: "link", path: link, method: "GET", isOpen: true, taken: [200] },
       { name: "stream", path: stream, method: "GET", isOpen: false, taken: [200] },
     ],

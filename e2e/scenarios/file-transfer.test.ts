@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
+import { promisify } from "node:util";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { FileTransferDescriptor, FileValue } from "@sluice/core/wire";
@@ -17,6 +19,8 @@ import { bytesOf } from "../bed/content.ts";
 import { postForm } from "../bed/senders.ts";
 import { baseUri, startSite, type Site } from "../bed/site.ts";
 
+const run = promisify(execFile);
+const binary = { encoding: "buffer", maxBuffer: 2 ** 20 } as const;
 const document = bytesOf(200_000, "document");
 const sha256Of = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("base64url");
 const terms: FileInputTerms = { accept: ["application/octet-stream", "text/*"] };
@@ -138,9 +142,13 @@ test.each(sdkNames)("%s: a file that a tool returned is authorized and downloade
   const { file, download } = await ask(client, "files/authorizeDownload", { uri: report.uri });
   expect(file.digest).toEqual({ algorithm: "sha-256", value: sha256Of(document) });
   expect(Date.parse(download.expiresAt)).toBeGreaterThan(Date.now());
-  const get = (token: string) =>
-    fetch(download.url, { headers: { authorization: `Bearer ${token}` } });
-  const body = Buffer.from(await (await get("ada-token")).arrayBuffer());
-  expect(body.equals(document)).toBe(true);
-  expect((await get("eve-token")).status).toBe(404);
+  // the descriptor is all that it takes: no bearer, and it may be handed on
+  const { stdout } = await run("curl", ["-fsS", download.url], binary);
+  expect(stdout.equals(document)).toBe(true);
+  expect((await fetch(download.url.slice(0, -1))).status).toBe(404);
+  const eve = await connectOfficial(sdk, site.url, { token: "eve-token" });
+  onTestFinished(() => eve.close());
+  await expect(ask(eve, "files/authorizeDownload", { uri: report.uri })).rejects.toMatchObject({
+    code: -32602,
+  });
 });

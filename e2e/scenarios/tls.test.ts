@@ -57,7 +57,7 @@ test("download URLs are https, or loopback on both ends [SEP-2532/3.download-url
     expect(await downloadUrlAt(endpoint)).toMatch(new RegExp(`^${endpoint}/streams/`));
 });
 
-test("upload URLs are, too [SEP-1306/privacy/must-use-tls]", () => {
+test("upload URLs are, too [SEP-1306/privacy/must-use-tls]", async () => {
   for (const endpoint of ["https://example.com/mcp", "http://127.0.0.1:3000/mcp"]) {
     const uploads = createUploads(make(endpoint), {
       storage: createMemoryBackend(),
@@ -65,7 +65,10 @@ test("upload URLs are, too [SEP-1306/privacy/must-use-tls]", () => {
     });
     const holder = { issuer: "i", subject: "s", clientId: "c" };
     const terms = { accept: [], maxBytes: 1, maxFiles: 1 };
-    const { url } = uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating: false });
+    const { url } = await uploads.reserve(holder, terms, {
+      ttlMs: 60_000,
+      selfAuthenticating: false,
+    });
     expect(url).toMatch(new RegExp(`^${endpoint}/uploads/`));
   }
 });

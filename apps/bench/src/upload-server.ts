@@ -86,7 +86,7 @@ const server = createServer((req, res) => {
     // a slot is for one upload, so the one before goes
     if (name === "slot") {
       if (slot) await uploads.discard(slot.uploadId);
-      slot = uploads.reserve(undefined, { accept: [], maxBytes: 4 * 2 ** 30, maxFiles: 1 });
+      slot = await uploads.reserve(undefined, { accept: [], maxBytes: 4 * 2 ** 30, maxFiles: 1 });
       return void res.end(slot.url);
     }
     const path = join(root, `${files++}.bin`);

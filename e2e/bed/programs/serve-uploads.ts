@@ -54,9 +54,11 @@ const uploads = createUploads(sluice, {
 const terms = { accept: [], maxBytes: 2 ** 26, maxFiles: 1 };
 const handler = withUploads(withSluice({ fetch: async () => new Response() }, sluice), uploads);
 const { port } = await listen(hardenServer(createServer(toNodeHandler(handler))));
-const slots = Array.from(
-  { length: 50 },
-  () => uploads.reserve(undefined, terms, { ttlMs: 900_000 }).url,
+const slots = await Promise.all(
+  Array.from(
+    { length: 50 },
+    async () => (await uploads.reserve(undefined, terms, { ttlMs: 900_000 })).url,
+  ),
 );
 process.on("disconnect", () => process.exit());
 process.send?.({ port, slots } satisfies ServeUploadsHello);

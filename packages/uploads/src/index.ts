@@ -30,11 +30,20 @@ export type {
 } from "./ask/elicit-fields.ts";
 export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
+export { uploadIdInput } from "./ask/upload-required.ts";
+export { attachUploadTools, type UploadToolOptions } from "./tools/upload-tools.ts";
 
 // SEP-2631, experimental
 export {
   createFileTransfer,
   type FileTransfer,
+  type FileTransferOptions,
   type ToolCall,
 } from "./files-sep-2631/file-transfer.ts";
-export { fileInput, type FileInputTerms } from "./files-sep-2631/file-input.ts";
+export {
+  fileInput,
+  openAiFileMeta,
+  type FileArgument,
+  type FileInputTerms,
+  type HandedOverFile,
+} from "./files-sep-2631/file-input.ts";

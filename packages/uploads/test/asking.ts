@@ -15,7 +15,10 @@ import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import type { ClaimedFile, Slots, UploadedFile } from "../src/index.ts";
+import { createPendingUploads } from "../src/ask/pending-uploads.ts";
+import { createRequestFiles } from "../src/ask/request-files.ts";
+import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
+import { createUploadPages, type UploadPages } from "../src/page/upload-pages.ts";
 
 /** Both eras, for `test.each`. */
 export const eras: readonly RevisionKind[] = ["legacy", "modern"];
@@ -166,7 +169,7 @@ export function createFakeSlots(): FakeSlots {
     confirmed,
     revoked,
     removed,
-    reserve(principal, terms, { ttlMs = 900_000 } = {}) {
+    async reserve(principal, terms, { ttlMs = 900_000 } = {}) {
       const uploadId = randomUUID().replaceAll("-", "");
       owners.set(uploadId, principal);
       const url = `${endpoint}/uploads/${uploadId}`;
@@ -204,7 +207,8 @@ export function createFakeSlots(): FakeSlots {
       confirmed.set(uploadId, handles);
       return handles;
     },
-    async keep(_principal, { mimeType, bytes }) {
+    async keep(_principal, { mimeType = "", ...file }) {
+      const bytes = "bytes" in file ? file.bytes : new Uint8Array();
       return {
         uploadId: "inline",
         name: "download",
@@ -226,4 +230,16 @@ export function createFakeSlots(): FakeSlots {
     },
     progress: () => ({ received: 0 }),
   };
+}
+
+/** The function that asks, over such slots and pages of its own. */
+export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): RequestFiles {
+  const { host } = sluice;
+  return createRequestFiles({
+    host,
+    slots,
+    pages: pages ?? createUploadPages(host),
+    pending: createPendingUploads(host),
+    isServed: () => false,
+  });
 }

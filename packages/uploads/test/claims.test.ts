@@ -22,7 +22,7 @@ test("a file belongs to its user whatever the claims of each request are, and no
   });
   const { uploads, records, errors } = server;
   const terms = { accept: [], maxBytes: 100, maxFiles: 1 };
-  const { url, uploadId } = uploads.reserve(asNurse, terms);
+  const { url, uploadId } = await uploads.reserve(asNurse, terms);
   const put = (name: string): Promise<Response> =>
     fetch(url, { method: "PUT", headers: bearer(name), body: "a file" });
   // another user's claims open nothing
@@ -52,7 +52,8 @@ test("the state of a question and the URI of a file open in a request with other
 
   const uris = createFileUris(sluice.host);
   const handle = { kind: "upload", uploadId: "u", expiresAt: Date.now() + 60_000 } as const;
-  const uri = uris.format(handle, asNurse);
-  expect(() => uris.parse(uri, { ...bob, claims: asNurse.claims })).toThrow("not one of ours");
-  expect(uris.parse(uri, asDoctor)).toEqual(handle);
+  const uri = await uris.format(handle, { principal: asNurse, share: undefined });
+  const other = uris.parse(uri, { ...bob, claims: asNurse.claims });
+  await expect(other).rejects.toThrow("not one of ours");
+  expect(await uris.parse(uri, asDoctor)).toEqual(handle);
 });

@@ -73,7 +73,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     "files in the %s form are confirmed, and read byte for byte",
     async (wire) => {
       const server = await startUploadServer();
-      const slot = server.slot({ maxFiles: 3 });
+      const slot = await server.slot({ maxFiles: 3 });
       const files = [big, small, Buffer.alloc(0)];
       const sent = await send(server, slot, wire, sender, files);
       const came = await received(server, slot, sent);
@@ -84,7 +84,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 
   test("a file whose connection breaks again and again arrives byte for byte", async () => {
     const server = await startUploadServer();
-    const slot = server.slot();
+    const slot = await server.slot();
     const done = cutSteps(server, Math.ceil(large.length / cuts), cuts - 1);
     const sent = await send(server, slot, "resumable", sender, [large]);
     // a connection may carry more than it should before it breaks
@@ -101,7 +101,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     for (const wire of ["multipart", "raw", "resumable"] as const) {
       const server = await startUploadServer();
       await expect(
-        send(server, server.slot(terms), wire, sender, [big], token),
+        send(server, await server.slot(terms), wire, sender, [big], token),
         wire,
       ).rejects.toMatchObject({ code: expect.stringMatching(code) });
       expect(await server.files()).toEqual([]);

@@ -25,7 +25,7 @@ test("after close nothing is under way any more, and nothing is left of what was
   });
   const server = await startUploadServer({ wrap });
   const headers = { ...bearer("alice"), "content-length": "1000" };
-  const sending = httpRequest(server.slot().url, { method: "PUT", headers });
+  const sending = httpRequest((await server.slot()).url, { method: "PUT", headers });
   const answered = new Promise<number | undefined>((resolve) =>
     sending.on("error", () => {}).on("response", ({ statusCode }) => resolve(statusCode)),
   );
@@ -40,7 +40,7 @@ test("after close nothing is under way any more, and nothing is left of what was
 
 test("until the deadline, what is sent at once may end; what is sent in steps ends with what came of it kept", async () => {
   const server = await startUploadServer();
-  const begun = await fetch(server.slot().url, {
+  const begun = await fetch((await server.slot()).url, {
     method: "POST",
     headers: { ...bearer("alice"), "upload-complete": "?0", "upload-length": "1000" },
   });
@@ -61,7 +61,7 @@ test("until the deadline, what is sent at once may end; what is sent in steps en
     "upload-offset": "0",
     "upload-complete": "?1",
   });
-  const slot = server.slot();
+  const slot = await server.slot();
   const whole = send(slot.url, "PUT", {});
   await expect.poll(() => server.uploads.progress(slot.uploadId).received).toBe(300);
   await expect.poll(async () => (await server.files()).length).toBe(3);

@@ -20,7 +20,7 @@ const claim = {
 };
 
 async function sent(server: UploadServer, count = 1): Promise<string> {
-  const { url, uploadId } = server.slot({ maxFiles: count });
+  const { url, uploadId } = await server.slot({ maxFiles: count });
   for (let at = 0; at < count; at++) {
     const headers = {
       ...bearer("alice"),
@@ -121,7 +121,7 @@ test.each(["refuse", "remove"] as const)(
         },
       },
     });
-    const { url, uploadId } = server.slot({ maxFiles: 2 });
+    const { url, uploadId } = await server.slot({ maxFiles: 2 });
     const put = async (name: string): Promise<void> => {
       const headers = { ...bearer("alice"), "content-disposition": `inline; filename="${name}"` };
       expect((await fetch(url, { method: "PUT", headers, body: bytes })).status).toBe(201);
@@ -134,7 +134,7 @@ test.each(["refuse", "remove"] as const)(
     expect(await server.files()).toHaveLength(3);
     expect((await file!.open()).info.size).toBe(bytes.length);
     // its place in the quota is free again
-    const other = server.slot();
+    const other = await server.slot();
     const init = { method: "PUT", headers: bearer("alice"), body: bytes };
     expect((await fetch(other.url, init)).status).toBe(201);
   },
@@ -145,7 +145,7 @@ describe("a scanner", () => {
     const server = await startUploadServer({
       uploads: { ...scanning, unscanned: undefined as never },
     });
-    const { url, uploadId } = server.slot();
+    const { url, uploadId } = await server.slot();
     const headers = {
       ...bearer("alice"),
       "content-disposition": `inline; filename="${claim.name}"`,

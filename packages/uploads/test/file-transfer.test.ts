@@ -69,7 +69,7 @@ test.each(eras)("%s: a file that was authorized and uploaded opens in a tool", a
   expect(file).toEqual({
     ...declared,
     digest,
-    uri: expect.stringMatching(/^mcp-file:\/\/127\.0\.0\.1:9\/[a-z0-9]{2}\.[\w-]+$/),
+    uri: expect.stringMatching(/^mcp-file:\/\/127\.0\.0\.1:9\/[\w-]{32}$/),
   });
   expect(upload).toMatchObject({
     transport: "https",
@@ -244,7 +244,7 @@ test.each(eras)(
       download: {
         transport: "https",
         method: "GET",
-        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9\/mcp\/streams\/v1\./),
+        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9\/mcp\/d\/[\w-]{32}$/),
         expiresAt: expect.any(String),
       },
     });
@@ -261,7 +261,7 @@ test.each(eras)(
 );
 
 test.each(eras)(
-  "%s: a tool's argument is declared with x-mcp-file on a URI string",
+  "%s: a tool's argument is declared with x-mcp-file on a URI string, or the object that a host hands over",
   async (era) => {
     const inputSchema = z.object({
       document: fileInput({
@@ -281,7 +281,7 @@ test.each(eras)(
     expect(tools.find(({ name }) => name === "analyze")?.inputSchema).toMatchObject({
       properties: {
         document: {
-          type: "string",
+          anyOf: [{ type: "string" }, { type: "object" }],
           format: "uri",
           description: "The document to analyze.",
           "x-mcp-file": {

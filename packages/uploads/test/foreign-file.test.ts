@@ -27,7 +27,7 @@ function watched(calls: Set<string>): UploadStore {
 
 /** A file of Alice's of which half has come, while the rest is still to be sent. */
 async function sendHalf(server: UploadServer) {
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const begun = await fetch(url, {
     method: "POST",
     headers: { ...bearer("alice"), "upload-complete": "?0" },
@@ -79,10 +79,10 @@ const terms = { accept: [], maxBytes: 1_000_000, maxFiles: 1 };
 test("a slot of another user with the id of a file does not end the request that sends the file", async () => {
   const server = await startUploadServer();
   const { fileId, finish } = await sendHalf(server);
-  const foreign = server.uploads.reserve(bob, terms);
+  const foreign = await server.uploads.reserve(bob, terms);
   expect(await askAll(foreign.url, "bob", fileId)).toEqual([404, 404, 404]);
   // nor does another slot of the same user
-  expect(await askAll(server.slot().url, "alice", fileId)).toEqual([404, 404, 404]);
+  expect(await askAll((await server.slot()).url, "alice", fileId)).toEqual([404, 404, 404]);
   expect(await finish()).toBe(201);
 });
 
@@ -99,7 +99,7 @@ test("the twin: a lock that is taken before the file is looked for ends the requ
 test("a refusal of a file that the slot does not have is recorded, with the owner of the slot", async () => {
   const server = await startUploadServer();
   const { fileId, finish } = await sendHalf(server);
-  const foreign = server.uploads.reserve(bob, terms);
+  const foreign = await server.uploads.reserve(bob, terms);
   const { principal } = server.records.at(-1)!;
   const before = server.records.length;
   await askAll(foreign.url, "bob", fileId);
@@ -118,7 +118,7 @@ test(`ids that are made up cost other uploads nothing: no lock, no place, no ent
   const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
   const server = await startUploadServer({ uploads: { store: watched(calls), pace } });
   const sent = await sendHalf(server);
-  const foreign = server.uploads.reserve(bob, terms);
+  const foreign = await server.uploads.reserve(bob, terms);
   const before = [...calls];
   let left = madeUp;
   const ask = async (): Promise<void> => {
@@ -131,6 +131,6 @@ test(`ids that are made up cost other uploads nothing: no lock, no place, no ent
   expect([...calls]).toEqual(before);
   const headers = { ...bearer("alice"), "upload-complete": "?1" };
   const other = { method: "POST", headers, body: noise(1_000) };
-  expect((await fetch(server.slot().url, other)).status).toBe(201);
+  expect((await fetch((await server.slot()).url, other)).status).toBe(201);
   expect(await sent.finish()).toBe(201);
 });

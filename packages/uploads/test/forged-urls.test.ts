@@ -13,8 +13,8 @@ describe("forged slots", () => {
     for (let n = 0; n < 19; n++)
       expect((await post(`${url}/uploads/forged-${n}`)).status).toBe(404);
     // another principal's counts like one that is none
-    expect((await post(slot().url, "bob")).status).toBe(404);
-    for (const target of [`${url}/uploads/forged`, slot().url]) {
+    expect((await post((await slot()).url, "bob")).status).toBe(404);
+    for (const target of [`${url}/uploads/forged`, (await slot()).url]) {
       const refused = await post(target, "bob");
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([
         429,
@@ -24,7 +24,7 @@ describe("forged slots", () => {
     }
     const looked = await fetch(`${url}/uploads/forged`, { headers: bearer("alice") });
     expect(looked.status).toBe(429);
-    expect((await post(slot().url)).status).toBe(201);
+    expect((await post((await slot()).url)).status).toBe(201);
     expect(records.at(-1)).toMatchObject({ step: "receive", outcome: "complete" });
   });
 
@@ -37,7 +37,7 @@ describe("forged slots", () => {
     for (let n = 0; n < 30; n++) {
       await fetch(`${url}/uploads/forged`, { method: "POST", body: "x", headers });
       await fetch(`${url}/uploads/forged/x`, { method: "DELETE", headers });
-      await fetch(slot().url, { method: "POST", body: "x", headers });
+      await fetch((await slot()).url, { method: "POST", body: "x", headers });
     }
     expect(records.filter(({ count }) => count === undefined)).toHaveLength(70);
     await sluice.close();
@@ -50,7 +50,7 @@ describe("forged slots", () => {
 
   test("of another principal leave no record under the name of the owner", async () => {
     const { slot, records } = await startUploadServer();
-    await fetch(slot().url, { method: "POST", body: "x", headers: bearer("bob") });
+    await fetch((await slot()).url, { method: "POST", body: "x", headers: bearer("bob") });
     const [issued, refused] = records;
     expect(issued!.principal).toBeDefined();
     expect(refused).toMatchObject({ outcome: "denied", grant: issued!.grant });

@@ -19,7 +19,7 @@ const post = (url: string, body: FormData, headers = {}): Promise<Response> =>
 
 test("files of a form are files of the slot, with their names and types", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const { url, uploadId } = await server.slot({ maxFiles: 2 });
   const [picture, other] = [png(300_000), noise(500_000)];
   const form = formData([
     ["file", 'süß "1".png', picture, "image/png"],
@@ -46,7 +46,7 @@ test.for([
   ["a parameter that nothing knows", 'boundary=b-1; x="; boundary=y"'],
 ])("a form may have %s", async ([, parameters]) => {
   const server = await startUploadServer();
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const headers = { ...bearer("alice"), "content-type": `multipart/form-data; ${parameters}` };
   const body = formOf("b-1", [{ fileName: "a.txt", type: "text/plain", content: "hello" }]);
   const answer = await fetch(url, { method: "POST", headers, body });
@@ -56,7 +56,7 @@ test.for([
 
 test("a part that is a range of a file is refused", async () => {
   const server = await startUploadServer();
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const headers = { ...bearer("alice"), "content-type": "multipart/form-data; boundary=b-1" };
   const body = formOf("b-1", [{ content: "hello" }]).replace(
     "\r\n\r\n",
@@ -69,7 +69,7 @@ test("a part that is a range of a file is refused", async () => {
 
 test("a large form whose parts are hashed in a thread is the same", async () => {
   const server = await startUploadServer();
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const bytes = noise(17_000_000);
   const answer = await post(url, formData([["file", "a.bin", bytes]]));
   expect(await answer.json()).toMatchObject({ size: bytes.length, sha256: sha256(bytes) });
@@ -84,21 +84,21 @@ test("a form of which one file is refused leaves none", async () => {
     [["file", "b.png", png(200_001), "image/png"], 413],
     [["other", "b.png", png(1_000), "image/png"], 400],
   ] as const) {
-    const { url } = server.slot(slot);
+    const { url } = await server.slot(slot);
     expect((await post(url, formData([good, bad]))).status).toBe(status);
     await expect.poll(() => server.files()).toEqual([]);
     const retried = await post(url, formData([good]));
     expect(retried.status).toBe(201);
     await server.uploads.discard(((await retried.json()) as { uploadId: string }).uploadId);
   }
-  const { url } = server.slot({ maxFiles: 1 });
+  const { url } = await server.slot({ maxFiles: 1 });
   expect((await post(url, formData([good, good]))).status).toBe(413);
   await expect.poll(() => server.files()).toEqual([]);
 });
 
 test("what is no form of files is refused, and nothing is kept", async () => {
   const server = await startUploadServer();
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const fields = new FormData();
   fields.append("file", "text");
   expect((await post(url, fields)).status).toBe(400);
@@ -122,7 +122,7 @@ test("a form of many files leaves no listeners behind", async () => {
   process.on("warning", hear);
   onTestFinished(() => void process.off("warning", hear));
   const files = Array.from({ length: 40 }, (_, n) => ["file", `${n}.bin`, noise(10)] as const);
-  const { url, uploadId } = server.slot({ maxFiles: 40 });
+  const { url, uploadId } = await server.slot({ maxFiles: 40 });
   expect((await post(url, formData(files))).status).toBe(201);
   expect(await server.uploads.received(alice, uploadId)).toHaveLength(40);
   // warnings are emitted in a task of their own

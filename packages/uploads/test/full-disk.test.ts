@@ -77,16 +77,16 @@ describe("a storage without room is answered with 507 and a time to come back", 
     const server = await startUploadServer({ wrap: wrapBackend });
     for (const kind of ["bytes-", "file-"]) {
       state.isFull = (key) => key.includes(`/${kind}`);
-      await expectNoRoom(await put(server.slot().url, noise(700_000)), server);
+      await expectNoRoom(await put((await server.slot()).url, noise(700_000)), server);
       expect(await server.files()).toEqual([]);
       const body = new FormData();
       body.append("file", new Blob([noise(700_000)]), "a.bin");
       const init = { method: "POST", headers: bearer("alice"), body };
-      await expectNoRoom(await fetch(server.slot().url, init), server);
+      await expectNoRoom(await fetch((await server.slot()).url, init), server);
       expect(await server.files()).toEqual([]);
     }
     state.isFull = () => false;
-    expect((await put(server.slot().url, noise(700_000))).status).toBe(201);
+    expect((await put((await server.slot()).url, noise(700_000))).status).toBe(201);
   });
 
   test.each(["part-", "bytes-", "file-"])(
@@ -94,7 +94,7 @@ describe("a storage without room is answered with 507 and a time to come back", 
     async (kind) => {
       const { state, wrapBackend } = limited();
       const server = await startUploadServer({ wrap: wrapBackend });
-      const { url, uploadId } = server.slot();
+      const { url, uploadId } = await server.slot();
       const location = (await begin(url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
       state.isFull = (key) => key.includes(`/${kind}`);
@@ -117,10 +117,10 @@ describe("a storage without room is answered with 507 and a time to come back", 
       uploads: { quota: { files: 1 } },
     });
     state.isFull = (key) => key.includes("/plan-");
-    await expectNoRoom(await begin(server.slot().url), server);
+    await expectNoRoom(await begin((await server.slot()).url), server);
     expect(await server.files()).toEqual([]);
     state.isFull = () => false;
-    expect((await begin(server.slot().url)).status).toBe(201);
+    expect((await begin((await server.slot()).url)).status).toBe(201);
   });
 });
 
@@ -128,14 +128,14 @@ test("a file that storage takes at no time is too large, which is the server's f
   const { state, wrapBackend } = limited("too_large");
   const server = await startUploadServer({ wrap: wrapBackend });
   state.isFull = () => true;
-  const answer = await put(server.slot().url, noise(1_000));
+  const answer = await put((await server.slot()).url, noise(1_000));
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([413, null]);
   expect(await answer.json()).toMatchObject({ reason: "too_large" });
 });
 
 test("the quota of a user is another reason, with no time to come back", async () => {
   const server = await startUploadServer({ uploads: { quota: { bytes: 100 } } });
-  const answer = await put(server.slot().url, noise(1_000));
+  const answer = await put((await server.slot()).url, noise(1_000));
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([507, null]);
   expect(await answer.json()).toMatchObject({ reason: "quota" });
 });
@@ -151,11 +151,11 @@ test("on a disk of 8 MiB that is full nothing is left of a file sent at once, an
   }
   onTestFinished(() => void execFileSync("umount", ["-l", root], { stdio: "ignore" }));
   const server = await startUploadServer({ root });
-  await expectNoRoom(await put(server.slot().url, noise(9_000_000)), server);
+  await expectNoRoom(await put((await server.slot()).url, noise(9_000_000)), server);
   expect(await server.files()).toEqual([]);
 
   const bytes = noise(2_000_000);
-  const { url, uploadId } = server.slot();
+  const { url, uploadId } = await server.slot();
   const location = (await begin(url)).headers.get("location")!;
   expect((await append(location, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
   const ballast = join(root, "ballast");

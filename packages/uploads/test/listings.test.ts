@@ -15,7 +15,7 @@ async function startListing() {
         },
       }),
   });
-  const slot = server.slot();
+  const slot = await server.slot();
   /** How often the prefix of the slot was listed since the last call. */
   const listings = (): number =>
     prefixes.splice(0).filter((prefix) => prefix === `uploads/${slot.uploadId}/`).length;

@@ -54,7 +54,7 @@ async function beginAndStall(
   { servers: [first], at }: Awaited<ReturnType<typeof startTwo>>,
   bytes: Buffer<ArrayBuffer>,
 ): Promise<{ location: string; sending: ClientRequest; ended: Promise<number> }> {
-  const { url } = first.slot();
+  const { url } = await first.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const begun = await fetch(at(0, url), { method: "POST", headers });
   const location = begun.headers.get("location")!;
@@ -128,7 +128,7 @@ test("a process that slept through its time while it assembled a file makes noth
       }),
   });
   onTestFinished(() => void vi.restoreAllMocks());
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const begun = await fetch(url, { method: "POST", headers, body: noise(100) });
   const location = begun.headers.get("location")!;
@@ -146,15 +146,15 @@ test("what one user may have counts for all processes together", async () => {
     [apart(), 201], // the twin
   ] as const) {
     const { servers, at } = await startTwo(stores, { uploads: { quota: { bytes: 500 } } });
-    expect((await put(at(0, servers[0].slot().url), 300)).status).toBe(201);
-    expect((await put(at(1, servers[0].slot().url), 300)).status).toBe(status);
+    expect((await put(at(0, (await servers[0].slot()).url), 300)).status).toBe(201);
+    expect((await put(at(1, (await servers[0].slot()).url), 300)).status).toBe(status);
   }
 });
 
 test("a process that never sweeps forgets what it counted, too", async () => {
   const { servers, at } = await startTwo(shared());
   await servers[0].uploads.sweep();
-  const { url, uploadId } = servers[1].slot();
+  const { url, uploadId } = await servers[1].slot();
   expect((await put(at(1, url), 100)).status).toBe(201);
   expect(servers[1].uploads.progress(uploadId).received).toBe(100);
   onTestFinished(() => void vi.restoreAllMocks());

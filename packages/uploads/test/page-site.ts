@@ -103,12 +103,12 @@ export async function startPageSite(
       owner = { ...ann, subject: newId() },
     ) {
       const ttlMs = 600_000;
-      const slots = new Map(
-        fileFieldsOf(fields).map(([name, field]) => [
-          name,
-          uploads.reserve(owner, termsOf(field, {}), { ttlMs, selfAuthenticating: true }),
-        ]),
+      const self = { ttlMs, selfAuthenticating: true };
+      const reserving = fileFieldsOf(fields).map(
+        async ([name, field]) =>
+          [name, await uploads.reserve(owner, termsOf(field, {}), self)] as const,
       );
+      const slots = new Map(await Promise.all(reserving));
       const pageId = newId();
       const question = questionOf({ message, fields }, slots, "self");
       const url = await pages.pageUrl({

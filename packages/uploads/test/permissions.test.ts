@@ -18,11 +18,11 @@ async function modesIn(root: string): Promise<{ files: Set<number>; folders: Set
 /** A whole file, one of which a step has come, and a confirmed one. */
 async function sendThree(server: UploadServer): Promise<void> {
   const put = { method: "PUT", headers: bearer("alice"), body: noise(1_000) };
-  expect((await fetch(server.slot().url, put)).status).toBe(201);
+  expect((await fetch((await server.slot()).url, put)).status).toBe(201);
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const begun = { method: "POST", headers, body: noise(1_000) };
-  expect((await fetch(server.slot().url, begun)).status).toBe(201);
-  const confirmed = server.slot();
+  expect((await fetch((await server.slot()).url, begun)).status).toBe(201);
+  const confirmed = await server.slot();
   expect((await fetch(confirmed.url, put)).status).toBe(201);
   const claim = { name: "n", size: 1_000, mimeType: "application/octet-stream" };
   await server.uploads.confirm(alice, confirmed.uploadId, [claim]);

@@ -13,7 +13,7 @@ test("of 200 uploads at once no more is kept than the quota, and nothing of the 
   const quota = { concurrent: 200, bytes: 500_000, files: 1_000 };
   const server = await startUploadServer({ uploads: { quota } });
   const answers = await Promise.all(
-    Array.from({ length: 200 }, () => put(server.slot().url, noise(10_000))),
+    Array.from({ length: 200 }, async () => put((await server.slot()).url, noise(10_000))),
   );
   const statuses = answers.map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([201, 507]));
@@ -28,13 +28,13 @@ test("of many that one user sends at once four are read, and places come back", 
   });
   let finishScan = (): void => {};
   const scanning = new Promise<void>((resolve) => void (finishScan = resolve));
-  const sent = Array.from({ length: 4 }, () => put(server.slot().url, noise(100)));
+  const sent = Array.from({ length: 4 }, async () => put((await server.slot()).url, noise(100)));
   await expect.poll(() => server.files()).toHaveLength(4);
-  const fifth = await put(server.slot().url, noise(100));
+  const fifth = await put((await server.slot()).url, noise(100));
   expect([fifth.status, fifth.headers.get("retry-after")]).toEqual([429, "1"]);
   finishScan();
   expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([201, 201, 201, 201]);
-  expect((await put(server.slot().url, noise(100))).status).toBe(201);
+  expect((await put((await server.slot()).url, noise(100))).status).toBe(201);
 });
 
 test("of the requests of one user that wait for a file 16 are served, and those of others go on", async () => {
@@ -60,7 +60,7 @@ test("of the requests of one user that wait for a file 16 are served, and those 
     },
   });
   const begin = async (name: string): Promise<string> => {
-    const slot = server.uploads.reserve(
+    const slot = await server.uploads.reserve(
       { ...alice, subject: name },
       { accept: [], maxBytes: 1_000, maxFiles: 1 },
     );
@@ -94,9 +94,9 @@ test("the requests of a user count with all others of that user", async () => {
     },
   };
   const server = await startUploadServer({ sluice: { limits: { requests: { perPrincipal } } } });
-  expect((await put(server.slot().url, noise(10))).status).toBe(201);
-  expect((await put(server.slot().url, noise(10))).status).toBe(201);
-  const third = await put(server.slot().url, noise(10));
+  expect((await put((await server.slot()).url, noise(10))).status).toBe(201);
+  expect((await put((await server.slot()).url, noise(10))).status).toBe(201);
+  const third = await put((await server.slot()).url, noise(10));
   expect([third.status, third.headers.get("retry-after")]).toEqual([429, "5"]);
   expect(new Set(counted)).toEqual(new Set([server.records[0]!.principal]));
 });
@@ -104,11 +104,15 @@ test("the requests of a user count with all others of that user", async () => {
 test("a file that was left counts as what came of it, and as a whole again when it goes on", async () => {
   const server = await startUploadServer({ uploads: { quota: { bytes: 150, files: 2 } } });
   const headers = { ...bearer("alice"), "upload-complete": "?0", "upload-length": "100" };
-  const begun = await fetch(server.slot().url, { method: "POST", headers, body: noise(10) });
-  expect((await put(server.slot().url, noise(60))).status).toBe(507);
+  const begun = await fetch((await server.slot()).url, {
+    method: "POST",
+    headers,
+    body: noise(10),
+  });
+  expect((await put((await server.slot()).url, noise(60))).status).toBe(507);
   vi.spyOn(Date, "now").mockReturnValue(Date.now() + 10_000);
   await server.uploads.sweep().finally(() => vi.restoreAllMocks());
-  expect((await put(server.slot().url, noise(60))).status).toBe(201);
+  expect((await put((await server.slot()).url, noise(60))).status).toBe(201);
   const goOn = await fetch(begun.headers.get("location")!, {
     method: "PATCH",
     headers: {
@@ -124,10 +128,10 @@ test("a file that was left counts as what came of it, and as a whole again when 
 
 test("the last file of a quota may come in a form", async () => {
   const server = await startUploadServer({ uploads: { quota: { files: 1, bytes: 1_000 } } });
-  const post = (bytes: Uint8Array<ArrayBuffer>): Promise<Response> => {
+  const post = async (bytes: Uint8Array<ArrayBuffer>): Promise<Response> => {
     const body = new FormData();
     body.append("file", new Blob([bytes]), "a.bin");
-    return fetch(server.slot().url, { method: "POST", headers: bearer("alice"), body });
+    return fetch((await server.slot()).url, { method: "POST", headers: bearer("alice"), body });
   };
   expect((await post(noise(100))).status).toBe(201);
   expect((await post(noise(100))).status).toBe(507);
@@ -239,7 +243,7 @@ test("of the requests of one user that ask a slot what it has 16 are served, and
         },
       }),
   });
-  const slot = server.slot();
+  const slot = await server.slot();
   const look = (url: string, name: string): Promise<Response> =>
     fetch(url, { headers: bearer(name) });
   const asked = Array.from({ length: 16 }, () => look(slot.url, "alice"));
@@ -247,7 +251,7 @@ test("of the requests of one user that ask a slot what it has 16 are served, and
   const over = await look(slot.url, "alice");
   expect([over.status, over.headers.get("retry-after")]).toEqual([429, "1"]);
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
-  const other = server.uploads.reserve({ ...alice, subject: "bob" }, terms);
+  const other = await server.uploads.reserve({ ...alice, subject: "bob" }, terms);
   expect((await look(other.url, "bob")).status).toBe(200);
   letGo();
   expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(16).fill(200));
@@ -262,7 +266,7 @@ test("while the store is down uploads are refused for a while, and nothing of th
       isDown ? async () => Promise.reject(unavailable) : Reflect.get(target, name),
   });
   const server = await startUploadServer({ uploads: { store: frail } });
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   for (const init of [
     { method: "PUT", headers: bearer("alice") },
@@ -295,7 +299,7 @@ test("a form that has come is kept also where the store is down then", async () 
         },
       }),
   });
-  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const { url, uploadId } = await server.slot({ maxFiles: 2 });
   const body = new FormData();
   for (const name of ["a.bin", "b.bin"]) body.append("file", new Blob([noise(100)]), name);
   const init = { method: "POST", headers: bearer("alice"), body };
@@ -322,7 +326,7 @@ test("a file that cannot be removed after it was refused counts, and is no longe
   const headers = { ...bearer("alice"), "upload-complete": "?1", "upload-length": "100" };
   const digest = { "repr-digest": `sha-256=:${Buffer.alloc(32).toString("base64")}:` };
   const init = { method: "POST", headers: { ...headers, ...digest }, body: noise(100) };
-  expect((await fetch(server.slot().url, init)).status).toBe(422);
+  expect((await fetch((await server.slot()).url, init)).status).toBe(422);
   // as it was left
   expect(settled).toEqual([100]);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { PageQuestion, UploadPages } from "../src/page/upload-pages.ts";
 import {
   connectAnswerer,
+  createAsker,
   createFakeSlots,
   createPlainSluice,
   createToolServer,
@@ -29,6 +29,7 @@ function createPages(answer: (question: PageQuestion) => unknown, patience = 0) 
     async conclude(_pageId, outcome) {
       outcomes.push(outcome);
     },
+    statusOf: async () => "open",
   };
   return { pages, questions, outcomes, timesAsked: () => asked };
 }
@@ -45,7 +46,7 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
     },
   };
   const { pages, questions, outcomes, timesAsked } = createPages(answer, patience);
-  const requestFiles = createRequestFiles(sluice.host, watched, pages);
+  const requestFiles = createAsker(sluice, watched, pages);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const fields = { picture: { type: "file" }, note: { type: "string" } } as const;
     const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
@@ -94,7 +95,7 @@ test.each(eras)("%s: a client without files of its own gets the page", async (er
   // the page says that all is done when the tool has the files
   expect(outcomes).toEqual(["accepted"]);
   // a browser has no bearer token
-  expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true }]);
+  expect(reserved).toEqual([{ ttlMs: 900_000, selfAuthenticating: true, share: "" }]);
 });
 
 test.each(eras)("%s: a user that will not open the page has sent nothing", async (era) => {

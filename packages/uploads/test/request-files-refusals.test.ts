@@ -2,15 +2,19 @@ import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { createRequestFiles } from "../src/ask/request-files.ts";
-import { createUploadPages } from "../src/page/upload-pages.ts";
-import { connectAnswerer, createFakeSlots, createPlainSluice, createToolServer } from "./asking.ts";
+import {
+  connectAnswerer,
+  createAsker,
+  createFakeSlots,
+  createPlainSluice,
+  createToolServer,
+} from "./asking.ts";
 
 const fields = { picture: { type: "file" } } as const;
 
 function setUp(sluice = createPlainSluice()) {
   const slots = createFakeSlots();
-  const requestFiles = createRequestFiles(sluice.host, slots, createUploadPages(sluice.host));
+  const requestFiles = createAsker(sluice, slots);
   const register = (mcp: McpServer) =>
     mcp.registerTool("look", { inputSchema: z.object({}) }, async (_args, ctx) => {
       const request = { mcp, message: "A picture, please", fields };
@@ -26,7 +30,7 @@ async function look(client: Client): Promise<string> {
   return (content as { text: string }[])[0]!.text;
 }
 
-test("over stdio there is no upload endpoint, and the error says what to do instead", async () => {
+test("over stdio, in a process that takes no uploads, the error says what to do instead", async () => {
   const { slots, register } = setUp();
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   register(mcp);
@@ -37,14 +41,14 @@ test("over stdio there is no upload endpoint, and the error says what to do inst
   );
   await Promise.all([mcp.connect(ours), client.connect(theirs)]);
   try {
-    expect(await look(client)).toMatch(/over stdio there is no upload endpoint; take a path/);
+    expect(await look(client)).toMatch(/takes no files over HTTP; give the tool a path/);
     expect(slots.revoked).toEqual([]);
   } finally {
     await client.close();
   }
 });
 
-test("legacy: without a session no user can be asked, and the error says so", async () => {
+test("legacy: without a session a tool that takes no upload id cannot ask, and the error says so", async () => {
   const { sluice, register } = setUp();
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
@@ -56,7 +60,7 @@ test("legacy: without a session no user can be asked, and the error says so", as
     fetch: (input, init) => handler.fetch(new Request(input, init)),
     answer: () => expect.unreachable("it cannot be asked"),
   });
-  expect(await look(client)).toMatch(/within a session only/);
+  expect(await look(client)).toMatch(/uploadIdInput\(\)/);
 });
 
 test("a caller that is not authenticated is not asked", async () => {

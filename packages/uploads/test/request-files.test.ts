@@ -1,10 +1,10 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createRequestFiles, type FileRequest } from "../src/ask/request-files.ts";
+import type { FileRequest } from "../src/ask/request-files.ts";
 import type { Fields } from "../src/ask/elicit-fields.ts";
-import { createUploadPages } from "../src/page/upload-pages.ts";
 import {
+  createAsker,
   connectAnswerer,
   createFakeSlots,
   createPlainSluice,
@@ -24,7 +24,7 @@ const fields = {
 function setUp(options: { request?: Partial<FileRequest> } = {}) {
   const sluice = createPlainSluice();
   const slots = createFakeSlots();
-  const requestFiles = createRequestFiles(sluice.host, slots, createUploadPages(sluice.host));
+  const requestFiles = createAsker(sluice, slots);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const request = { mcp, message: "A picture, please", fields, ...options.request };
     const outcome = await requestFiles(ctx, request);
@@ -217,13 +217,13 @@ test.each(eras)("%s: `binary` alone is enough", async (era) => {
   expect((await look(client)).isError).toBe(false);
 });
 
-test("legacy: a client that cannot send files gets an error that says what it must declare", async () => {
+test("legacy: a client that cannot send files gets an error that says what it and the tool must declare", async () => {
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
     const { fetch } = setUp();
     const client = await connectAnswerer({ era: "legacy", fetch, capabilities });
     const { text, isError } = await look(client);
     expect(isError).toBe(true);
-    expect(text).toMatch(/must declare `elicitation.binary`/);
+    expect(text).toMatch(/declares neither `elicitation.binary` nor .* uploadIdInput\(\)/);
   }
 });
 
@@ -310,11 +310,7 @@ test.each(eras)("%s: a scanner that does not know yet is asked again", async (er
     if (patience-- > 0) throw new SluiceError("unavailable", "fake: scanning", { retryAfterMs: 5 });
     return slots.confirm(...args);
   };
-  const requestFiles = createRequestFiles(
-    sluice.host,
-    { ...slots, confirm },
-    createUploadPages(sluice.host),
-  );
+  const requestFiles = createAsker(sluice, { ...slots, confirm });
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
     if (outcome.action === "ask") return outcome.result;

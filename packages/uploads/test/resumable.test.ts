@@ -52,7 +52,7 @@ async function offsetOf(location: string): Promise<number> {
 
 test("a file in three steps is the file, with its digest", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot();
+  const { url, uploadId } = await server.slot();
   const bytes = noise(9_000_000);
   const location = await begin(url, {
     "upload-length": String(bytes.length),
@@ -108,7 +108,7 @@ test("parts that outlived their whole file are gone when a client asks how far i
       },
     }),
   });
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const location = await begin(url);
   expect((await append(location, 0, noise(1_000), true)).status).toBe(503);
   // bytes, record, part and plan
@@ -135,7 +135,7 @@ test("a client that hangs up while leftover parts are removed is no error", asyn
       },
     }),
   });
-  const location = await begin(server.slot().url);
+  const location = await begin((await server.slot()).url);
   expect((await append(location, 0, noise(1_000), true)).status).toBe(503);
   server.errors.length = 0;
   isStopped = false;
@@ -150,18 +150,18 @@ test("a client that hangs up while leftover parts are removed is no error", asyn
 
 test("an upload in one request that allows for more is one as well", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot();
+  const { url, uploadId } = await server.slot();
   const answer = await ask(url, "PUT", { "upload-complete": "?1" }, noise(70_000));
   expect([answer.status, answer.headers.get("upload-complete")]).toEqual([201, "?1"]);
   expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 70_000 }]);
-  const empty = server.slot();
+  const empty = await server.slot();
   const location = await begin(empty.url);
   expect((await append(location, 0, new Uint8Array(0), true)).status).toBe(201);
 });
 
 test("several files of one slot have an address each", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const { url, uploadId } = await server.slot({ maxFiles: 2 });
   const locations = [await begin(url), await begin(url)];
   await append(locations[1]!, 0, noise(20), true);
   await append(locations[0]!, 0, noise(10), true);
@@ -174,7 +174,7 @@ test("several files of one slot have an address each", async () => {
 describe("refused", () => {
   test("a step at another offset, which is told the right one", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot().url);
+    const location = await begin((await server.slot()).url);
     await append(location, 0, noise(1_000));
     for (const wrong of [0, 999, 1_001]) {
       const answer = await append(location, wrong, noise(10));
@@ -189,7 +189,7 @@ describe("refused", () => {
 
   test("the same part a second time, at once or after the other", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot().url);
+    const location = await begin((await server.slot()).url);
     const part = noise(300_000);
     const answers = await Promise.allSettled([
       append(location, 0, part),
@@ -207,7 +207,7 @@ describe("refused", () => {
 
   test("steps that do not say what they are", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot().url);
+    const location = await begin((await server.slot()).url);
     const type = { "content-type": "application/partial-upload" };
     for (const [headers, status] of [
       [{ "upload-offset": "0", "upload-complete": "?0" }, 415],
@@ -222,13 +222,13 @@ describe("refused", () => {
 
   test("lengths that do not agree", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot().url, { "upload-length": "100" });
+    const location = await begin((await server.slot()).url, { "upload-length": "100" });
     expect((await append(location, 0, noise(99), true)).status).toBe(400);
     expect((await append(location, 0, noise(101))).status).toBe(413);
     // a file that went over its length is void
     expect((await ask(location, "HEAD")).status).toBe(404);
     await expect.poll(() => server.files()).toEqual([]);
-    const large = await ask(server.slot({ maxBytes: 10 }).url, "POST", {
+    const large = await ask((await server.slot({ maxBytes: 10 })).url, "POST", {
       "upload-complete": "?0",
       "upload-length": "11",
     });
@@ -237,17 +237,17 @@ describe("refused", () => {
 
   test("a file of another type or digest, and nothing is kept", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot({ accept: ["image/png"] }).url, {
+    const location = await begin((await server.slot({ accept: ["image/png"] })).url, {
       "content-type": "image/png",
     });
     expect((await append(location, 0, noise(9_000))).status).toBe(415);
     await expect.poll(() => server.files()).toEqual([]);
-    const small = await begin(server.slot({ accept: ["image/*"] }).url, {
+    const small = await begin((await server.slot({ accept: ["image/*"] })).url, {
       "content-type": "image/gif",
     });
     expect((await append(small, 0, png(100), true)).status).toBe(415);
     const digest = `sha-256=:${Buffer.alloc(32).toString("base64")}:`;
-    const wrong = await begin(server.slot().url, { "repr-digest": digest });
+    const wrong = await begin((await server.slot()).url, { "repr-digest": digest });
     const answer = await append(wrong, 0, noise(100), true);
     expect([answer.status]).toEqual([422]);
     await expect.poll(() => server.files()).toEqual([]);
@@ -255,7 +255,7 @@ describe("refused", () => {
 
   test("a request that is not the owner's, and ids that are none", async () => {
     const server = await startUploadServer();
-    const { url } = server.slot();
+    const { url } = await server.slot();
     const location = await begin(url);
     for (const method of ["HEAD", "PATCH", "DELETE"]) {
       expect((await fetch(location, { method, headers: bearer("bob") })).status).toBe(404);
@@ -268,7 +268,7 @@ describe("refused", () => {
 
   test("a step after the last one", async () => {
     const server = await startUploadServer();
-    const location = await begin(server.slot().url);
+    const location = await begin((await server.slot()).url);
     await append(location, 0, noise(50), true);
     expect((await append(location, 50, noise(50), true)).status).toBe(409);
     expect(await offsetOf(location)).toBe(50);
@@ -277,7 +277,7 @@ describe("refused", () => {
 
 test("a file that is given up no longer counts as received", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot({ maxFiles: 2 });
+  const { url, uploadId } = await server.slot({ maxFiles: 2 });
   const [location, kept] = [await begin(url), await begin(url)];
   await append(location, 0, noise(500));
   await append(kept, 0, noise(30));
@@ -288,7 +288,7 @@ test("a file that is given up no longer counts as received", async () => {
 
 test("a file that is given up is gone, and one that is confirmed cannot be", async () => {
   const server = await startUploadServer();
-  const { url, uploadId } = server.slot();
+  const { url, uploadId } = await server.slot();
   const location = await begin(url);
   await append(location, 0, noise(500));
   expect((await ask(location, "DELETE")).status).toBe(204);
@@ -336,7 +336,7 @@ async function cutOff(
 
 test("a body that is cut off keeps what came in steps, and nothing of one that came at once", async () => {
   const server = await startUploadServer();
-  const { url } = server.slot();
+  const { url } = await server.slot();
   const bytes = noise(100_000);
   await cutOff(server, url, "PUT", {}, bytes);
   await expect.poll(() => server.files()).toEqual([]);
@@ -370,11 +370,11 @@ test("a digest of the content counts where the content is the whole file, and no
   });
   const whole = { "upload-complete": "?1" };
   const wrong = { ...whole, ...digestOf(noise(9)) };
-  expect((await ask(server.slot().url, "POST", wrong, bytes)).status).toBe(422);
+  expect((await ask((await server.slot()).url, "POST", wrong, bytes)).status).toBe(422);
   const right = { ...whole, ...digestOf(bytes) };
-  expect((await ask(server.slot().url, "POST", right, bytes)).status).toBe(201);
+  expect((await ask((await server.slot()).url, "POST", right, bytes)).status).toBe(201);
   const first = { "upload-complete": "?0", ...digestOf(bytes.subarray(0, 200)) };
-  const begun = await ask(server.slot().url, "POST", first, bytes.subarray(0, 200));
+  const begun = await ask((await server.slot()).url, "POST", first, bytes.subarray(0, 200));
   const ended = await append(begun.headers.get("location")!, 200, bytes.subarray(200), true);
   expect(ended.status).toBe(201);
   expect(await ended.json()).toMatchObject({ sha256: sha256(bytes) });
@@ -398,7 +398,7 @@ test("the last step of a file that the slot has no place for copies and scans no
       },
     }),
   });
-  const slot = server.slot();
+  const slot = await server.slot();
   const location = await begin(slot.url);
   expect((await append(location, 0, noise(1_000))).status).toBe(204);
   expect((await ask(slot.url, "PUT", {}, noise(500))).status).toBe(201);

@@ -105,7 +105,7 @@ test.each(eras)(
       capabilities: { elicitation: { url: {} } },
       async answer({ url = "" }) {
         const html = await (await fetch(url)).text();
-        urls = [...new Set(html.match(/https?:\/\/[^"'&<]+\/uploads\/[\w.~-]+/g))];
+        urls = [...new Set(html.match(/https?:\/\/[^"'&<]+\/u\/[\w-]{32}/g))];
         expect((await put(urls[0]!, self)).status).toBe(201);
         const declined = await fetch(url, {
           method: "POST",
@@ -135,7 +135,7 @@ test.each(eras)("%s: a page that is not opened has URLs that take nothing", asyn
     capabilities: { elicitation: { url: {} } },
     async answer({ url = "" }) {
       const html = await (await fetch(url)).text();
-      urls = [...new Set(html.match(/https?:\/\/[^"'&<]+\/uploads\/[\w.~-]+/g))];
+      urls = [...new Set(html.match(/https?:\/\/[^"'&<]+\/u\/[\w-]{32}/g))];
       return { action: "decline" };
     },
   });
@@ -147,7 +147,7 @@ test.each(eras)("%s: a page that is not opened has URLs that take nothing", asyn
 
 test("a body that is under way when its slot is closed is refused, and nothing of it is kept", async () => {
   const server = await startUploadServer();
-  const slot = server.slot();
+  const slot = await server.slot();
   let end!: () => void;
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -177,7 +177,7 @@ test("a body that is under way when its slot is closed is refused, and nothing o
 
 test("a file in steps is gone when its slot is closed, and nothing is added to it", async () => {
   const server = await startUploadServer();
-  const slot = server.slot();
+  const slot = await server.slot();
   const begun = await put(slot.url, { ...bearer("alice"), "upload-complete": "?0" });
   await server.uploads.revoke(alice, slot);
   const step = await fetch(begun.headers.get("location")!, {
@@ -206,7 +206,7 @@ test("a slot is closed as soon as it is revoked, also while its files still go",
         },
       }),
   });
-  const slot = server.slot();
+  const slot = await server.slot();
   expect((await put(slot.url)).status).toBe(201);
   const revoked = server.uploads.revoke(alice, slot);
   await expect
@@ -225,14 +225,14 @@ test("a slot is closed as soon as it is revoked, also while its files still go",
 
 test("to close a slot twice is the same, and leaves files that were confirmed", async () => {
   const server = await startUploadServer();
-  const slot = server.slot();
+  const slot = await server.slot();
   expect((await put(slot.url)).status).toBe(201);
   const claim = { name: "a", size: 2_000, mimeType: "application/octet-stream" };
   const [file] = await server.uploads.confirm(alice, slot.uploadId, [claim]);
   await server.uploads.revoke(alice, slot);
   await server.uploads.revoke(alice, slot);
   expect((await file!.open()).info.size).toBe(2_000);
-  const other = server.slot();
+  const other = await server.slot();
   await server.uploads.revoke(alice, other);
   await server.uploads.revoke(alice, other);
   expect((await put(other.url)).status).toBe(409);
@@ -246,7 +246,7 @@ test("what came is removed also when storage cannot close the slot", async () =>
       key.endsWith("/confirmed") ? Promise.reject(fault) : backend.write!(key, options),
   });
   const server = await startUploadServer({ wrap: refuseMarker });
-  const slot = server.slot();
+  const slot = await server.slot();
   expect((await put(slot.url)).status).toBe(201);
   await expect(server.uploads.revoke(alice, slot)).rejects.toThrow(fault);
   expect(await server.files()).toEqual([]);
@@ -254,7 +254,7 @@ test("what came is removed also when storage cannot close the slot", async () =>
 
 test("the marker of a closed slot goes five minutes after the end of the slot", async () => {
   const server = await startUploadServer();
-  const slot = server.slot();
+  const slot = await server.slot();
   await server.uploads.revoke(alice, slot);
   await server.uploads.sweep();
   expect(await server.files()).toHaveLength(1);

@@ -26,10 +26,14 @@ const uploads = createUploads(sluice, {
 });
 const mcp = withSluice({ fetch: async () => new Response() }, sluice);
 const server = createServer(toNodeHandler(withUploads(mcp, uploads)));
-server.listen(0, "127.0.0.1", () => {
+server.listen(0, "127.0.0.1");
+server.once("listening", () => void announce());
+
+async function announce(): Promise<void> {
   const { port } = server.address() as AddressInfo;
   const terms = { accept: [], maxBytes: 2 * 2 ** 30, maxFiles: 100 };
-  const urls = Array.from({ length: 2 }, () => uploads.reserve(undefined, terms).url);
+  const slots = Array.from({ length: 2 }, () => uploads.reserve(undefined, terms));
+  const urls = (await Promise.all(slots)).map(({ url }) => url);
   process.stdout.write(`${JSON.stringify({ port, urls })}\n`);
-});
+}
 process.on("message", () => process.send?.(process.memoryUsage().rss));

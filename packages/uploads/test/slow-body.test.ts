@@ -112,7 +112,7 @@ async function saidBy(socket: Socket): Promise<string> {
 describe("over a connection", () => {
   test("a slow body is answered with 408, and nothing of it is kept", async () => {
     const server = await startUploadServer({ uploads: { pace: { idleMs: 150 } } });
-    const socket = await openRaw(server.slot().url, 1_000);
+    const socket = await openRaw((await server.slot()).url, 1_000);
     socket.write("abc");
     expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close/);
     await expect.poll(() => server.files()).toEqual([]);
@@ -121,9 +121,9 @@ describe("over a connection", () => {
   test("a client that waits for 100 Continue gets it after the checks only", async () => {
     const server = await startUploadServer();
     const expecting = "Expect: 100-continue\r\n";
-    const refused = await openRaw(server.slot({ maxBytes: 10 }).url, 1_000, expecting);
+    const refused = await openRaw((await server.slot({ maxBytes: 10 })).url, 1_000, expecting);
     expect(await saidBy(refused)).toMatch(/^HTTP\/1\.1 413 /);
-    const taken = await openRaw(server.slot().url, 3, expecting);
+    const taken = await openRaw((await server.slot()).url, 3, expecting);
     const [first] = (await once(taken, "data")) as [string];
     expect(first).toBe("HTTP/1.1 100 Continue\r\n\r\n");
     taken.write("abc");
@@ -134,10 +134,10 @@ describe("over a connection", () => {
 
   test("a client that has sent up to a megabyte hears the refusal, and then the connection ends", async () => {
     const server = await startUploadServer();
-    const socket = await openRaw(server.slot({ maxBytes: 10 }).url, 900_000);
+    const socket = await openRaw((await server.slot({ maxBytes: 10 })).url, 900_000);
     socket.write(Buffer.alloc(900_000));
     expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 413 [\s\S]*Connection: close/);
-    const endless = await openRaw(server.slot({ maxBytes: 10 }).url, 10 ** 9);
+    const endless = await openRaw((await server.slot({ maxBytes: 10 })).url, 10 ** 9);
     const said = saidBy(endless);
     const flood = (): void =>
       void (endless.writable && endless.write(Buffer.alloc(65_536)) && setImmediate(flood));
@@ -149,9 +149,9 @@ describe("over a connection", () => {
 
   test("lengths and codings that contradict each other go no further", async () => {
     const server = await startUploadServer();
-    const socket = await openRaw(server.slot().url, 5, "Transfer-Encoding: chunked\r\n");
+    const socket = await openRaw((await server.slot()).url, 5, "Transfer-Encoding: chunked\r\n");
     expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 400 /);
-    const trailing = await openRaw(server.slot().url, 3, "Trailer: Repr-Digest\r\n");
+    const trailing = await openRaw((await server.slot()).url, 3, "Trailer: Repr-Digest\r\n");
     trailing.write("abc");
     const [answer] = (await once(trailing, "data")) as [string];
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);

@@ -10,7 +10,7 @@ const minute = 60_000;
 
 async function sent(server: UploadServer, ttlMs: number): Promise<string> {
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 2 };
-  const { url, uploadId } = server.uploads.reserve(alice, terms, { ttlMs });
+  const { url, uploadId } = await server.uploads.reserve(alice, terms, { ttlMs });
   const init = { method: "PUT", headers: bearer("alice"), body: noise(100) };
   expect((await fetch(url, init)).status).toBe(201);
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
@@ -91,7 +91,7 @@ test("what is removed before it was confirmed leaves a record, however that came
   await sweepAt(server, 8 * minute);
   expect(discards().at(-1)).toEqual(["complete", swept, principal, undefined]);
 
-  const slot = server.slot();
+  const slot = await server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const begun = await fetch(slot.url, { method: "POST", headers });
   const location = begun.headers.get("location")!;
@@ -185,7 +185,7 @@ test("a server that starts sweeps, and counts what is there already", async () =
   const second = await startUploadServer({ root, uploads });
   await second.uploads.sweep();
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
-  const { url } = second.uploads.reserve(alice, terms);
+  const { url } = await second.uploads.reserve(alice, terms);
   const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
   expect((await fetch(url, init)).status).toBe(507);
 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
 import { createPartialFiles, type PartialFile } from "../src/resumable/partial-files.ts";
 import { createProgressTracker } from "../src/receive/progress-tracker.ts";
-import { createSlotSealer } from "../src/slots/slot-token.ts";
+import { createSlotTokens } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
 import { createFileScanner } from "../src/store/scan.ts";
 import { createSlotFiles } from "../src/store/slot-files.ts";
@@ -38,14 +38,14 @@ test("two that put one file together at once have it both, and neither removes i
     uploads: { onScan },
     wrap: (given) => (backend = given),
   });
-  const { url, uploadId } = server.slot();
+  const { url, uploadId } = await server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
   const fileId = answer.headers.get("location")!.split("/").at(-1)!;
   const partials = partialFilesOf(server, backend!, onScan);
   const { host } = server.sluice;
-  const sealer = createSlotSealer({ keys: host.keys, endpoint: server.url, maxBytes: 2 ** 30 });
-  const slot = sealer.open(url.split("/").at(-1)!, Date.now());
+  const tokens = createSlotTokens({ host, maxBytes: 2 ** 30 });
+  const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
   const { signal } = new AbortController();
   // both believe that they have the file
   const lease = { ensureOurs() {} };
@@ -81,7 +81,7 @@ test("a file that was confirmed before its sender heard of it is not taken back"
   const server = await startUploadServer({ wrap });
   const put = (url: string): Promise<Response> =>
     fetch(url, { method: "PUT", headers: bearer("alice"), body: noise(500) });
-  const first = server.slot();
+  const first = await server.slot();
   onRecord = async () => {
     onRecord = async () => {};
     await server.uploads.confirm(alice, first.uploadId, [claim]);

@@ -391,7 +391,8 @@ describe("what one principal makes the server remember", () => {
       ...inner,
       async put(id, record, times) {
         await inner.put(id, record, times);
-        sizes.set(id, record.length);
+        // those of slots end with their time
+        if (!id.startsWith("token ")) sizes.set(id, record.length);
       },
       async take(id, now) {
         sizes.delete(id);

@@ -39,7 +39,7 @@ export interface UploadServer {
   /** Paths of all files on disk, also of temporary ones. */
   readonly files: () => Promise<string[]>;
   /** A slot of Alice's. */
-  readonly slot: (terms?: Partial<SlotTerms>) => Slot;
+  readonly slot: (terms?: Partial<SlotTerms>) => Promise<Slot>;
 }
 
 /** What a test may set. */

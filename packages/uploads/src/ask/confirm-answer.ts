@@ -1,4 +1,8 @@
-import type { InputRequiredResult, ServerContext } from "@modelcontextprotocol/server";
+import type {
+  CallToolResult,
+  InputRequiredResult,
+  ServerContext,
+} from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import { sleep, systemClock } from "@sluice/core/async";
 import type { PageOutcome } from "../page/page-endings.ts";
@@ -22,8 +26,11 @@ export type FilesOutcome<F extends Fields = Fields> =
     }
   /** The user said no, or closed the question. Nothing is kept. */
   | { readonly action: "decline" | "cancel" }
-  /** Stateless protocol: return `result` from the tool. The client asks the user and repeats the call. */
-  | { readonly action: "ask"; readonly result: InputRequiredResult };
+  /**
+   * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host that can be
+   * asked nothing gets an answer for its model, which calls the tool again with `upload_id`.
+   */
+  | { readonly action: "ask"; readonly result: InputRequiredResult | CallToolResult };
 
 /** A call of a tool that asks, and its caller. */
 export interface AskingCall<F extends Fields = Fields> {

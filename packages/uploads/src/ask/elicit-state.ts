@@ -1,15 +1,10 @@
-import {
-  createSha256,
-  createTextSealer,
-  principalTag,
-  type SluiceError,
-  type Principal,
-} from "@sluice/core";
+import { createTextSealer, type SluiceError, type Principal } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod";
 import type { Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import type { Fields } from "./elicit-fields.ts";
+import { questionContext } from "./pending-uploads.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
 export interface QuestionState {
@@ -41,12 +36,10 @@ export interface QuestionStates {
 export function createQuestionStates(host: Host): QuestionStates {
   const sealer = createTextSealer({ keys: host.keys, purpose: "elicitation" });
 
-  function contextOf({ principal, message, fields }: QuestionContext): string[] {
-    const asked = createSha256();
-    asked.update(new TextEncoder().encode(JSON.stringify([message, fields])));
-    const holder = principal ? principalTag(principal) : "anybody";
-    return [host.endpoint.url, holder, asked.digest()];
-  }
+  const contextOf = (context: QuestionContext): string[] => [
+    host.endpoint.url,
+    ...questionContext(context),
+  ];
 
   return {
     seal(state, context) {

@@ -14,34 +14,53 @@ import { uploadError } from "../slots/upload-error.ts";
 /** How this client can be asked for files. */
 export type AskingWay =
   | { readonly kind: "binary"; readonly limits: BinaryElicitation }
-  | { readonly kind: "page" };
+  | { readonly kind: "page" }
+  /** It can be asked nothing: the tool's answer asks its model. */
+  | { readonly kind: "result" };
 
 /**
  * Chooses by what the client declared: on this request without a session, else on its session. Bare
- * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Throws what the author should read, and
- * without a session the error that the protocol has for it.
+ * `elicitation: {}` means form mode only (SEP-1306, Backwards Compatibility). Over stdio no client sends files itself:
+ * they go to an upload endpoint that is served beside it.
  */
 export function wayTo(mcp: McpServer, ctx: ServerContext): AskingWay {
-  if (!ctx.http?.req)
-    throw uploadError(
-      "unsupported",
-      "files can be asked for over HTTP and WebSocket only: over stdio there is no upload endpoint; take a path, or a `data:` URI, as an argument of the tool",
-    );
-  const isStateless = revisionOf(mcp) === "modern";
-  const declared = isStateless ? declaredIn(ctx) : mcp.server.getClientCapabilities();
-  if (!isStateless && declared === undefined)
-    throw uploadError(
-      "unsupported",
-      "a client of MCP 2025-11-25 or older can be asked within a session only: serve it with a sessionful transport",
-    );
+  const declared = isStateless(mcp) ? declaredIn(ctx) : mcp.server.getClientCapabilities();
   const elicitation = elicitationSchema.safeParse(declared);
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
-  if (binary !== undefined) return { kind: "binary", limits: binary as BinaryElicitation };
-  if (url !== undefined) return { kind: "page" };
-  if (!isStateless) throw noWay();
-  throw new MissingRequiredClientCapabilityError(
+  if (binary !== undefined && !isStdio(ctx))
+    return { kind: "binary", limits: binary as BinaryElicitation };
+  return url === undefined ? { kind: "result" } : { kind: "page" };
+}
+
+/** True for a call that did not come over HTTP or WebSocket. */
+export function isStdio(ctx: ServerContext): boolean {
+  return !ctx.http?.req;
+}
+
+/** True in the revision without sessions. */
+export function isStateless(mcp: McpServer): boolean {
+  return revisionOf(mcp) === "modern";
+}
+
+/**
+ * The error of a tool that asks and does not take an upload id, in a host that can be asked nothing. Without a session it
+ * is the one that the protocol has for a missing capability.
+ */
+export function noUploadId(mcp: McpServer): Error {
+  const message =
+    "this host declares neither `elicitation.binary` nor `elicitation.url`, and the tool has no argument to take files up with: its author declares upload_id: uploadIdInput(), and passes it to requestFiles as uploadId";
+  if (!isStateless(mcp)) return uploadError("unsupported", message);
+  return new MissingRequiredClientCapabilityError(
     { requiredCapabilities: { elicitation: { binary: {} } } },
-    noWay().message,
+    `uploads: ${message}`,
+  );
+}
+
+/** The error of a tool that asks over stdio, where no process that it knows takes files. */
+export function noEndpoint(): SluiceError {
+  return uploadError(
+    "unsupported",
+    "this process takes no files over HTTP; give the tool a path, or the content itself as a `data:` URI",
   );
 }
 
@@ -71,10 +90,3 @@ const elicitationSchema = z.looseObject({
     url: z.looseObject({}).optional().catch(undefined),
   }),
 });
-
-function noWay(): SluiceError {
-  return uploadError(
-    "unsupported",
-    "this client cannot send files: it must declare `elicitation.binary` (SEP-1306), or `elicitation.url` for sending them in a browser",
-  );
-}

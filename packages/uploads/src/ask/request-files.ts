@@ -5,17 +5,18 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
-import { callerOf, callInV2, revisionOf, type Host } from "@sluice/server/transport";
+import { callInV2, type Host } from "@sluice/server/transport";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { userOf } from "../slots/slot-token.ts";
 import type { Slots } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
 import { createSessionAsker } from "./ask-in-session.ts";
+import { identifyAsker } from "./asking-caller.ts";
+import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
-import { createAnswerConfirmation, type AskingCall, type FilesOutcome } from "./confirm-answer.ts";
+import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
-import { wayTo } from "./elicit-way.ts";
+import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";
+import type { PendingUploads } from "./pending-uploads.ts";
 import { reserveQuestion } from "./reserve-question.ts";
 
 /** What to ask the user for. */
@@ -29,6 +30,11 @@ export interface FileRequest<F extends Fields = Fields> {
   /** How long the user may take, in milliseconds, at most an hour; a page at most 15 minutes. Default: 15 minutes. */
   readonly ttlMs?: number;
   /**
+   * The tool's argument that is declared with `uploadIdInput()`, as it came: with it the tool works in hosts that can be asked
+   * nothing. Pass it also while it is `undefined`.
+   */
+  readonly uploadId?: string | undefined;
+  /**
    * Receives the client's `notifications/progress`, in a session; asking for them is what this is for. In the stateless
    * protocol no call is open while files come: `progress(uploadId)` tells what has.
    */
@@ -41,33 +47,48 @@ export type RequestFiles = <const F extends Fields>(
   request: FileRequest<F>,
 ) => Promise<FilesOutcome<F>>;
 
-/** Makes the function that asks: clients with `elicitation.binary` directly, others on a page. */
-export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages): RequestFiles {
+/** What asks. */
+interface AskingParts {
+  readonly host: Host;
+  readonly slots: Slots;
+  readonly pages: UploadPages;
+  readonly pending: PendingUploads;
+  /** Whether this process has routes for uploads. */
+  readonly isServed: () => boolean;
+}
+
+/**
+ * Makes the function that asks: clients with `elicitation.binary` directly, others on a page, and those that can be asked
+ * nothing by the tool's answer.
+ */
+export function createRequestFiles({
+  host,
+  slots,
+  pages,
+  pending,
+  isServed,
+}: AskingParts): RequestFiles {
   const { onError } = host;
   const confirmation = createAnswerConfirmation({ slots, pages, onError });
   const inSession = createSessionAsker({ confirmation, pages, onError });
   const states = createQuestionStates(host);
   const stateless = createStatelessAsker({ confirmation, states, pages });
-
-  async function callerIn(
-    mcp: McpServer,
-    ctx: ServerContext,
-  ): Promise<Pick<AskingCall, "principal" | "owner">> {
-    const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
-    if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
-    return { principal: userOf(principal), owner };
-  }
+  const inResult = createResultAsker({ host, confirmation, pending, pages, slots });
 
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
     request: FileRequest<F>,
   ): Promise<FilesOutcome<F>> {
-    const { message, fields, onProgress } = request;
+    const { message, fields, onProgress, uploadId } = request;
     const way = wayTo(mcp, ctx);
-    const call = { ctx, ...(await callerIn(mcp, ctx)), message, fields };
+    const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields };
+    if (uploadId !== undefined) return inResult.takeUp(call, uploadId);
     const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
     if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
-    const reserved = reserveQuestion(slots, call.principal, way, request);
+    if (isStdio(ctx) && !isServed()) throw noEndpoint();
+    if (way.kind === "result" && !Object.hasOwn(request, "uploadId")) throw noUploadId(mcp);
+    const reserved = await reserveQuestion(slots, call, way, request);
+    if (way.kind === "result") return inResult.ask(call, reserved);
     const isPage = way.kind === "page";
     if (isStateless(mcp))
       return isPage ? stateless.askOnPage(call, reserved) : stateless.ask(call, reserved);
@@ -83,8 +104,4 @@ export function createRequestFiles(host: Host, slots: Slots, pages: UploadPages)
       throw error;
     }
   };
-}
-
-function isStateless(mcp: McpServer): boolean {
-  return revisionOf(mcp) === "modern";
 }

@@ -1,4 +1,4 @@
-import { tokenLifetimes, type Principal } from "@sluice/core";
+import { tokenLifetimes } from "@sluice/core";
 import type { Slot, Slots } from "../slots/slots.ts";
 import {
   fileFieldsOf,
@@ -7,6 +7,7 @@ import {
   type BinaryQuestion,
   type Fields,
 } from "./elicit-fields.ts";
+import type { AskingCall } from "./confirm-answer.ts";
 import type { AskingWay } from "./elicit-way.ts";
 
 /** A question whose slots are reserved. */
@@ -21,20 +22,25 @@ export interface ReservedQuestion {
 const defaultTtlMs = 900_000;
 
 /** Reserves a slot for each file field, and writes the question. Throws a `TypeError` when no field is a file. */
-export function reserveQuestion(
+export async function reserveQuestion(
   slots: Pick<Slots, "reserve">,
-  principal: Principal | undefined,
+  { principal, owner }: Pick<AskingCall, "principal" | "owner">,
   way: AskingWay,
-  request: { readonly message: string; readonly fields: Fields; readonly ttlMs?: number },
-): ReservedQuestion {
-  const isPage = way.kind === "page";
-  const auth = isPage || !principal ? "self" : "bound";
+  request: {
+    readonly message: string;
+    readonly fields: Fields;
+    readonly ttlMs?: number | undefined;
+  },
+): Promise<ReservedQuestion> {
+  const isBinary = way.kind === "binary";
+  const auth = isBinary && principal ? "bound" : "self";
   const { maxTtlMs } = tokenLifetimes.upload[auth];
   const ttlMs = Math.min(request.ttlMs ?? defaultTtlMs, maxTtlMs);
   const reserved = new Map<string, Slot>();
   for (const [name, field] of fileFieldsOf(request.fields)) {
-    const terms = termsOf(field, isPage ? {} : way.limits);
-    reserved.set(name, slots.reserve(principal, terms, { ttlMs, selfAuthenticating: isPage }));
+    const terms = termsOf(field, isBinary ? way.limits : {});
+    const options = { ttlMs, selfAuthenticating: !isBinary, share: owner ?? "" };
+    reserved.set(name, await slots.reserve(principal, terms, options));
   }
   if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");
   const question = questionOf(request, reserved, auth);

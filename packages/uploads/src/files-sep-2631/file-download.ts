@@ -18,7 +18,7 @@ import type { FileUris } from "./file-uri.ts";
 
 /** The Sluice that has the resources, and the URIs that name them. */
 interface ServedFiles {
-  readonly host: Pick<Host, "nameOf" | "authorize" | "mint">;
+  readonly host: Pick<Host, "nameOf" | "authorize" | "mintLink">;
   readonly uris: FileUris;
 }
 
@@ -44,7 +44,8 @@ export async function valueOf(
   const { info, size, sha256 } = await digestOf(storage, key, signal);
   const expiresAt = Date.now() + valueTtlMs;
   const { etag } = info;
-  const uri = uris.format({ kind: "resource", key: name, etag, sha256, expiresAt }, owner);
+  const handle = { kind: "resource", key: name, etag, sha256, expiresAt } as const;
+  const uri = await uris.format(handle, { principal: owner, share: identity.owner });
   return { ...describeFile(uri, info, { size, sha256 }), _meta: expiryMeta(expiresAt) };
 }
 
@@ -54,13 +55,16 @@ interface AuthorizedDownload {
   readonly download: FileTransferDescriptor;
 }
 
-/** Mints the same grant as `resources/stream`, for the version that the URI was made for. */
+/**
+ * Makes a link to the version that the URI was made for. A descriptor is a capability (§8): every holder may use it, without
+ * credentials, and it acts as the caller.
+ */
 export async function authorizeDownload(
   { host, uris }: ServedFiles,
   uri: string,
   { identity, owner, signal }: DownloadCaller,
 ): Promise<AuthorizedDownload> {
-  const handle = uris.parse(uri, owner);
+  const handle = await uris.parse(uri, owner);
   if (handle.kind !== "resource")
     throw new SluiceError("not_found", "files: what was uploaded is not there to be downloaded");
   const { key: name, etag, sha256, expiresAt } = handle;
@@ -69,18 +73,17 @@ export async function authorizeDownload(
   const info = await storage.describe(key, { signal });
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
-  const grant = await host.mint(identity, name, etag);
-  if (!grant) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
-  const until = new Date(grant.expiresAt).toISOString();
-  const auth = principal ? "bound" : "self";
+  const link = await host.mintLink(identity, { name, etag });
+  if (!link) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
+  const until = new Date(link.expiresAt).toISOString();
   return {
     file: { ...describeFile(uri, info, { size: info.size, sha256 }), _meta: expiryMeta(expiresAt) },
     download: {
       transport: "https",
       method: "GET",
-      url: grant.url,
+      url: link.url,
       expiresAt: until,
-      _meta: { [EXTENSION_ID]: { auth, expiresAt: until } },
+      _meta: { [EXTENSION_ID]: { auth: "self", expiresAt: until } },
     },
   };
 }

@@ -8,23 +8,58 @@ export interface FileInputTerms {
   readonly accept?: readonly string[];
   /** Largest file, in bytes. Default 10 MiB. */
   readonly maxBytes?: number;
-  /** `inline`: a `data:` URI. `upload`: a file that was uploaded before. Default: both, as the client likes. */
+  /**
+   * Which URIs are taken. `inline`: a `data:` URI. `upload`: a file that was uploaded before. Default: both, as the client
+   * likes. What a host hands over is taken beside them.
+   */
   readonly transferModes?: readonly ("inline" | "upload")[];
 }
+
+/** A file that a host hands over, as ChatGPT and Codex do: a URL of theirs that is good for a short time. */
+export interface HandedOverFile {
+  readonly download_url: string;
+  readonly file_id: string;
+  readonly mime_type?: string | undefined;
+  readonly file_name?: string | undefined;
+}
+
+/** The value of a file argument: a URI, or a file that a host hands over. */
+export type FileArgument = string | HandedOverFile;
 
 /** Most bytes of a file argument, unless its terms say otherwise. */
 export const defaultInputBytes: number = 10 * 2 ** 20;
 
+const handedOver = z.object({
+  download_url: z.string().max(8_192),
+  file_id: z.string().max(1_024),
+  mime_type: z.string().max(255).optional(),
+  file_name: z.string().max(1_024).optional(),
+});
+
 /**
- * The schema of a tool's argument that is a file (SEP-2631 §5, experimental): a URI string with `x-mcp-file`. Use
- * `.describe(…)` and `.optional()` on it as on any other, and `z.array(…)` for several.
+ * The schema of a tool's argument that is a file: a URI with `x-mcp-file` (SEP-2631 §5, experimental), or the object that a
+ * host hands over where {@link openAiFileMeta} names the argument. Use `.describe(…)` and `.optional()` on it as on any
+ * other, and `z.array(…)` for several.
  */
-export function fileInput(terms: FileInputTerms = {}): z.ZodString {
+export function fileInput(
+  terms: FileInputTerms = {},
+): z.ZodUnion<readonly [z.ZodString, z.ZodType<HandedOverFile>]> {
   const { accept, maxBytes = defaultInputBytes, transferModes } = terms;
   const descriptor = definedMembers({
     accept,
     maxSize: maxBytes,
     transferModes,
   }) satisfies FileInputDescriptor;
-  return z.string().meta({ format: "uri", [FILE_KEYWORD]: descriptor });
+  // the keywords of the SEP stand where its clients look for them
+  return z.union([z.string(), handedOver]).meta({ format: "uri", [FILE_KEYWORD]: descriptor });
+}
+
+/**
+ * The `_meta` of a tool whose arguments of these names are files: ChatGPT and Codex then let the user pick a file, and hand
+ * over its URL.
+ */
+export function openAiFileMeta(names: readonly string[]): {
+  readonly "openai/fileParams": string[];
+} {
+  return { "openai/fileParams": [...names] };
 }

@@ -10,7 +10,7 @@ import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf, type DownloadCaller } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
-import type { FileInputTerms } from "./file-input.ts";
+import type { FileArgument, FileInputTerms } from "./file-input.ts";
 import { authorizeUpload, openInput, uploadParams } from "./file-upload.ts";
 import { createFileUris } from "./file-uri.ts";
 
@@ -25,10 +25,10 @@ export interface FileTransfer {
   /** Serves `files/authorizeUpload` (§6) and `files/authorizeDownload` (§8). Gives the same server back. */
   attach<Mcp extends AnyMcpServer>(mcp: Mcp): Mcp;
   /**
-   * The file of an argument that was declared with `fileInput(terms)`, whether its bytes came in the argument or were
-   * uploaded before (§4, §7). Throws a `ProtocolError` with `data.reason` for what the terms do not allow.
+   * The file of an argument that was declared with `fileInput(terms)`, whether its bytes came in the argument, were
+   * uploaded before (§4, §7), or are fetched from the host that handed it over. Throws a `ProtocolError` with `data.reason` for what the terms do not allow.
    */
-  open(argument: string, terms: FileInputTerms, call: ToolCall): Promise<UploadedFile>;
+  open(argument: FileArgument, terms: FileInputTerms, call: ToolCall): Promise<UploadedFile>;
   /**
    * A resource as a tool returns it in `structuredContent` (§8): with its size and SHA-256, which takes reading it once
    * where storage does not know it. The URI is good for an hour, for the caller and this version only.
@@ -36,8 +36,22 @@ export interface FileTransfer {
   value(resourceUri: string, call: ToolCall): Promise<FileValue>;
 }
 
+/** Options of `createFileTransfer`. */
+export interface FileTransferOptions {
+  /**
+   * Origins from which files that a host hands over are fetched, beside HTTPS at public addresses: exact, such as
+   * `http://127.0.0.1:8080`, or with one open label, such as `https://*.example.com`. Default: none. In runtimes other than
+   * Node they are the only ones.
+   */
+  readonly trustedOrigins?: readonly string[];
+}
+
 /** Makes the file transfer of a Sluice and its uploads. */
-export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
+export function createFileTransfer(
+  sluice: Sluice,
+  slots: Slots,
+  { trustedOrigins = [] }: FileTransferOptions = {},
+): FileTransfer {
   const { host } = sluice;
   const uris = createFileUris(host);
 
@@ -63,8 +77,8 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
         AUTHORIZE_UPLOAD_METHOD,
         { params: uploadParams, result: anyResult },
         (params, ctx) =>
-          serve({ mcp, ctx }, ({ identity: { mayMint }, owner }) => ({
-            ...authorizeUpload({ slots, uris }, params, { mayMint, owner }),
+          serve({ mcp, ctx }, async (caller) => ({
+            ...(await authorizeUpload({ slots, uris }, params, caller)),
           })),
       );
       mcp.server.setRequestHandler(
@@ -79,7 +93,7 @@ export function createFileTransfer(sluice: Sluice, slots: Slots): FileTransfer {
     },
     open: (argument, terms, call) =>
       serve(call, ({ owner, signal }) =>
-        openInput({ slots, uris }, argument, { terms, owner, signal }),
+        openInput({ slots, uris, trustedOrigins }, argument, { terms, owner, signal }),
       ),
     value: (resourceUri, call) =>
       serve(call, (caller) => valueOf({ host, uris }, resourceUri, caller)),

@@ -1,10 +1,4 @@
-import {
-  definedMembers,
-  isAccepted,
-  sanitizeFileName,
-  SluiceError,
-  type Principal,
-} from "@sluice/core";
+import { definedMembers, sanitizeFileName, SluiceError } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -15,10 +9,13 @@ import { z } from "zod";
 import { ensureAccepted } from "../kind/detect-kind.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
+import type { DownloadCaller } from "./file-download.ts";
 import { parseDataUri } from "./data-uri.ts";
 import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
-import { defaultInputBytes, type FileInputTerms } from "./file-input.ts";
+import { ensureFits, typesIn, type InputWork } from "./ensure-fits.ts";
+import { openHandedOver } from "./file-handed-over.ts";
+import { defaultInputBytes, type FileArgument, type FileInputTerms } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
 /** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */
@@ -48,11 +45,11 @@ interface AuthorizedUpload {
  * Reserves a slot for what was declared. The descriptor authenticates itself, as §6 has it, and is short-lived; the
  * file belongs to the caller.
  */
-export function authorizeUpload(
+export async function authorizeUpload(
   { slots, uris }: { readonly slots: Pick<Slots, "reserve">; readonly uris: FileUris },
   { name, mimeType, size, digest }: DeclaredFile,
-  { mayMint, owner }: { readonly mayMint: boolean; readonly owner: Principal | undefined },
-): AuthorizedUpload {
+  { identity: { mayMint, owner: share }, owner }: Pick<DownloadCaller, "identity" | "owner">,
+): Promise<AuthorizedUpload> {
   if (!mayMint) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const sha256 = digest && digestIn(digest);
   if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
@@ -63,7 +60,11 @@ export function authorizeUpload(
     maxFiles: 1,
     sha256,
   };
-  const slot = slots.reserve(owner, terms, { ttlMs: uploadTtlMs, selfAuthenticating: true });
+  const slot = await slots.reserve(owner, terms, {
+    ttlMs: uploadTtlMs,
+    selfAuthenticating: true,
+    share,
+  });
   const maxSize = slot.terms.maxBytes;
   if (size !== undefined && size > maxSize)
     throw refusal(`the file has ${size} bytes, and at most ${maxSize} are accepted`, {
@@ -74,7 +75,7 @@ export function authorizeUpload(
   const { uploadId } = slot;
   const expiresAt = slot.expiresAt + useTtlMs;
   const handle = { kind: "upload", uploadId, name, size, mimeType, sha256, expiresAt } as const;
-  const uri = uris.format(handle, owner);
+  const uri = await uris.format(handle, { principal: owner, share });
   const until = new Date(slot.expiresAt).toISOString();
   return {
     file: definedMembers({
@@ -115,23 +116,19 @@ function digestIn({ algorithm, value }: { algorithm: string; value: string }): s
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
+  /** Origins that files of hosts may come from, beside those of the public internet. */
+  readonly trustedOrigins: readonly string[];
   readonly slots: Pick<Slots, "keep" | "reopen" | "received" | "confirm" | "discard">;
   readonly uris: FileUris;
-}
-
-/** What an argument is opened with. */
-interface InputWork {
-  readonly terms: FileInputTerms;
-  readonly owner: Principal | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** Opens the file of an argument; see `FileTransfer.open`. */
 export async function openInput(
   files: UploadedFiles,
-  argument: string,
+  argument: FileArgument,
   work: InputWork,
 ): Promise<UploadedFile> {
+  if (typeof argument !== "string") return openHandedOver(files, argument, work);
   const mode = /^data:/i.test(argument) ? "inline" : "upload";
   const { transferModes } = work.terms;
   if (transferModes && !transferModes.includes(mode))
@@ -160,7 +157,7 @@ async function openUpload(
   argument: string,
   { terms, owner, signal }: InputWork,
 ): Promise<UploadedFile> {
-  const handle = uris.parse(argument, owner);
+  const handle = await uris.parse(argument, owner);
   if (handle.kind !== "upload")
     throw refusal("the URI is that of a file that came from the server", { reason: "unknownFile" });
   const { uploadId } = handle;
@@ -220,28 +217,4 @@ async function ensureTypeOf(
   } finally {
     await opened.file?.close();
   }
-}
-
-/** Extensions are for the file picker (§5). */
-function typesIn({ accept = [] }: FileInputTerms): readonly string[] {
-  return accept.filter((entry) => !entry.startsWith("."));
-}
-
-function ensureFits(
-  terms: FileInputTerms,
-  { mimeType, size }: Pick<ClaimedFile, "mimeType" | "size">,
-): void {
-  const { accept, maxBytes = defaultInputBytes } = terms;
-  if (size > maxBytes)
-    throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
-      reason: "maxSizeExceeded",
-      maxSize: maxBytes,
-      actualSize: size,
-    });
-  if (!isAccepted({ name: "", mimeType }, typesIn(terms)))
-    throw refusal(`${mimeType} is not accepted`, {
-      reason: "mimeTypeNotAccepted",
-      mimeType,
-      accept,
-    });
 }

@@ -1,6 +1,13 @@
-import { createTextSealer, principalTag, SluiceError, type Principal } from "@sluice/core";
+import {
+  createSha256,
+  createTextSealer,
+  principalTag,
+  SluiceError,
+  type Principal,
+} from "@sluice/core";
 import { FILE_URI_SCHEME } from "@sluice/core/wire";
 import type { Host } from "@sluice/server/transport";
+import { isId, newId } from "../slots/random-id.ts";
 
 /** What a file URI stands for. */
 export type FileHandle =
@@ -25,38 +32,74 @@ export type FileHandle =
       readonly expiresAt: number;
     };
 
-/** Makes and reads file URIs: `mcp-file://<host>/<sealed>`. */
+/** The caller for whom a URI is good. */
+interface FileHolder {
+  readonly principal: Principal | undefined;
+  /** In whose share of the state store it counts, as `Identity` says. */
+  readonly share: string | undefined;
+}
+
+/** Makes and reads file URIs: `mcp-file://<host>/` and 32 characters where tokens are stored, else all of it sealed. */
 export interface FileUris {
-  format(handle: FileHandle, principal: Principal | undefined): string;
-  /** Throws `invalid_argument` for what is not ours, altered or another principal's, `expired` after its time. */
-  parse(uri: string, principal: Principal | undefined): FileHandle;
+  /** Rejects with what the store says. */
+  format(handle: FileHandle, holder: FileHolder): Promise<string>;
+  /** Rejects with `invalid_argument` for what is not ours, altered or another principal's, `expired` after its time. */
+  parse(uri: string, principal: Principal | undefined): Promise<FileHandle>;
 }
 
 /**
- * Makes the file URIs of one server. All that they stand for is in them under a seal, for one principal: nothing is
- * stored, and a URI tells nothing (SEP-2631 §4: a scheme that no resource has; §8: revocable, scoped).
+ * Makes the file URIs of one server. All that they stand for is under a seal, for one principal, and a URI tells nothing
+ * (SEP-2631 §4: a scheme that no resource has; §8: revocable, scoped).
  */
-export function createFileUris(host: Host): FileUris {
-  const sealer = createTextSealer({ keys: host.keys, purpose: "file" });
-  const base = `${FILE_URI_SCHEME}//${new URL(host.endpoint.url).host}/`;
+export function createFileUris({
+  endpoint,
+  keys,
+  state,
+  tokens,
+}: Pick<Host, "endpoint" | "keys" | "state" | "tokens">): FileUris {
+  const sealer = createTextSealer({ keys, purpose: "file" });
+  const base = `${FILE_URI_SCHEME}//${new URL(endpoint.url).host}/`;
 
-  function contextOf(principal: Principal | undefined): string[] {
-    return [host.endpoint.url, principal ? principalTag(principal) : "anybody"];
+  function contextOf(principal: Principal | undefined, id: string): string[] {
+    return [endpoint.url, principal ? principalTag(principal) : "anybody", id];
+  }
+
+  /** The seal that a URI has or names. */
+  async function sealedIn(rest: string): Promise<{ sealed: string; id: string }> {
+    if (tokens === "sealed" || !isId(rest)) return { sealed: rest, id: "" };
+    const record = await state.get(recordOf(rest), Date.now());
+    return { sealed: new TextDecoder().decode(record), id: rest };
   }
 
   return {
-    format(handle, principal) {
-      return base + sealer.seal(JSON.stringify(handle), contextOf(principal));
+    async format(handle, { principal, share = "" }) {
+      const text = JSON.stringify(handle);
+      if (tokens === "sealed") return base + sealer.seal(text, contextOf(principal, ""));
+      const id = newId();
+      const sealed = new TextEncoder().encode(sealer.seal(text, contextOf(principal, id)));
+      const expiresAt = handle.expiresAt + keptMs;
+      await state.put(recordOf(id), sealed, { now: Date.now(), expiresAt, owner: share });
+      return base + id;
     },
-    parse(uri, principal) {
+    async parse(uri, principal) {
       if (!uri.startsWith(base))
         throw new SluiceError("invalid_argument", "files: the URI is of another server");
-      const sealed = sealer.unseal(uri.slice(base.length), contextOf(principal));
+      const { sealed, id } = await sealedIn(uri.slice(base.length));
       // what is in the seal was made by format
-      const handle = JSON.parse(sealed) as FileHandle;
+      const handle = JSON.parse(sealer.unseal(sealed, contextOf(principal, id))) as FileHandle;
       if (Date.now() >= handle.expiresAt)
         throw new SluiceError("expired", "files: the time of this file is over");
       return handle;
     },
   };
+}
+
+/** How long a URI that is over is told to be over, and not to be unknown. */
+const keptMs = 600_000;
+
+/** Name of the record of a URI, from which the URI cannot be found. */
+function recordOf(id: string): string {
+  const hash = createSha256();
+  hash.update(new TextEncoder().encode(id));
+  return `file-uri ${hash.digest()}`;
 }

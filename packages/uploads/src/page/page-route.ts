@@ -41,12 +41,12 @@ export function createPageRoutes(
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request, { status: 200, text: pageOf(page, host, pageAssets) });
+      return htmlReply(request.method, { status: 200, text: pageOf(page, host, pageAssets) });
     } catch (error) {
       const told = await judge(request, error);
       const { status, text } = failurePage(told, pageAssets);
       if (status >= 500) onError(error);
-      return htmlReply(request, { status, text, headers: retryHeaders(told) });
+      return htmlReply(request.method, { status, text, headers: retryHeaders(told) });
     }
   }
 
@@ -54,6 +54,8 @@ export function createPageRoutes(
   async function tell(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
+      // the script asks: what only loads the page, such as a preview of the link, shows it to no user
+      if (page.phase === "open") await pages.markShown(page);
       const answerId = page.phase === "open" ? undefined : page.answerId;
       return jsonReply(200, { phase: page.phase, answerId });
     } catch (error) {
@@ -150,7 +152,8 @@ interface HtmlAnswer {
   readonly headers?: readonly string[];
 }
 
-function htmlReply({ method }: PlainRequest, { status, text, headers = [] }: HtmlAnswer): Reply {
+/** A page, with the headers that protect it. */
+export function htmlReply(method: string, { status, text, headers = [] }: HtmlAnswer): Reply {
   const bytes = new TextEncoder().encode(text).length;
   return {
     status,

@@ -5,7 +5,7 @@ import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
 import { matchClaims } from "../confirm/match-claims.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
-import type { PresentedSlot, SlotSealer } from "../slots/slot-token.ts";
+import type { PresentedSlot, SlotTokens } from "../slots/slot-token.ts";
 import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
@@ -25,14 +25,14 @@ export type TakeAnswer = (
  */
 export function createAnswerTaker({
   storage,
-  sealer,
+  tokens,
   lock,
   pages,
   remover,
   onError,
 }: {
   readonly storage: UploadStorage;
-  readonly sealer: SlotSealer;
+  readonly tokens: Pick<SlotTokens, "openUrl">;
   readonly lock: WriteLock;
   readonly pages: Pick<UploadPageStore, "answer">;
   readonly remover: Pick<UploadRemover, "revoke">;
@@ -67,7 +67,7 @@ export function createAnswerTaker({
 
   return async (page, given, signal) => {
     const { question } = page;
-    const slots = slotsOf(sealer, question);
+    const slots = await slotsOf(tokens, question);
     const answer = await readAnswer(fieldsOf(question), slots, given);
     const { answerId, action } = given;
     if (answer.action !== "accept") {
@@ -118,14 +118,15 @@ function contentOf(
 type AnsweredSlot = ExpectedSlot & PresentedSlot;
 
 /** The slots of a page by field, as their tokens describe them. */
-function slotsOf(sealer: SlotSealer, question: BinaryQuestion): Map<string, AnsweredSlot> {
+async function slotsOf(
+  tokens: Pick<SlotTokens, "openUrl">,
+  question: BinaryQuestion,
+): Promise<Map<string, AnsweredSlot>> {
   const now = Date.now();
-  return new Map(
-    Object.entries(question.uploadEndpoints).map(([name, { url }]) => [
-      name,
-      sealer.open(url.slice(url.lastIndexOf("/") + 1), now),
-    ]),
+  const opening = Object.entries(question.uploadEndpoints).map(
+    async ([name, { url }]) => [name, await tokens.openUrl(url, now)] as const,
   );
+  return new Map(await Promise.all(opening));
 }
 
 /** The fields as the tool asked for them, as far as an answer is read by them. */

@@ -16,6 +16,8 @@ export interface PageQuestion {
   readonly expiresAt: number;
   /** In whose share of the state store it counts, as `Identity` says; its pages are bounded together. */
   readonly owner?: string | undefined;
+  /** The page is that of its only slot, and ends with it: no tool waits for the answer. Default false. */
+  readonly endsWithSlot?: boolean;
 }
 
 /** Pages that show a question, send the files to their slots, and keep what the user did. */
@@ -32,7 +34,12 @@ export interface UploadPages {
   answerOf(pageId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
   /** Says how it ended: the page tells the user, and only this is kept of it. */
   conclude(pageId: string, outcome: PageOutcome): Promise<void>;
+  /** What became of a page, and whether a browser has shown it. `unknown`: there is none, or its time is over. */
+  statusOf(pageId: string): Promise<PageStatus>;
 }
+
+/** `shown`: it is open, and a browser has it. */
+type PageStatus = "unknown" | "open" | "shown" | SettledPage["phase"];
 
 /** What a page shows. */
 export type OpenPage = OpenQuestion | SettledPage;
@@ -68,6 +75,12 @@ export interface GivenAnswer {
 export interface UploadPageStore extends UploadPages {
   /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
   open(token: string): Promise<OpenPage>;
+  /** Notes that a browser shows an open page: from then on its files count when the user says so. */
+  markShown(page: OpenQuestion): Promise<void>;
+  /** The URL of a page that is kept. */
+  urlOf(pageId: string, expiresAt: number): string;
+  /** Concludes the page of a slot that no tool waits for; does nothing for any other. */
+  concludeSlot(uploadId: string, outcome: PageOutcome): Promise<void>;
   /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
   answer(page: OpenQuestion, answer: GivenAnswer): Promise<void>;
   /** Whether an answer names what came for an upload: nothing of it may be taken back then. */
@@ -122,8 +135,31 @@ export function createUploadPages({
     return answer && settledBy(answer);
   }
 
+  async function conclude(pageId: string, outcome: PageOutcome): Promise<void> {
+    const now = Date.now();
+    const question = await read<KeptQuestion>(keyOf("page", pageId));
+    const settled = await settledOf(pageId);
+    const { answerId } = settled ?? {};
+    const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
+    const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
+    const { owner = "" } = question ?? {};
+    await isPut(state, keyOf("outcome", pageId), encode(kept), { now, expiresAt, owner });
+    for (const kind of ["answer", "taken", "page", "shown"] as const)
+      await state.take(keyOf(kind, pageId), now);
+    for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
+      await state.take(keyOf("answered", uploadId), now);
+    // later the place may be that of another page
+    if (question && now < question.expiresAt) await places.release(question.place);
+  }
+
+  function urlOf(pageId: string, expiresAt: number): string {
+    return `${endpoint.url}${pagesPath}${sealer.seal(`${expiresAt} ${pageId}`, context)}`;
+  }
+
   return {
-    async pageUrl({ pageId, question, expiresAt, owner = "" }: PageQuestion) {
+    urlOf,
+
+    async pageUrl({ pageId, question, expiresAt, owner = "", endsWithSlot }: PageQuestion) {
       const now = Date.now();
       const size = encode(question).length;
       if (size > maxQuestionBytes)
@@ -133,15 +169,27 @@ export function createUploadPages({
           { size },
         );
       const place = await places.take(owner, { now, expiresAt });
-      const kept = { question, place, expiresAt, owner } satisfies KeptQuestion;
+      const kept: KeptQuestion = { question, place, expiresAt, owner, endsWithSlot };
       try {
         await state.put(keyOf("page", pageId), encode(kept), { now, expiresAt, owner });
       } catch (error) {
         await places.release(place);
         throw error;
       }
-      const token = sealer.seal(`${expiresAt} ${pageId}`, context);
-      return `${endpoint.url}${pagesPath}${token}`;
+      return urlOf(pageId, expiresAt);
+    },
+
+    async statusOf(pageId) {
+      const kept = await read<KeptQuestion>(keyOf("page", pageId));
+      const settled = await settledOf(pageId);
+      if (settled) return settled.phase;
+      if (!kept) return "unknown";
+      return (await read<object>(keyOf("shown", pageId))) ? "shown" : "open";
+    },
+
+    async markShown({ pageId, expiresAt, owner }) {
+      const times = { now: Date.now(), expiresAt: expiresAt + handoverMs, owner };
+      await isPut(state, keyOf("shown", pageId), encode({}), times);
     },
 
     async answerOf(pageId, { signal } = {}) {
@@ -161,21 +209,11 @@ export function createUploadPages({
       return definedMembers({ action: answer.action, content: answer.content });
     },
 
-    async conclude(pageId, outcome) {
-      const now = Date.now();
-      const question = await read<KeptQuestion>(keyOf("page", pageId));
-      const settled = await settledOf(pageId);
-      const { answerId } = settled ?? {};
-      const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
-      const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
-      const { owner = "" } = question ?? {};
-      await isPut(state, keyOf("outcome", pageId), encode(kept), { now, expiresAt, owner });
-      for (const kind of ["answer", "taken", "page"] as const)
-        await state.take(keyOf(kind, pageId), now);
-      for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
-        await state.take(keyOf("answered", uploadId), now);
-      // later the place may be that of another page
-      if (question && now < question.expiresAt) await places.release(question.place);
+    conclude,
+
+    async concludeSlot(uploadId, outcome) {
+      const kept = await read<KeptQuestion>(keyOf("page", uploadId));
+      if (kept?.endsWithSlot === true) await conclude(uploadId, outcome);
     },
 
     async open(token) {
@@ -226,6 +264,7 @@ interface KeptQuestion {
   readonly expiresAt: number;
   /** In whose share of the state store it counts; empty for callers that nothing vouches for. */
   readonly owner: string;
+  readonly endsWithSlot: boolean | undefined;
 }
 
 /** A refusal needs nothing of the tool. */
@@ -233,8 +272,10 @@ function settledBy({ answerId, action }: GivenAnswer): SettledPage {
   return { phase: action === "accept" ? "answered" : "declined", answerId };
 }
 
+type RecordKind = "page" | "shown" | "answer" | "taken" | "outcome" | "answered";
+
 /** Ids of the records of a page, or of an upload in its answer. */
-function keyOf(kind: "page" | "answer" | "taken" | "outcome" | "answered", id: string): string {
+function keyOf(kind: RecordKind, id: string): string {
   return `upload-${kind}-${id}`;
 }
 

@@ -1,4 +1,4 @@
-import { createSha256 } from "@sluice/core";
+import { createSha256, sanitizeFileName } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
@@ -59,10 +59,15 @@ async function lookAt(
   const isOver = state.phase === "confirmed";
   const places = isOver ? [] : state.places;
   const records = await readRecords(storage, { ...state, folder: folderOf(slot), places }, signal);
-  const files = records.map(({ fileId, name, size, mimeType, sha256 }) =>
+  const files = records.map(({ fileId, name, size, mimeType, sha256 }) => ({
     // in JSON a member of undefined is none
-    ({ fileId: isOfPage ? fileId : undefined, name, size, mimeType, sha256 }),
-  );
+    fileId: isOfPage ? fileId : undefined,
+    // a page shows what came without a name, such as from curl, and names it in its answer
+    name: isOfPage ? (name ?? sanitizeFileName()) : name,
+    size,
+    mimeType,
+    sha256,
+  }));
   const whole = new Set(records.map(({ fileId }) => fileId));
   // what was closed without files may still have some that go
   const isClosed =

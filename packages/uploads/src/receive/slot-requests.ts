@@ -18,6 +18,8 @@ export interface SlotRequest {
   /** Absolute URL of the slot. */
   readonly slotUrl: string;
   readonly fileId: string | undefined;
+  /** Name of the file, where the path has one. */
+  readonly name: string | undefined;
   readonly signal: AbortSignal;
   /** Counts bytes that came, for the record of the request. */
   readonly onBytes: (count: number) => void;
@@ -77,7 +79,9 @@ export function createSlotRequests({
     try {
       if (isLook) return await look(asked);
       const { body } = request;
-      return await receive(asked, { slot, facts: readFacts(request), body, signal, onBytes });
+      const read = readFacts(request);
+      const facts = { ...read, name: read.name ?? asked.name };
+      return await receive(asked, { slot, facts, body, signal, onBytes });
     } finally {
       await leave();
     }

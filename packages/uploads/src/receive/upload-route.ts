@@ -1,46 +1,53 @@
-import type { SluiceError } from "@sluice/core";
+import { sanitizeFileName, type SluiceError } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
+import { routesBelow } from "@sluice/transport-http/handlers";
+import type { SlotPage } from "../page/slot-page.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
 import {
   ownerOf,
+  shortSlotsPath,
   slotsPath,
   tagOfOwner,
   type PresentedSlot,
-  type SlotSealer,
+  type SlotTokens,
 } from "../slots/slot-token.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import { refusalOf } from "./answers.ts";
 import type { SlotRequest } from "./slot-requests.ts";
 
 /**
- * Makes the route that answers requests below `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
+ * Makes the routes that answer requests below `<endpoint>/u/` and `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
  * token → bearer → principal → rate → file → quota → headers → body. What is refused leaves nothing in storage.
  */
 export function createUploadRoutes(
   {
     host,
-    sealer,
+    tokens,
     requests,
     serve,
+    slotPage,
   }: {
     readonly host: Host;
-    readonly sealer: SlotSealer;
+    readonly tokens: SlotTokens;
     readonly requests: OpenRequests;
     readonly serve: (asked: SlotRequest) => Promise<Reply>;
+    readonly slotPage: SlotPage;
   },
   base: string,
 ): Routes {
-  const prefix = `${base}${slotsPath}`;
-
-  async function answer(request: PlainRequest, rest: string): Promise<Reply> {
-    const [token = "", fileId, ...more] = rest.split("/");
+  async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
+    const [token = "", part, ...more] = rest.split("/");
+    // `curl -T` puts the name of its file behind a slash; the steps of a file have its id there
+    const isNamed = request.method === "PUT" && part !== undefined && part !== "";
+    const fileId = isNamed ? undefined : part;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
+    const isBrowser = request.method === "GET" && wantsPage(request);
     const step = stepOf(request);
     const address = host.addressOf(callerOf(request));
     const entry =
@@ -50,7 +57,9 @@ export function createUploadRoutes(
     let isHolder = false;
 
     async function work(): Promise<Reply> {
-      slot = sealer.open(token, Date.now());
+      const now = Date.now();
+      const isShort = path === shortSlotsPath;
+      slot = isShort ? await tokens.openStored(token, now) : tokens.openSealed(token, now);
       if (entry) entry.facts.grant = slot.uploadId;
       await ensureHolder(host, slot, request);
       isHolder = true;
@@ -58,14 +67,17 @@ export function createUploadRoutes(
       if (entry) entry.facts.principal = owner;
       await host.usage.admit(owner, "request");
       if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
-      const { signal } = request;
+      const slotUrl = `${host.endpoint.url}${path}${token}`;
       const { closing } = requests;
+      const signal = AbortSignal.any(request.signal ? [request.signal, closing] : [closing]);
+      if (isBrowser && slot.auth === "self") return slotPage.show(slot, slotUrl, signal);
       const reply = await serve({
         request,
         slot,
-        slotUrl: `${host.endpoint.url}${slotsPath}${token}`,
+        slotUrl,
         fileId,
-        signal: AbortSignal.any(signal ? [signal, closing] : [closing]),
+        name: isNamed ? nameIn(part) : undefined,
+        signal,
         onBytes: (count) => void (received += count),
       });
       await entry?.conclude("complete", { bytes: received });
@@ -88,34 +100,63 @@ export function createUploadRoutes(
       if (outcome === "failed") host.onError(error);
       if (requests.leaving.aborted)
         return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
-      return refusalOf(told, slot);
+      return isBrowser && slot?.auth !== "bound" ? slotPage.refuse(told) : refusalOf(told, slot);
     }
 
     const answered = (): Promise<Reply> => work().catch(refuse);
     return entry ? entry.run(answered) : answered();
   }
 
-  return (path) => {
-    if (!path.startsWith(prefix)) return undefined;
-    const rest = path.slice(prefix.length);
-    return {
-      kind: "slot",
-      get credential() {
-        return isSelfAuthenticating(sealer, rest) ? "url" : "bearer";
+  const shortAt = routesBelow(`${base}${shortSlotsPath}`, (rest) => ({
+    kind: "slot",
+    // the path itself says so: no look at the store before the limits of the route
+    credential: "url",
+    cors: { ...slotCors, public: true },
+    answer: (request) => requests.track(answer(request, { path: shortSlotsPath, rest })),
+  }));
+  const sealedAt = routesBelow(`${base}${slotsPath}`, (rest) => ({
+    kind: "slot",
+    get credential() {
+      return isSelfAuthenticating(tokens, rest) ? "url" : "bearer";
+    },
+    cors: {
+      ...slotCors,
+      get public() {
+        return isSelfAuthenticating(tokens, rest);
       },
-      cors: slotCors,
-      answer: (request) => requests.track(answer(request, rest)),
-    };
-  };
+    },
+    answer: (request) => requests.track(answer(request, { path: slotsPath, rest })),
+  }));
+  return (path) => shortAt(path) ?? sealedAt(path);
+}
+
+/** What a request target names below the endpoint. */
+interface SlotAddress {
+  readonly path: typeof slotsPath | typeof shortSlotsPath;
+  readonly rest: string;
 }
 
 /** True for the URL of a slot of ours that lets its holder send, also after its time: then it says so. */
-function isSelfAuthenticating(sealer: SlotSealer, rest: string): boolean {
+function isSelfAuthenticating(tokens: SlotTokens, rest: string): boolean {
   const [token = ""] = rest.split("/", 1);
   try {
-    return sealer.open(token, Date.now()).auth === "self";
+    return tokens.openSealed(token, Date.now()).auth === "self";
   } catch (error) {
     return codeOf(error) === "expired";
+  }
+}
+
+/** Browsers ask for HTML when a person opens a URL; scripts and programs do not. */
+function wantsPage(request: PlainRequest): boolean {
+  return /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(request.header("accept") ?? "");
+}
+
+/** The name of a file as a path has it. */
+function nameIn(part: string): string {
+  try {
+    return sanitizeFileName(decodeURIComponent(part));
+  } catch {
+    return sanitizeFileName(part);
   }
 }
 
@@ -132,6 +173,8 @@ function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
 /** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
 async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainRequest): Promise<void> {
   if (slot.auth === "self") {
+    // a link that a user opens leads here from any site, and changes nothing
+    if (request.method === "GET") return;
     const site = request.header("sec-fetch-site");
     // an origin that came this far is an allowed one
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";

@@ -1,28 +1,32 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
+import type { RequestBody } from "@sluice/transport-http";
 import type { Confirmation } from "../confirm/confirm.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
+import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import type { ReceiveFiles } from "../receive/raw-upload.ts";
-import { ownerOf, slotsPath, tagOfOwner, type SlotSealer } from "./slot-token.ts";
+import { ownerOf, tagOfOwner, type SlotTokens } from "./slot-token.ts";
 import type { Slots, UploadedFile } from "./slots.ts";
 import { codeOf } from "./upload-error.ts";
 
 /** Makes the slots of one endpoint. What they do ends when `closing` aborts. */
 export function createSlots({
   host,
-  sealer,
+  tokens,
   raw,
   confirmation,
   remover,
+  pages,
   progress,
   closing,
 }: {
-  readonly host: Pick<Host, "endpoint" | "beginAudit">;
-  readonly sealer: SlotSealer;
+  readonly host: Pick<Host, "beginAudit" | "onError">;
+  readonly tokens: SlotTokens;
   readonly raw: ReceiveFiles;
   readonly confirmation: Confirmation;
   readonly remover: UploadRemover;
+  readonly pages: Pick<UploadPageStore, "concludeSlot">;
   readonly progress: ProgressTracker;
   readonly closing: AbortSignal;
 }): Slots {
@@ -31,36 +35,39 @@ export function createSlots({
     AbortSignal.any(signal ? [signal, closing] : [closing]);
 
   return {
-    reserve(principal, terms, options = {}) {
-      const { token, slot } = sealer.seal(principal, terms, options);
+    async reserve(principal, terms, options = {}) {
+      const { url, slot } = await tokens.issue(principal, terms, options);
       const { uploadId, owner, expiresAt } = slot;
       const audited = { grant: uploadId, principal: tagOfOwner(owner) };
       host.beginAudit({ action: "upload", step: "reserve", ...audited }).end("issued");
-      const url = `${host.endpoint.url}${slotsPath}${token}`;
       return { uploadId, url, method: "POST", expiresAt, terms: slot.terms };
     },
 
-    confirm: (principal, uploadId, claims, { signal, unnamed } = {}) =>
-      recordConfirmation(host, principal, uploadId, () => {
+    async confirm(principal, uploadId, claims, { signal, unnamed } = {}) {
+      const files = await recordConfirmation(host, principal, uploadId, () => {
         const answer = definedMembers({ claims, unnamed });
         return confirmation.confirm(principal, uploadId, answer, either(signal));
-      }),
+      });
+      await pages.concludeSlot(uploadId, "accepted").catch(host.onError);
+      return files;
+    },
     received: (principal, uploadId, { signal } = {}) =>
       confirmation.received(principal, uploadId, either(signal)),
     reopen: (principal, uploadId, { signal } = {}) =>
       confirmation.reopen(principal, uploadId, either(signal)),
 
-    async keep(principal, { name, mimeType, bytes }, terms, { signal } = {}) {
+    async keep(principal, file, terms, { signal } = {}) {
       const ending = either(signal);
-      const { slot } = sealer.seal(principal, terms, {});
+      const { name, mimeType } = file;
+      const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
+      const slot = tokens.describe(principal, terms);
       const records = await raw({
         slot,
         facts: {
-          contentLength: bytes.byteLength,
-          contentType: mimeType,
+          ...definedMembers({ contentLength: size, contentType: mimeType }),
           name: name === undefined ? undefined : sanitizeFileName(name),
         },
-        body: { read: async (take) => take(bytes) },
+        body,
         signal: ending,
         onBytes: () => {},
       });
@@ -70,15 +77,21 @@ export function createSlots({
         mimeType: record.mimeType,
         sha256: record.sha256,
       }));
-      const [file] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
-      return file!;
+      const [kept] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
+      return kept!;
     },
 
-    revoke: (principal, { uploadId, expiresAt }) =>
-      remover.revoke({ uploadId, expiresAt, owner: ownerOf(principal) }, either()),
+    async revoke(principal, { uploadId, expiresAt }) {
+      await remover.revoke({ uploadId, expiresAt, owner: ownerOf(principal) }, either());
+      await pages.concludeSlot(uploadId, "cancelled").catch(host.onError);
+    },
     discard: (uploadId) => remover.discard(uploadId, either()),
     progress: (uploadId) => progress.of(uploadId),
   };
+}
+
+function bodyOf(bytes: Uint8Array): { readonly size: number; readonly body: RequestBody } {
+  return { size: bytes.byteLength, body: { read: async (take) => take(bytes) } };
 }
 
 /** Confirms an upload within an audit record: where records are required and there is none, confirms nothing. */

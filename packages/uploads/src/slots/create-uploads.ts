@@ -2,13 +2,16 @@ import type { Sluice } from "@sluice/server";
 import { createMemoryUploadStore } from "@sluice/state";
 import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
+import { createPendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { createConfirmation } from "../confirm/confirm.ts";
 import { createUploadRemover } from "../confirm/remove-upload.ts";
 import { createPageRoutes } from "../page/page-route.ts";
 import { createAnswerTaker } from "../page/take-answer.ts";
+import { createSlotPage } from "../page/slot-page.ts";
 import { createUploadPages } from "../page/upload-pages.ts";
 import { createQuotaTracker } from "../quota/quota-tracker.ts";
+import { createFileUris } from "../files-sep-2631/file-uri.ts";
 import { createFormReceiver } from "../receive/form-upload.ts";
 import { createOverview } from "../receive/overview.ts";
 import { createProgressTracker } from "../receive/progress-tracker.ts";
@@ -24,9 +27,10 @@ import { createFileScanner } from "../store/scan.ts";
 import { createSlotFiles } from "../store/slot-files.ts";
 import { startSweeper } from "../store/sweep.ts";
 import { toUploadStorage } from "../store/upload-storage.ts";
+import { createAskedUploads, type AskedUploads } from "../tools/asked-uploads.ts";
 import { createSlots } from "./create-slots.ts";
 import { createOpenRequests } from "./open-requests.ts";
-import { createSlotSealer } from "./slot-token.ts";
+import { createSlotTokens } from "./slot-token.ts";
 import type { Slots } from "./slots.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
 
@@ -44,6 +48,10 @@ export interface Uploads extends Slots {
   routes(base: string): Routes;
   /** Asks the user for files, from inside a tool. */
   readonly requestFiles: RequestFiles;
+  /** Files that a model asks for by tools of their own. For `attachUploadTools`. */
+  readonly asked: AskedUploads;
+  /** Hears of what goes wrong and that no caller is told. */
+  readonly onError: (error: unknown) => void;
   /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /**
@@ -65,7 +73,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   // what all of it shares
   const requests = createOpenRequests();
   const { leaving, closing } = requests;
-  const sealer = createSlotSealer({ keys: host.keys, endpoint: host.endpoint.url, maxBytes });
+  const tokens = createSlotTokens({ host, maxBytes });
   const quota = createQuotaTracker({
     store,
     quota: options.quota,
@@ -107,10 +115,20 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   });
   const overview = createOverview({ storage, progress });
   const serve = createSlotRequests({ quota, partials, overview, raw, form, resumable });
-  const takeAnswer = createAnswerTaker({ storage, sealer, lock, pages, remover, onError });
+  const slotPage = createSlotPage({ pages, storage, host: new URL(host.endpoint.url).host });
+  const takeAnswer = createAnswerTaker({ storage, tokens, lock, pages, remover, onError });
 
   // for tools
-  const slots = createSlots({ host, sealer, raw, confirmation, remover, progress, closing });
+  const slots = createSlots({
+    host,
+    tokens,
+    raw,
+    confirmation,
+    remover,
+    pages,
+    progress,
+    closing,
+  });
   const sweeper = startSweeper({
     storage,
     store,
@@ -121,11 +139,17 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     closing,
     onError,
   });
+  const pending = createPendingUploads(host);
+  const uris = createFileUris(host);
+  let isServed = false;
   return {
     ...slots,
-    requestFiles: createRequestFiles(host, slots, pages),
+    asked: createAskedUploads({ host, slots, pages, pending, uris }),
+    onError,
+    requestFiles: createRequestFiles({ host, slots, pages, pending, isServed: () => isServed }),
     routes(base) {
-      const slotAt = createUploadRoutes({ host, sealer, requests, serve }, base);
+      isServed = true;
+      const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
@@ -160,7 +184,7 @@ function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
 }
 
 /**
- * Adds the upload endpoint `<endpoint>/uploads/…` and its pages to a handler, behind its checks of `Host` and `Origin`. Over
+ * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
  * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams. Throws a `TypeError` for
  * other arguments than those two.
  */

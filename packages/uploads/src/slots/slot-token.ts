@@ -1,16 +1,20 @@
 import {
   definedMembers,
   createSealer,
+  SluiceError,
   tokenLifetimes,
-  type KeyRing,
+  type OpenedToken,
   type Principal,
 } from "@sluice/core";
-import { tagOf } from "@sluice/server/transport";
+import { tagOf, type Host } from "@sluice/server/transport";
+import { createTokenStore, isStoredToken } from "@sluice/state";
 import { newId } from "./random-id.ts";
 import type { ReserveOptions, SlotTerms } from "./slots.ts";
 
-/** Path of the slots below the endpoint. */
+/** Path of slots whose URL carries what it permits, sealed. */
 export const slotsPath = "/uploads/";
+/** Path of slots whose URL is a stored token: each is itself the permission to send. */
+export const shortSlotsPath = "/u/";
 
 /** A slot as its token describes it. */
 export interface OpenSlot {
@@ -30,49 +34,98 @@ export interface PresentedSlot extends OpenSlot {
 }
 
 /** Makes and opens the tokens of slots. */
-export interface SlotSealer {
-  seal(
+export interface SlotTokens {
+  /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for terms that cannot be, and what the store says. */
+  issue(
     principal: Principal | undefined,
     terms: SlotTerms,
     options: ReserveOptions,
-  ): { readonly token: string; readonly slot: OpenSlot };
+  ): Promise<{ readonly url: string; readonly slot: OpenSlot }>;
+  /** A slot without a URL: for a file that is here already. */
+  describe(principal: Principal | undefined, terms: SlotTerms): OpenSlot;
   /** Throws `not_found` or `expired`. */
-  open(token: string, now: number): PresentedSlot;
+  openSealed(token: string, now: number): PresentedSlot;
+  /** Rejects with `not_found`, `expired` and what the store says. */
+  openStored(token: string, now: number): Promise<PresentedSlot>;
+  /** Opens a URL of {@link SlotTokens.issue}; rejects as the other two. */
+  openUrl(url: string, now: number): Promise<PresentedSlot>;
 }
 
-/** Seals for one endpoint; no slot takes files of more than `maxBytes`. */
-export function createSlotSealer(options: {
-  readonly keys: KeyRing;
-  readonly endpoint: string;
+/** Makes the tokens of one endpoint; no slot takes files of more than `maxBytes`. */
+export function createSlotTokens({
+  host: { keys, state, tokens, endpoint },
+  maxBytes,
+}: {
+  readonly host: Pick<Host, "keys" | "state" | "tokens" | "endpoint">;
   readonly maxBytes: number;
-}): SlotSealer {
-  const sealer = createSealer({ keys: options.keys, audience: options.endpoint });
+}): SlotTokens {
+  const audience = endpoint.url;
+  const sealer = createSealer({ keys, audience });
+  const store = createTokenStore({ keys, audience, state });
+  const isStored = tokens === "stored";
+
+  function openSealed(token: string, now: number): PresentedSlot {
+    return presented(sealer.unseal("upload", token, { now }));
+  }
+
+  async function openStored(token: string, now: number): Promise<PresentedSlot> {
+    if (!isStored) throw new SluiceError("not_found", "uploads: slots have sealed URLs here");
+    const slot = presented(await store.open("upload", token, { now }));
+    // without a principal beside it such a URL would be refused by its route: bound ones are sealed
+    if (slot.auth !== "self") throw new SluiceError("not_found", "uploads: the slot is bound");
+    return slot;
+  }
+
   return {
-    seal(principal, asked, { ttlMs, selfAuthenticating = false }) {
-      const terms = boundTerms(asked, options.maxBytes);
+    async issue(principal, asked, { ttlMs, selfAuthenticating = false, share }) {
       const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
-      const uploadId = newId();
-      const owner = ownerOf(principal);
       const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
-      const { token, expiresAt } = sealer.seal(
-        "upload",
-        definedMembers({
-          key: encodeHandle({ uploadId, owner, terms }),
-          ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
-          principal: holder,
-        }),
-      );
-      return { token, slot: { uploadId, owner, expiresAt, terms } };
+      const described = describeSlot(principal, asked, maxBytes);
+      const claims = definedMembers({
+        key: encodeHandle(described),
+        ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
+        principal: holder,
+      });
+      const isShort = isStored && !holder;
+      const { token, expiresAt } = isShort
+        ? await store.issue("upload", claims, { owner: share ?? tagOf(principal) ?? "" })
+        : sealer.seal("upload", claims);
+      const url = `${audience}${isShort ? shortSlotsPath : slotsPath}${token}`;
+      return { url, slot: { ...described, expiresAt } };
     },
-    open(token, now) {
-      const sealed = sealer.unseal("upload", token, { now });
-      return {
-        ...decodeHandle(sealed.key),
-        auth: sealed.auth,
-        expiresAt: sealed.expiresAt,
-        matchesPrincipal: (principal) => sealed.matchesPrincipal(principal),
-      };
+    describe(principal, terms) {
+      const { ttlMs } = tokenLifetimes.upload[principal ? "bound" : "self"];
+      // whole seconds, as tokens have them
+      const expiresAt = Math.floor((Date.now() + ttlMs) / 1_000) * 1_000;
+      return { ...describeSlot(principal, terms, maxBytes), expiresAt };
     },
+    openSealed,
+    openStored,
+    async openUrl(url, now) {
+      const token = url.slice(url.lastIndexOf("/") + 1);
+      return isStoredToken(token) ? openStored(token, now) : openSealed(token, now);
+    },
+  };
+}
+
+function describeSlot(
+  principal: Principal | undefined,
+  terms: SlotTerms,
+  maxBytes: number,
+): Omit<OpenSlot, "expiresAt"> {
+  return {
+    uploadId: newId(),
+    owner: ownerOf(principal),
+    terms: boundTerms(terms, maxBytes),
+  };
+}
+
+function presented(opened: OpenedToken): PresentedSlot {
+  return {
+    ...decodeHandle(opened.key),
+    auth: opened.auth,
+    expiresAt: opened.expiresAt,
+    matchesPrincipal: (principal) => opened.matchesPrincipal(principal),
   };
 }
 
@@ -105,7 +158,7 @@ function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: num
   if (maxFiles > maxFilesOfASlot)
     throw new RangeError(`uploads: reserve: maxFiles must be at most ${maxFilesOfASlot}`);
   for (const entry of accept)
-    if (!acceptGrammar.test(entry))
+    if (!isAcceptEntry(entry))
       throw new TypeError(
         `uploads: reserve: accept ${JSON.stringify(entry)} is no media type, range or .extension`,
       );
@@ -123,6 +176,12 @@ const acceptGrammar = new RegExp(
   String.raw`^(?:\*/\*|(?!\.)${token}/(?:\*|${token})|\.[^\s/\\]{1,31})$`,
   "i",
 );
+
+/** True for a media type, a range or an extension. */
+export function isAcceptEntry(text: string): boolean {
+  return acceptGrammar.test(text);
+}
+
 const maxHandleBytes = 1_024;
 
 function encodeHandle({ uploadId, owner, terms }: Omit<OpenSlot, "expiresAt">): string {

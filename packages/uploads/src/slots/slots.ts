@@ -1,5 +1,6 @@
 import type { Principal } from "@sluice/core";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
+import type { RequestBody } from "@sluice/transport-http";
 
 /** What may be sent to a slot. */
 export interface SlotTerms {
@@ -35,6 +36,11 @@ export interface ReserveOptions {
    * Files still belong to the principal. Default: only where there is no principal.
    */
   readonly selfAuthenticating?: boolean;
+  /**
+   * In whose share of the state store a stored token counts, as `Identity.owner` says. Default: the principal's. Empty: the
+   * share of callers that nothing vouches for.
+   */
+  readonly share?: string | undefined;
 }
 
 /** A file as an answer names it. Nothing of it is believed before it agrees with what was received. */
@@ -81,21 +87,32 @@ export interface UploadProgress {
   readonly total?: number;
 }
 
-/** A file that is here already. */
-interface KeptFile {
+/** A file that the server gets itself: its bytes, or where they come from. */
+type KeptFile = {
   /** Default: `file`. */
   readonly name?: string | undefined;
-  readonly mimeType: string;
-  readonly bytes: Uint8Array;
-}
+  readonly mimeType?: string | undefined;
+} & (
+  | { readonly bytes: Uint8Array }
+  | {
+      readonly body: RequestBody;
+      /** Bytes, where they are known. */
+      readonly size?: number | undefined;
+    }
+);
 
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
   /**
-   * Makes a slot. Nothing is stored: any process with the same keys serves it. Throws a `TypeError`
-   * or `RangeError` for terms that cannot be.
+   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a URL of
+   * 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored. Rejects with
+   * a `TypeError` or `RangeError` for terms that cannot be, and with what the state store says.
    */
-  reserve(principal: Principal | undefined, terms: SlotTerms, options?: ReserveOptions): Slot;
+  reserve(
+    principal: Principal | undefined,
+    terms: SlotTerms,
+    options?: ReserveOptions,
+  ): Promise<Slot>;
   /**
    * Makes the files of a slot readable, once: the same principal must name every one of them as it
    * was received. `not_found` for an unknown slot or one of another principal, `already_exists` for a second time;
@@ -120,8 +137,8 @@ export interface Slots {
     options?: { readonly signal?: AbortSignal },
   ): Promise<readonly UploadedFile[]>;
   /**
-   * Takes a small file that is here already, such as one inside a message, the way the endpoint and
-   * `confirm` would: checked, scanned, counted and then the principal's.
+   * Takes a file that the server gets itself, such as one inside a message, the way the endpoint and
+   * `confirm` would: checked, scanned, counted and then the principal's. Memory is constant.
    */
   keep(
     principal: Principal | undefined,

@@ -1,0 +1,21 @@
+import { SluiceError } from "@sluice/core";
+import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-file.ts";
+import type { Exchange } from "./net/exchange.ts";
+import { fetchExchange } from "./net/fetch-exchange.ts";
+
+export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
+
+/** A `fetch` connects where a name leads: it is let to origins that the caller trusts. */
+const trustedExchange: Exchange = async (request) => {
+  if (request.scope === "any") return fetchExchange(request);
+  throw new SluiceError(
+    "unsupported",
+    `client: this runtime cannot check where ${request.url.host} leads; add its origin to trustedOrigins`,
+  );
+};
+
+/**
+ * Opens a file under a URL that a third party named, without credentials. Takes origins that the caller trusts; in Node also
+ * every HTTPS origin at a public address.
+ */
+export const openForeignFile: OpenForeignFile = createOpenForeignFile(trustedExchange);

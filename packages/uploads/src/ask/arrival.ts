@@ -1,0 +1,64 @@
+import { unlessMissing } from "@sluice/storage/plugin";
+import type { Principal } from "@sluice/core";
+import { sleep, systemClock } from "@sluice/core/async";
+import type { UploadPages } from "../page/upload-pages.ts";
+import type { ClaimedFile, Slots } from "../slots/slots.ts";
+
+/** What has come of an upload that a tool's answer asked for. */
+export type Arrival =
+  /** The user gave an answer on the page, or refused. */
+  | { readonly kind: "answered" }
+  /** Whole files came to the upload URL, and no page has the question. */
+  | { readonly kind: "sent"; readonly files: readonly ClaimedFile[] }
+  /** Whole files are there, and a page shows the question: its user has not pressed Done. */
+  | { readonly kind: "undone" }
+  | { readonly kind: "nothing" }
+  /** The question has ended. */
+  | { readonly kind: "over" };
+
+/** Where to look. */
+export interface Awaited {
+  readonly principal: Principal | undefined;
+  /** Of the page of the question. */
+  readonly pageId: string;
+  /** The slot whose files alone are an answer. Absent: only the page gives one. */
+  readonly slotId: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+interface ArrivalParts {
+  readonly pages: Pick<UploadPages, "statusOf">;
+  readonly slots: Pick<Slots, "received">;
+}
+
+/** Looks once. */
+async function lookForArrival(
+  { pages, slots }: ArrivalParts,
+  { principal, pageId, slotId, signal }: Awaited,
+): Promise<Arrival> {
+  const status = await pages.statusOf(pageId);
+  if (status === "answered" || status === "declined") return { kind: "answered" };
+  if (status !== "open" && status !== "shown") return { kind: "over" };
+  const received = slotId === undefined ? undefined : slots.received(principal, slotId, { signal });
+  const files = received && (await unlessMissing(received));
+  if (!files || files.length === 0) return { kind: "nothing" };
+  // a user may still take a file back that the page has sent
+  return status === "shown" ? { kind: "undone" } : { kind: "sent", files };
+}
+
+/** Looks until there is an answer, and at most `waitMs`. */
+export async function awaitArrival(
+  parts: ArrivalParts,
+  awaited: Awaited,
+  waitMs: number,
+): Promise<Arrival> {
+  const until = systemClock.now() + waitMs;
+  for (let everyMs = 200; ; everyMs = Math.min(everyMs * 1.5, 2_000)) {
+    awaited.signal.throwIfAborted();
+    const arrival = await lookForArrival(parts, awaited);
+    const leftMs = until - systemClock.now();
+    const isWaiting = arrival.kind === "nothing" || arrival.kind === "undone";
+    if (!isWaiting || leftMs <= 0) return arrival;
+    await sleep(Math.min(everyMs, leftMs), awaited.signal);
+  }
+}

@@ -1,0 +1,104 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { definedMembers } from "@sluice/core";
+import { z } from "zod";
+import { acceptText } from "../page/accept-text.ts";
+import { sizeText } from "../page/size-text.ts";
+import type { SlotTerms } from "../slots/slots.ts";
+import type { BegunUpload } from "./begin-upload.ts";
+
+/**
+ * The schema of the argument with which a model calls a tool again that asked for files in its answer. Declare it as
+ * `upload_id`, and pass it to `requestFiles` as `uploadId`.
+ */
+export function uploadIdInput(): z.ZodOptional<z.ZodString> {
+  return z
+    .string()
+    .optional()
+    .describe(
+      "Leave it out first. When this tool answers upload_required: the upload_id of that answer, once the file is there.",
+    );
+}
+
+/** What stands in the way of an answer, as far as it is known. */
+export type UploadStage = "asked" | "nothing" | "undone";
+
+/** An upload that is asked for, in words and in data. */
+export interface RequiredUpload extends BegunUpload {
+  readonly message: string;
+  readonly stage: UploadStage;
+  /** What to do once the file is there. */
+  readonly next: string;
+}
+
+/** The data of the answer. */
+interface RequiredContent {
+  readonly status: "upload_required";
+  readonly upload_id: string;
+  readonly page_url: string;
+  readonly upload_url?: string | undefined;
+  readonly method?: "PUT" | undefined;
+  readonly max_bytes?: number | undefined;
+  readonly accept?: readonly string[] | undefined;
+  /** ISO 8601 date-time. */
+  readonly expires_at: string;
+}
+
+/** A tool's answer that asks for files: for a model that can ask its user, or run a command. */
+export function uploadRequired(required: RequiredUpload): CallToolResult {
+  const { uploadId, upload } = required;
+  const { uploadUrl, pageUrl, expiresAt } = upload;
+  const [only, ...others] = Object.values(upload.slots);
+  const terms = others.length === 0 ? only?.terms : undefined;
+  const content: RequiredContent = {
+    status: "upload_required",
+    upload_id: uploadId,
+    page_url: pageUrl,
+    expires_at: new Date(expiresAt).toISOString(),
+    ...definedMembers({
+      upload_url: uploadUrl,
+      method: uploadUrl === undefined ? undefined : ("PUT" as const),
+      max_bytes: terms?.maxBytes,
+      accept: terms && terms.accept.length > 0 ? terms.accept : undefined,
+    }),
+  };
+  return {
+    content: [{ type: "text", text: textOf(required) }],
+    structuredContent: { ...content },
+  };
+}
+
+function textOf({ upload, message, stage, next }: RequiredUpload): string {
+  const { pageUrl, uploadUrl, expiresAt } = upload;
+  const slots = Object.entries(upload.slots);
+  const wanted = slots.map(
+    ([name, { terms }]) => (slots.length === 1 ? "" : `${name}: `) + wordsFor(terms),
+  );
+  const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
+  return [
+    stages[stage],
+    `${message} (${wanted.join("; ")})`,
+    `Ask the user to open this page and send it there, within ${minutes} min:`,
+    pageUrl,
+    ...(uploadUrl === undefined
+      ? []
+      : [
+          "Or, if the file is where you can run commands, without an Authorization header:",
+          // curl puts the name of the file behind the slash
+          `curl -fT FILE '${uploadUrl}/'`,
+        ]),
+    next,
+  ].join("\n");
+}
+
+const stages: Readonly<Record<UploadStage, string>> = {
+  asked: "A file from the user is needed.",
+  nothing: "Nothing has come yet.",
+  undone:
+    "The file is there, and the user has not said that it is the right one: ask for a press on Done.",
+};
+
+function wordsFor({ accept, maxBytes, maxFiles }: SlotTerms): string {
+  const kinds = acceptText(accept);
+  const count = maxFiles === 1 ? "one file" : `up to ${maxFiles} files`;
+  return `${count}, at most ${sizeText(maxBytes)}${kinds === "" ? "" : `, ${kinds}`}`;
+}

@@ -1,0 +1,191 @@
+import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
+import { definedMembers, isAccepted, SluiceError } from "@sluice/core";
+import type { AnyMcpServer } from "@sluice/server";
+import { serverInV2 } from "@sluice/server/transport";
+import { z } from "zod";
+import { uploadRequired } from "../ask/upload-required.ts";
+import type { Uploads } from "../slots/create-uploads.ts";
+import { isAcceptEntry } from "../slots/slot-token.ts";
+import { detailOf, uploadError, uploadsOrigin } from "../slots/upload-error.ts";
+import type { CheckedUpload } from "./asked-uploads.ts";
+
+/** Options of the tools, and bounds of what a model may ask for. */
+export interface UploadToolOptions {
+  /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Default: everything. */
+  readonly accept?: readonly string[];
+  /** Largest file, in bytes. Default: as much as the server takes. */
+  readonly maxBytes?: number;
+  /** How long the user may take, in milliseconds. Default and most: 15 minutes. */
+  readonly ttlMs?: number;
+  /** Name of the tool that asks. Default: `request_upload`. */
+  readonly request?: string;
+  /** Name of the tool that says what came. Default: `check_upload`. */
+  readonly check?: string;
+}
+
+/**
+ * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
+ * line, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
+ */
+export function attachUploadTools<Mcp extends AnyMcpServer>(
+  given: Mcp,
+  { asked, onError }: Pick<Uploads, "asked" | "onError">,
+  options: UploadToolOptions = {},
+): Mcp {
+  const mcp = serverInV2(given);
+  const { request = "request_upload", check = "check_upload", maxBytes, ttlMs } = options;
+
+  mcp.registerTool(request, requestTool(check), async (args, ctx) => {
+    try {
+      const accept = acceptWithin(options.accept ?? [], args.accept ?? []);
+      const most = leastOf(args.max_bytes, maxBytes);
+      const field = {
+        type: "file",
+        title: "File",
+        ...definedMembers({ accept, maxBytes: most }),
+      } as const;
+      const message = args.purpose ?? "A file is asked for.";
+      const begun = await asked.request({ mcp, ctx }, { message, field, ttlMs });
+      const next = `Then call ${check} with upload_id "${begun.uploadId}".`;
+      return uploadRequired({ ...begun, message, stage: "asked", next });
+    } catch (error) {
+      return refusal(error, ctx, onError);
+    }
+  });
+
+  mcp.registerTool(check, checkTool(request), async ({ upload_id: uploadId }, ctx) => {
+    try {
+      return checkAnswer(await asked.check({ mcp, ctx }, uploadId), { request, check });
+    } catch (error) {
+      return refusal(error, ctx, onError);
+    }
+  });
+  return given;
+}
+
+/** The shape of `RequiredContent`. */
+const requiredShape = {
+  status: z.literal("upload_required"),
+  upload_id: z.string(),
+  page_url: z.string(),
+  upload_url: z.string().optional(),
+  method: z.literal("PUT").optional(),
+  max_bytes: z.number().optional(),
+  accept: z.array(z.string()).optional(),
+  expires_at: z.string(),
+};
+
+function requestTool(check: string) {
+  return {
+    title: "Request a file from the user",
+    description: `Asks for a file of the user: answers with a page to open and a curl line. When the file is there, ${check} gives its URI, for arguments of other tools that take a file.`,
+    inputSchema: z.object({
+      purpose: z.string().max(500).optional().describe("What the file is for; the user reads it"),
+      accept: z
+        .array(z.string().max(255))
+        .max(20)
+        .optional()
+        .describe('Such as "image/*" or ".pdf"'),
+      max_bytes: z.int().positive().optional(),
+    }),
+    outputSchema: z.object(requiredShape),
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+  };
+}
+
+function checkTool(request: string) {
+  return {
+    title: "Check an upload",
+    description: `Says whether the file of ${request} is there; waits up to 20 s for it.`,
+    inputSchema: z.object({ upload_id: z.string().describe(`From ${request}`) }),
+    outputSchema: z.object({
+      status: z.enum(["waiting", "received", "declined"]),
+      upload_id: z.string(),
+      file: z.string().optional(),
+      name: z.string().optional(),
+      size: z.number().optional(),
+      mime_type: z.string().optional(),
+      sha256: z.string().optional(),
+      page_url: z.string().optional(),
+      expires_at: z.string(),
+    }),
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  };
+}
+
+function checkAnswer(
+  checked: CheckedUpload,
+  { request, check }: { readonly request: string; readonly check: string },
+): CallToolResult {
+  const { uploadId, upload, status } = checked;
+  const facts = {
+    status,
+    upload_id: uploadId,
+    expires_at: new Date(upload.expiresAt).toISOString(),
+  };
+  if (checked.status === "received") {
+    const { name, size, mimeType, sha256 } = checked.file;
+    const text = `${name}, ${size} bytes, ${mimeType}, is here. Give it to a tool that takes a file as:\n${checked.uri}`;
+    const file = {
+      file: checked.uri,
+      name,
+      size,
+      mime_type: mimeType,
+      ...definedMembers({ sha256 }),
+    };
+    return answer(text, { ...facts, ...file });
+  }
+  if (checked.status === "declined")
+    return answer(`The user does not send a file. Ask before you call ${request} again.`, facts);
+  const why = checked.isUndone
+    ? "The file is there, and the user has not said that it is the right one: ask for a press on Done"
+    : "Nothing has come yet. Remind the user of the page";
+  const text = `${why}: ${upload.pageUrl}\nThen call ${check} again with the same upload_id.`;
+  return answer(text, { ...facts, page_url: upload.pageUrl });
+}
+
+function answer(text: string, structuredContent: Record<string, unknown>): CallToolResult {
+  return { content: [{ type: "text", text }], structuredContent };
+}
+
+/** What a model asks for, where its author allows it. Throws `invalid_argument` with what is allowed. */
+function acceptWithin(allowed: readonly string[], wanted: readonly string[]): readonly string[] {
+  if (wanted.length === 0) return allowed;
+  const isAllowed = (entry: string): boolean =>
+    allowed.includes(entry) ||
+    (!entry.startsWith(".") && isAccepted({ name: "", mimeType: entry }, allowed));
+  const malformed = wanted.find((entry) => !isAcceptEntry(entry));
+  if (malformed !== undefined || wanted.join().length > mostAccept)
+    throw uploadError(
+      "invalid_argument",
+      "accept: name a few media types such as image/png, ranges such as image/*, or extensions such as .pdf",
+    );
+  const wrong = wanted.find((entry) => allowed.length > 0 && !isAllowed(entry));
+  if (wrong === undefined) return wanted;
+  throw uploadError(
+    "invalid_argument",
+    `accept: ${JSON.stringify(wrong)} is not among what is taken here: ${allowed.join(", ")}`,
+  );
+}
+
+/** Most characters, which the token of a slot holds. */
+const mostAccept = 600;
+
+function leastOf(...limits: readonly (number | undefined)[]): number | undefined {
+  const given = limits.filter((limit) => limit !== undefined);
+  return given.length === 0 ? undefined : Math.min(...given);
+}
+
+/** An error in words for a model; faults of ours go to `onError`. */
+function refusal(
+  error: unknown,
+  ctx: ServerContext,
+  onError: (error: unknown) => void,
+): CallToolResult {
+  const isTold = SluiceError.is(error) && error.origin === uploadsOrigin;
+  if (!isTold && !ctx.mcpReq.signal.aborted) onError(error);
+  const text = isTold
+    ? detailOf(error)
+    : "the server cannot do this at the moment; try again later";
+  return { isError: true, content: [{ type: "text", text }] };
+}

@@ -1,0 +1,158 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import {
+  createFileTransfer,
+  fileInput,
+  openAiFileMeta,
+  type FileInputTerms,
+} from "../src/index.ts";
+import { connectAnswerer, createToolServer, eras } from "./asking.ts";
+import { noise, startUploadServer, type UploadServerOptions } from "./upload-server.ts";
+
+/** Serves in this process; gives its origin. */
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+interface SetUp {
+  readonly terms?: FileInputTerms;
+  readonly trustedOrigins?: readonly string[];
+  readonly options?: UploadServerOptions;
+  readonly era?: (typeof eras)[number];
+}
+
+/** A tool that takes a file, as ChatGPT and Codex call it. */
+async function start({ terms = {}, trustedOrigins = [], options, era = "legacy" }: SetUp) {
+  const server = await startUploadServer(options);
+  const files = createFileTransfer(server.sluice, server.uploads, { trustedOrigins });
+  const fetch = createToolServer(
+    server.sluice,
+    async () => ({ content: [] }),
+    (mcp) =>
+      mcp.registerTool(
+        "read",
+        { inputSchema: z.object({ file: fileInput(terms) }), _meta: openAiFileMeta(["file"]) },
+        async ({ file }, ctx) => {
+          const { name, size, mimeType } = await files.open(file, terms, { mcp, ctx });
+          return { content: [{ type: "text", text: `${name} ${size} ${mimeType}` }] };
+        },
+      ),
+  );
+  const client = await connectAnswerer({ era, fetch, capabilities: {}, token: "alice" });
+  const read = async (file: object | string): Promise<string> => {
+    const { content } = await client.callTool({ name: "read", arguments: { file } });
+    return (content as { text: string }[])[0]!.text;
+  };
+  return { ...server, client, read };
+}
+
+const handed = (url: string, more: object = {}) => ({
+  download_url: url,
+  file_id: "file-abc",
+  ...more,
+});
+
+test.each(eras)("%s: a file that a host hands over is fetched and kept", async (era) => {
+  const origin = await serve((_request, response) => response.end("a report"));
+  const { read, files, client } = await start({ era, trustedOrigins: [origin] });
+  expect(await read(handed(`${origin}/x`, { file_name: "r.txt", mime_type: "text/plain" }))).toBe(
+    "r.txt 8 text/plain",
+  );
+  expect(await read(handed(`${origin}/notes.txt`))).toMatch(/^notes.txt 8 /);
+  // the other forms work beside it
+  expect(await read("data:text/plain;name=a.txt,abc")).toBe("a.txt 3 text/plain");
+  expect((await files()).length).toBeGreaterThan(2);
+  const { tools } = await client.listTools();
+  const tool = tools.find(({ name }) => name === "read");
+  expect(tool?._meta).toEqual({ "openai/fileParams": ["file"] });
+  expect(tool?.inputSchema.properties).toMatchObject({
+    file: {
+      anyOf: [{ type: "string" }, { type: "object", required: ["download_url", "file_id"] }],
+      format: "uri",
+      "x-mcp-file": { maxSize: 10_485_760 },
+    },
+  });
+});
+
+test("a URL that is not https to a public address is refused, and nothing is kept", async () => {
+  let asked = 0;
+  const origin = await serve((_request, response) => {
+    asked += 1;
+    response.end("secret");
+  });
+  const { read, files, errors } = await start({});
+  for (const url of [
+    origin,
+    "https://169.254.169.254/latest/meta-data",
+    "https://localhost/a",
+    "https://10.0.0.1/a",
+    "file:///etc/passwd",
+    "not a url",
+  ])
+    expect(await read(handed(url)), url).toMatch(/https and leads to a public address/);
+  expect([asked, await files(), errors]).toEqual([0, [], []]);
+});
+
+test("a redirect into the server's own network is refused", async () => {
+  const inner = await serve((_request, response) => response.end("secret"));
+  const outer = await serve((_request, response) => {
+    response.writeHead(302, { location: inner });
+    response.end();
+  });
+  const { read, files } = await start({ trustedOrigins: [outer] });
+  expect(await read(handed(outer))).toMatch(/https and leads to a public address/);
+  expect(await files()).toEqual([]);
+});
+
+test("what is too large is refused, announced or not, and nothing is kept", async () => {
+  let sent = 0;
+  const origin = await serve((request, response) => {
+    const more = (): void => {
+      sent += 1;
+      if (!response.destroyed && response.write(noise(65_536))) setImmediate(more);
+    };
+    response.on("drain", more);
+    if (request.url === "/told") response.end(noise(2_000));
+    else more();
+  });
+  const { read, files } = await start({ terms: { maxBytes: 1_000 }, trustedOrigins: [origin] });
+  expect(await read(handed(`${origin}/told`))).toMatch(/at most 1000 are accepted/);
+  expect(await read(handed(`${origin}/endless`))).toMatch(/too large/);
+  expect(await files()).toEqual([]);
+  expect(sent).toBeLessThan(1_000);
+});
+
+test("a file of another type, or one that breaks off, is refused, and nothing is kept", async () => {
+  const origin = await serve((request, response) => {
+    if (request.url === "/cut") {
+      response.writeHead(200, { "content-length": "10" });
+      response.write("abc");
+      setTimeout(() => response.destroy(), 20);
+    } else response.end("%PDF-1.7\n");
+  });
+  const { read, files } = await start({ terms: { accept: ["text/*"] }, trustedOrigins: [origin] });
+  const lie = { mime_type: "text/plain", file_name: "a.txt" };
+  expect(await read(handed(`${origin}/a.pdf`, lie))).toMatch(/type of file is not accepted/);
+  expect(await read(handed(`${origin}/cut`, lie))).toMatch(/gave no file; attach it again/);
+  expect(await files()).toEqual([]);
+});
+
+test("what its server answers is not told", async () => {
+  const origin = await serve((_request, response) => {
+    response.statusCode = 403;
+    response.end("the bucket secret-bucket denies it");
+  });
+  const { read, errors } = await start({ trustedOrigins: [origin] });
+  expect(await read(handed(`${origin}/a`))).toBe(
+    "files: download_url gave no file; attach it again",
+  );
+  expect(errors).toEqual([]);
+});
