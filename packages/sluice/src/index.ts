@@ -18,7 +18,9 @@ export {
   type SluiceHandler,
 } from "@sluice/transport-http";
 export {
+  attachUploadTools,
   createUploads,
+  uploadIdInput,
   type Fields,
   type FilesOutcome,
   type UploadedFile,

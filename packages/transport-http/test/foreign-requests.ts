@@ -6,8 +6,6 @@ import { Agent, request, type ClientRequest, type IncomingMessage } from "node:h
 export interface ForeignOptions {
   /** Paths beside the endpoint and invented ones below it, such as those of a genuine download URL. */
   readonly paths?: readonly string[];
-  /** Paths of URLs that are themselves the permission: pages of every origin may use them, at the server's own Host. */
-  readonly publicPaths?: readonly string[];
   /** Bearer token, so that nothing but the gate refuses. */
   readonly token?: string;
 }
@@ -61,7 +59,7 @@ function foreignHeaders({ host, port }: URL): Record<string, string>[] {
  */
 export async function askForeign(
   endpoint: string,
-  { paths = [], publicPaths = [], token }: ForeignOptions = {},
+  { paths = [], token }: ForeignOptions = {},
 ): Promise<{ readonly wrong: readonly ForeignAnswer[]; readonly count: number }> {
   const url = new URL(endpoint);
   const base = url.pathname.replace(/\/$/, "");
@@ -104,8 +102,7 @@ export async function askForeign(
   const all = [base || "/", ...below.map((path) => `${base}/${path}`), ...paths];
   for (const own of foreignHeaders(url)) {
     for (const call of calls) ask("POST", base || "/", own, call);
-    const others = own["host"] === url.host ? [] : publicPaths;
-    for (const path of [...all, ...others]) for (const method of methods) ask(method, path, own);
+    for (const path of all) for (const method of methods) ask(method, path, own);
     ask("GET", base || "/", { ...own, ...upgrade });
   }
   const answers = await Promise.all(asked);
