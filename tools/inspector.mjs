@@ -62,7 +62,8 @@ const callTool = (url, era, name, args = {}) =>
     url,
     era,
     "tools/call",
-    ...["--tool-name", name],
+    "--tool-name",
+    name,
     ...Object.entries(args).flatMap(([key, value]) => ["--tool-arg", `${key}=${value}`]),
   );
 
