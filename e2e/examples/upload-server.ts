@@ -5,8 +5,9 @@ import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
 import { composeHandler, createSessions } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads } from "@sluice/uploads";
+import { createUploads, uploadIdInput } from "@sluice/uploads";
 import { McpServer } from "@modelcontextprotocol/server";
+import { z } from "zod";
 
 const sluice = createSluice({
   storage: createFsBackend({ root: "./files" }),
@@ -21,13 +22,16 @@ const uploads = createUploads(sluice, {
 
 function createDemo() {
   const mcp = new McpServer({ name: "demo", version: "1.0.0" });
-  mcp.registerTool("count_lines", { description: "Counts lines" }, async (ctx) => {
+  const inputSchema = z.object({ upload_id: uploadIdInput() });
+  const config = { description: "Counts lines", inputSchema };
+  mcp.registerTool("count_lines", config, async ({ upload_id: uploadId }, ctx) => {
     const outcome = await uploads.requestFiles(ctx, {
       mcp,
+      uploadId,
       message: "Which text shall I count?",
       fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
     });
-    if (outcome.action === "ask") return outcome.result; // modern revision: the client calls again
+    if (outcome.action === "ask") return outcome.result; // the tool is called again
     if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
 
     const { text } = outcome.files;

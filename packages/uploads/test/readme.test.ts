@@ -171,3 +171,43 @@ test("the example of SEP-2631 runs", async () => {
   const result = await client.callTool({ name: "compare", arguments: { draft } });
   expect(result.structuredContent).toMatchObject({ report: { name: "report.txt", size: 8 } });
 });
+
+test("the example of the tools for models runs, and that of files that a host hands over", async () => {
+  const { endpoint, sluice, listen } = await startListening();
+  const { createUploads, createFileTransfer, withUploads } = await import("@sluice/uploads");
+  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+  onTestFinished(() => uploads.close());
+  const terms = { accept: ["text/*"] };
+
+  // #region tools
+  const { attachUploadTools, fileInput, openAiFileMeta } = await import("@sluice/uploads");
+
+  const files = createFileTransfer(sluice, uploads);
+
+  function createDemo() {
+    const mcp = new McpServer({ name: "demo", version: "1.0.0" });
+    attachUploadTools(mcp, uploads, { accept: ["text/*"], maxBytes: 10_000_000 });
+    const inputSchema = z.object({ text: fileInput(terms).describe("The text to measure") });
+    const config = { inputSchema, _meta: openAiFileMeta(["text"]) };
+    mcp.registerTool("measure", config, async ({ text }, ctx) => {
+      const file = await files.open(text, terms, { mcp, ctx });
+      return { content: [{ type: "text", text: `${file.name} has ${file.size} bytes.` }] };
+    });
+    return sluice.attach(mcp);
+  }
+  // #endregion
+  listen(toNodeHandler(withUploads(withSluice(createMcpHandler(createDemo), sluice), uploads)));
+  const client = new Client(
+    { name: "demo", version: "1.0.0" },
+    { versionNegotiation: { mode: "auto" } },
+  );
+  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
+  onTestFinished(() => client.close());
+  const asked = await client.callTool({ name: "request_upload", arguments: {} });
+  const { upload_id, upload_url } = asked.structuredContent as Record<string, string>;
+  await fetch(`${upload_url}/a.txt`, { method: "PUT", body: "a text" });
+  const checked = await client.callTool({ name: "check_upload", arguments: { upload_id } });
+  const { file } = checked.structuredContent as Record<string, string>;
+  const { content } = await client.callTool({ name: "measure", arguments: { text: file } });
+  expect(content).toEqual([{ type: "text", text: "a.txt has 6 bytes." }]);
+});

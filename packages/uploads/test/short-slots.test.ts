@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
@@ -104,21 +105,8 @@ test("tus-js-client sends a file to a short slot in the steps of draft-05", asyn
   const server = await startUploadServer();
   const { url, uploadId } = await shortSlot(server);
   const bytes = noise(35_000);
-  // a process of its own: the library listens to the signals of the one that it is in
-  const program = `
-        import { Upload } from "tus-js-client";
-    const bytes = Buffer.from(process.argv[1], "base64");
-    const upload = new Upload(bytes, {
-      endpoint: process.argv[2],
-      protocol: "ietf-draft-05",
-      chunkSize: 10_000,
-      uploadSize: bytes.length,
-      onSuccess: () => console.log(upload.url),
-      onError: (error) => { throw error; },
-    });
-    upload.start();`;
-  const args = ["--input-type=module", "-e", program, bytes.toString("base64"), url];
-  const { stdout } = await run(process.execPath, args, { cwd: import.meta.dirname });
+  const program = fileURLToPath(new URL("./tus-upload.mjs", import.meta.url));
+  const { stdout } = await run(process.execPath, [program, bytes.toString("base64"), url]);
   expect(stdout).toMatch(new RegExp(`^${url}/[\\w-]{32}\n$`));
   const [came] = await server.uploads.received(alice, uploadId);
   expect(came!.sha256).toBe(createHash("sha256").update(bytes).digest("hex"));

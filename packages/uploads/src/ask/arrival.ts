@@ -32,7 +32,7 @@ interface ArrivalParts {
 }
 
 /** Looks once. */
-export async function lookForArrival(
+async function lookForArrival(
   { pages, slots }: ArrivalParts,
   { principal, pageId, slotId, signal }: Awaited,
 ): Promise<Arrival> {

@@ -26,7 +26,7 @@ export interface RequiredUpload extends BegunUpload {
 }
 
 /** The data of the answer. */
-export interface RequiredContent {
+interface RequiredContent {
   readonly status: "upload_required";
   readonly upload_id: string;
   readonly page_url: string;

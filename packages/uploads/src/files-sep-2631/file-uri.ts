@@ -33,7 +33,7 @@ export type FileHandle =
     };
 
 /** The caller for whom a URI is good. */
-export interface FileHolder {
+interface FileHolder {
   readonly principal: Principal | undefined;
   /** In whose share of the state store it counts, as `Identity` says. */
   readonly share: string | undefined;

@@ -39,7 +39,7 @@ export interface UploadPages {
 }
 
 /** `shown`: it is open, and a browser has it. */
-export type PageStatus = "unknown" | "open" | "shown" | SettledPage["phase"];
+type PageStatus = "unknown" | "open" | "shown" | SettledPage["phase"];
 
 /** What a page shows. */
 export type OpenPage = OpenQuestion | SettledPage;

@@ -40,10 +40,10 @@ export function createUploadRoutes(
   base: string,
 ): Routes {
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
-    const [token = "", part = "", ...more] = rest.split("/");
+    const [token = "", part, ...more] = rest.split("/");
     // `curl -T` puts the name of its file behind a slash; the steps of a file have its id there
-    const isPut = request.method === "PUT";
-    const fileId = part === "" || isPut ? undefined : part;
+    const isNamed = request.method === "PUT" && part !== undefined && part !== "";
+    const fileId = isNamed ? undefined : part;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
       return problem(405, { headers: ["Allow", [...allowed, "OPTIONS"].join(", ")] });
@@ -76,7 +76,7 @@ export function createUploadRoutes(
         slot,
         slotUrl,
         fileId,
-        name: isPut ? nameIn(part) : undefined,
+        name: isNamed ? nameIn(part) : undefined,
         signal,
         onBytes: (count) => void (received += count),
       });
@@ -151,10 +151,10 @@ function wantsPage(request: PlainRequest): boolean {
   return /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(request.header("accept") ?? "");
 }
 
-/** The name of a file as a path has it; `undefined` for none. */
-function nameIn(part: string): string | undefined {
+/** The name of a file as a path has it. */
+function nameIn(part: string): string {
   try {
-    return part === "" ? undefined : sanitizeFileName(decodeURIComponent(part));
+    return sanitizeFileName(decodeURIComponent(part));
   } catch {
     return sanitizeFileName(part);
   }

@@ -14,7 +14,7 @@ import type { ClaimedFile, Slots } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
 
 /** What a file is asked for with. */
-export interface WantedFile {
+interface WantedFile {
   /** For the user to read. */
   readonly message: string;
   readonly field: FileField;
