@@ -46,19 +46,18 @@ test.runIf(hasBrowser)(
     const page = await browser.newPage();
     const faults: string[] = [];
     page.on("console", (message) => {
-      if (message.type() === "error") faults.push(message.text());
+      if (/security policy/i.test(message.text())) faults.push(message.text());
     });
     await page.goto(origin);
     // the style is let through by its digest
-    expect(
-      await page.locator("table").evaluate((table) => getComputedStyle(table).borderCollapse),
-    ).toBe("collapse");
+    const style = "getComputedStyle(document.querySelector('table')).borderCollapse";
+    expect(await page.evaluate(style)).toBe("collapse");
     expect(await page.title()).toBe("/");
     await page.getByText("sub/").click();
     await page.getByText("notes.txt").click();
     await page.waitForURL(/\/mcp\/d\/[\w-]{32}$/);
     expect(await page.locator("body").innerText()).toBe("grüße from below");
-    expect(faults.filter((text) => !text.includes("favicon"))).toEqual([]);
+    expect(faults).toEqual([]);
     await page.close();
   },
 );

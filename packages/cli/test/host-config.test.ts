@@ -140,6 +140,18 @@ test("--print-config prints and ends, and the command that it prints starts the 
   await client.close();
 });
 
+test("settings for a port that is another one each time are a usage error", async () => {
+  const { status, stdout, stderr } = await runHere([
+    "serve",
+    files,
+    "--port",
+    "0",
+    "--print-config",
+  ]);
+  expect([status, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(/^sluice: .*port 0.*--stdio\n$/);
+});
+
 test("the words of the line for Claude Code are what a shell reads", async () => {
   for (const word of ["plain", "a b", "it's", `"$HOME"`, "a\\b", "*", "", "-x", "é"]) {
     const { stdout } = await runCommand(["sh", "-c", `printf %s ${shellText(word)}`]);

@@ -1,12 +1,16 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, readdir, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
+import { program } from "./sluice.ts";
 import { startRaw, stdioClients, type RawServer } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -68,6 +72,28 @@ test.each(Object.keys(stdioClients) as (keyof typeof stdioClients)[])(
     expect(big.equals(stdout)).toBe(true);
   },
 );
+
+test("a client over stdio subscribes, and hears of a change", async () => {
+  const client = new Client({ name: "test", version: "1" });
+  const [command = "", ...rest] = program;
+  const args = [...rest, "serve", files, "--stdio"];
+  await client.connect(new StdioClientTransport({ command, args, stderr: "ignore" }));
+  const updated = new Promise<string>((resolve) => {
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) =>
+      resolve(params.uri),
+    );
+  });
+  const uri = "files://local/notes.txt";
+  await client.subscribeResource({ uri });
+  const now = new Date();
+  const touching = setInterval(() => {
+    now.setSeconds(now.getSeconds() + 1);
+    void utimes(join(files, "notes.txt"), now, now);
+  }, 200);
+  expect(await updated).toBe(uri);
+  clearInterval(touching);
+  await client.close();
+});
 
 test("standard output has the protocol and nothing else, and the end of stdin ends everything", async () => {
   const server = startRaw([files, "--uploads", inbox]);

@@ -89,8 +89,14 @@ function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): 
     );
 }
 
-/** A size without a folder would change nothing. */
-function ensureUsed({ uploads, maxUpload }: ServeOptions): void {
+/** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
+function ensureUsed({ uploads, maxUpload, printConfig, stdio, port }: ServeOptions): void {
+  if (printConfig && !stdio && port === 0)
+    throw fault(
+      "invalid_argument",
+      "settings need an address that stays, and port 0 is another one each time",
+      "pass --port with a number, or --stdio",
+    );
   if (maxUpload === undefined || uploads !== undefined) return;
   throw fault(
     "invalid_argument",

@@ -6,7 +6,7 @@ import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/version.ts";
 import { createSaveTool } from "../save/save-tool.ts";
-import { serveLimits } from "./serve-limits.ts";
+import { serveLimits, serveState } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
 import { auditOf } from "./serve-trail.ts";
 import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
@@ -51,7 +51,7 @@ export async function createServed(
     endpoint,
     keys: keys?.keys ?? "ephemeral",
     // one process: with a store of its own, links are short whatever the keys are
-    state: createMemoryStateStore(),
+    state: createMemoryStateStore(serveState),
     // about the ephemeral keys: one process whose URLs may die with it is the point
     onWarning() {},
     // without a token there is nothing to tell callers apart by, also not their sessions
