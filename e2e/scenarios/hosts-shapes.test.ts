@@ -112,7 +112,6 @@ const shapes: Readonly<Record<string, Shape>> = {
     connect: (openPage) => connectModernHost({ target: withoutSessions.url, openPage }),
   },
   "2026-07-28, asks nothing": {
-    isVisited: true,
     connect: () => connectModernHost({ target: site.url }),
   },
   "2025-11-25 in a session, asks by URL": {
