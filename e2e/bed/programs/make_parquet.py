@@ -5,7 +5,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-rows = 400_000
+rows = 120_000
 draw = random.Random(7)
 table = pa.table(
     {
