@@ -24,6 +24,7 @@ import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/transport";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
+import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
 import { parseLinks } from "../../packages/core/src/headers/link-header.ts";
@@ -88,6 +89,11 @@ export const parsers: Readonly<Record<string, Parser>> = {
     read: (text) => parsePartHeaders(encoder.encode(text)),
     starts: ["", "Content-Type:", "Content-ID: <", "A:b\r\n"],
     symbols: [...parameters, "\r\n", "\r", ":", "<", ">"],
+  },
+  "cli parseStorageUrl": {
+    read: parseStorageUrl,
+    starts: ["", "s3://", "azblob://c/", "graph://d/", "file:", "s3://b?region="],
+    symbols: [...url, "=", "&"],
   },
   "cli parseBytes": { read: parseBytes, starts: ["", "1"], symbols: [...digits, "k", "i", "b"] },
   "core parseLinks": {

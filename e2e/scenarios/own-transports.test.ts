@@ -433,7 +433,7 @@ describe("a server of SDK v1", () => {
       /binary transfer needs a McpServer of @modelcontextprotocol\/server/,
     );
     expect(() => site.sluice.attach(new LowServerV1(info), { tools: true })).toThrow(
-      /has no registry for the tool read: pass a McpServer/,
+      /has no registry for the tool list_files: pass a McpServer/,
     );
     expect(() => site.sluice.attach(new LowServerV2(info) as never)).toThrow(
       /a McpServer or Server of @modelcontextprotocol.sdk/,

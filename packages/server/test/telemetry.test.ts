@@ -60,6 +60,7 @@ function createMeasuredHouse(): House {
     storage,
     anonymous: true,
     principal: ({ header }) => (header("authorization") === undefined ? undefined : alice),
+    links: {},
     telemetry: createTelemetry({ tracer, meter }),
     access: (_principal, uri) => (uri.includes("hidden") ? "hide" : "allow"),
   });
@@ -280,6 +281,8 @@ test("docs/reference/telemetry.md names every span, metric and attribute that th
   await bodyOf(slot.reply!);
   const { token } = house.seal("download", { key: "a.bin", principal: alice });
   await bodyOf(await house.redeem(token, { headers: as(alice) }));
+  const caller = { header: (name: string) => as(alice)[name] };
+  await house.sluice.url("files://demo/a.bin", { caller });
   const { resourceMetrics } = await reader.collect();
   const found = resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
   const used = new Set<string>([

@@ -326,3 +326,20 @@ test("a file that its slot refuses is told to its sender, and the upload goes on
     action: "accept",
   });
 });
+
+test("where tokens are sealed it works the same, with longer URLs", async () => {
+  const server = await startUploadServer({ sluice: { links: { tokens: "sealed" } } });
+  const { fetch } = await start(one, server);
+  const client = await connectAnswerer({ era: "modern", fetch, capabilities: {}, token: "alice" });
+  const { data } = await call(client);
+  expect(data["page_url"]).toMatch(/\/mcp\/upload-page\//);
+  expect(data["upload_url"]).toMatch(/\/mcp\/uploads\//);
+  const { html } = await openPage(data["page_url"], "text/html");
+  expect(html).toContain("The report, please");
+  await put(`${data["upload_url"]}/r.txt`);
+  const { text } = await call(client, data["upload_id"]);
+  expect(JSON.parse(text)).toMatchObject({
+    action: "accept",
+    files: { report: { name: "r.txt" } },
+  });
+});

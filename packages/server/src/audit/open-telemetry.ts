@@ -75,9 +75,11 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     begin(facts, carrier) {
       const { action, uri, era } = facts;
       const isCall = action !== "download" && action !== "upload";
+      // making a link is no method of MCP
+      const method = isCall && action !== "link" ? { "mcp.method.name": names[action] } : {};
       const { parent, links } = parentOf(carrier, isCall);
       const attributes: Attributes = definedMembers({
-        "mcp.method.name": isCall ? names[action] : undefined,
+        ...method,
         "sluice.era": era,
         "mcp.resource.uri": uri,
       });
@@ -90,7 +92,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
         const { bytes, durationMs } = record;
         const labels = labelsOf(record);
         const seconds = durationMs / 1_000;
-        if (isCall) operations.record(seconds, { ...labels, "mcp.method.name": names[action] });
+        if (isCall) operations.record(seconds, { ...labels, ...method });
         else (action === "download" ? downloads : uploads).record(seconds, labels);
         if (bytes > 0 && action !== "upload") sent.add(bytes, labels);
       };
