@@ -5,7 +5,7 @@ export type { Endpoint } from "./options/endpoint.ts";
 export type { GrantOptions } from "./grants/grants.ts";
 export type { Revocation } from "./grants/revoke.ts";
 export type { AttachOptions } from "./sdk/attach.ts";
-export type { ToolOptions } from "./tools/tools.ts";
+export type { ToolOptions } from "./tools/tool-parts.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./access/access.ts";
 export type { Caller, PrincipalResolver } from "./access/principal.ts";
 export type { Delivery, DeliveryPolicy, DeliverySubject } from "./delivery/delivery-policy.ts";

@@ -154,7 +154,7 @@ async function sendElsewhere(
   return redirectReply(mount.mapper.toUri(key), url);
 }
 
-/** What a token permits; of a link also for whom. */
+/** What a token permits; a link names its minter, too. */
 async function openGrant(
   { grants, links }: RedeemOptions,
   { token, kind }: RedeemRequest,

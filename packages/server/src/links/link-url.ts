@@ -19,7 +19,7 @@ export interface LinkSettings {
   readonly disposition?: LinkDisposition;
 }
 
-/** For whom a link is made: the caller of a tool, or that of another request, as its transport saw it. */
+/** The caller that a link is made for: of a tool, or of another request, as its transport saw it. */
 export type LinkFor =
   | AnyCall
   | { readonly caller: Caller; readonly signal?: AbortSignal | undefined };

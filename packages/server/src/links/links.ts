@@ -48,7 +48,7 @@ export interface LinkTerms {
 
 /** A redeemed link: a grant, and what only links have. */
 export interface OpenLink extends OpenGrant {
-  /** For whom it acts; absent for the anonymous. */
+  /** The principal that it acts for; absent for the anonymous. */
   readonly minter: Principal | undefined;
   readonly disposition: LinkDisposition;
 }

@@ -2,7 +2,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod";
 import type { ResourceUrl } from "../links/link-url.ts";
-import type { ToolParts, ToolPlace } from "./tools.ts";
+import type { ToolParts, ToolPlace } from "./tool-parts.ts";
 import { toolRefusal } from "./tool-refusal.ts";
 
 /** Registers the tool that makes links. */

@@ -10,7 +10,7 @@ import { resourceName } from "../resources/resource-type.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { linkAnswer } from "./link-tool.ts";
 import { toolRefusal } from "./tool-refusal.ts";
-import type { ToolNames, ToolParts, ToolPlace } from "./tools.ts";
+import type { ToolNames, ToolParts, ToolPlace } from "./tool-parts.ts";
 
 /** What one call of the tool gives at most. */
 const mostBytes = 64 * 1024;

@@ -32,7 +32,7 @@ export type FileHandle =
       readonly expiresAt: number;
     };
 
-/** The caller for whom a URI is good. */
+/** The caller that a URI is good for. */
 interface FileHolder {
   readonly principal: Principal | undefined;
   /** In whose share of the state store it counts, as `Identity` says. */
