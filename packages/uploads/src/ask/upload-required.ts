@@ -43,18 +43,6 @@ interface RequiredContent {
   readonly expires_at: string;
 }
 
-/** The schema of the same. */
-export const requiredShape = {
-  status: z.literal("upload_required"),
-  upload_id: z.string(),
-  page_url: z.string(),
-  upload_url: z.string().optional(),
-  method: z.literal("PUT").optional(),
-  max_bytes: z.number().optional(),
-  accept: z.array(z.string()).optional(),
-  expires_at: z.string(),
-} as const;
-
 /** A tool's answer that asks for files: for a model that can ask its user, or run a command. */
 export function uploadRequired(required: RequiredUpload): CallToolResult {
   const { uploadId, upload } = required;

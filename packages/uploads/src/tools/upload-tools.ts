@@ -3,7 +3,7 @@ import { definedMembers, isAccepted, SluiceError } from "@sluice/core";
 import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
-import { requiredShape, uploadRequired } from "../ask/upload-required.ts";
+import { uploadRequired } from "../ask/upload-required.ts";
 import type { Uploads } from "../slots/create-uploads.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
 import { detailOf, uploadError, uploadsOrigin } from "../slots/upload-error.ts";
@@ -76,7 +76,16 @@ function requestTool(check: string) {
         .describe('Such as "image/*" or ".pdf"'),
       max_bytes: z.int().positive().optional(),
     }),
-    outputSchema: z.object(requiredShape),
+    outputSchema: z.object({
+      status: z.literal("upload_required"),
+      upload_id: z.string(),
+      page_url: z.string(),
+      upload_url: z.string().optional(),
+      method: z.literal("PUT").optional(),
+      max_bytes: z.number().optional(),
+      accept: z.array(z.string()).optional(),
+      expires_at: z.string(),
+    }),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   };
 }
