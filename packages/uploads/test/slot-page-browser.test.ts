@@ -77,6 +77,7 @@ describe.skipIf(!hasBrowser)("a short slot in a browser", () => {
     const came = await server.uploads.received(alice, slot.uploadId);
     await server.uploads.confirm(alice, slot.uploadId, came);
     await page.getByRole("heading", { name: "All done" }).waitFor();
+    expect(came).toMatchObject([{ name: "note.txt", size: 6 }]);
     await page.close();
   });
 });

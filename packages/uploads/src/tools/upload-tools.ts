@@ -88,7 +88,16 @@ function requestTool(check: string) {
         .describe('Such as "image/*" or ".pdf"'),
       max_bytes: z.int().positive().optional(),
     }),
-    outputSchema: z.object(requiredShape),
+    outputSchema: z.object({
+      status: z.literal("upload_required"),
+      upload_id: z.string(),
+      page_url: z.string(),
+      upload_url: z.string().optional(),
+      method: z.literal("PUT").optional(),
+      max_bytes: z.number().optional(),
+      accept: z.array(z.string()).optional(),
+      expires_at: z.string(),
+    }),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   };
 }
