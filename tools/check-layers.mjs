@@ -29,8 +29,12 @@ const mayImport = {
   uploads: ["core", "state", "storage", "server", "transport-http", "client"],
   cli: [
     "core",
+    "state",
     "storage",
     "storage-fs",
+    "storage-s3",
+    "storage-azure-blob",
+    "storage-graph",
     "server",
     "transport-http",
     "transport-ws",

@@ -46,16 +46,24 @@ async function startServe() {
   };
 }
 
+const uri = "files://local/a.txt";
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "reader", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
 const body = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
   method: "resources/read",
-  params: { uri: "files://local/a.txt" },
+  params: { uri, _meta },
 });
 const headers = {
   accept: "application/json, text/event-stream",
   "content-type": "application/json",
-  "mcp-protocol-version": "2025-11-25",
+  "mcp-protocol-version": "2026-07-28",
+  "mcp-method": "resources/read",
+  "mcp-name": uri,
 };
 
 /** Reads the file over a connection of its own. */

@@ -1,9 +1,10 @@
-import { mkdtemp, readdir, readFile, rm, mkdir } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { serve, type Served } from "./sluice.ts";
+import { runCommand, serve, type Served } from "./sluice.ts";
+import { stdioClients } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -54,7 +55,7 @@ test("save_file says what its argument is", async () => {
   const { inputSchema } = result.tools.find(({ name }: any) => name === "save_file");
   expect(inputSchema.required ?? []).toEqual([]);
   expect(inputSchema.properties.file).toMatchObject({
-    description: expect.stringMatching(/files\/authorizeUpload.*`data:` URI/),
+    description: expect.stringMatching(/`data:` URI.*files\/authorizeUpload/),
     format: "uri",
     [FILE_KEYWORD]: { maxSize: expect.any(Number) },
   });
@@ -111,22 +112,34 @@ test("without a file the user is shown the page", async () => {
   expect(await page.text()).toContain('type="file"');
 });
 
-test("without a file a client that cannot ask is told what to do", async () => {
-  const { error } = await save({});
-  expect(error).toMatchObject({ code: -32_021, message: expect.stringContaining("elicitation") });
-  const legacy = await fetch(served.url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2025-11-25",
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "tools/call",
-      params: { name: "save_file", arguments: {} },
-    }),
-  });
-  expect(await legacy.text()).toMatch(/"isError":true/);
+test("a client that cannot ask gets a page and a curl line, and the next call saves what came", async () => {
+  const { result } = await save({});
+  const { upload_id: uploadId, page_url: page, upload_url: url } = result.structuredContent;
+  expect(result.structuredContent).toMatchObject({ status: "upload_required", method: "PUT" });
+  expect(result.content[0].text).toContain(`curl -fT FILE '${url}`);
+  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}$/);
+  expect(url.length).toBeLessThanOrEqual(80);
+  expect(uploadId.length).toBeLessThanOrEqual(40);
+  expect((await fetch(page, { headers: { accept: "text/html" } })).status).toBe(200);
+  const notes = join(root, "notes.txt");
+  await writeFile(notes, "by curl");
+  const sent = await runCommand(["curl", "-sfT", notes, `${url}/`]);
+  expect(sent.status).toBe(0);
+  const saved = (await save({ upload_id: uploadId })).result;
+  expect(saved.structuredContent).toMatchObject({ name: "notes.txt", size: 7 });
+  expect(await readFile(join(inbox, "notes.txt"), "utf8")).toBe("by curl");
+});
+
+test("it is the same for a client of MCP 2025-11-25, in its session and over stdio", async () => {
+  const own = join(root, "own.txt");
+  await writeFile(own, "over stdio");
+  for (const client of ["SDK 1", "SDK 2, MCP 2026-07-28"] as const) {
+    const folder = await mkdtemp(join(root, "stdio-"));
+    await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
+    const { structuredContent: asked } = await connected.callTool("save_file");
+    expect(asked.status).toBe("upload_required");
+    await runCommand(["curl", "-sfT", own, `${asked.upload_url}/`]);
+    const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
+    expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
+  }
 });

@@ -44,6 +44,8 @@ async function send(url: string, options: RequestOptions, body?: string): Promis
 async function call(method: string, params: object): Promise<any> {
   const terms = { prefer: ["downloadUrl"] };
   const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
     "io.modelcontextprotocol/clientCapabilities": {
       resourceStreaming: terms,
       extensions: { "dev.sluice/resource-streaming": terms },
@@ -55,7 +57,9 @@ async function call(method: string, params: object): Promise<any> {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
     accept: "application/json, text/event-stream",
-    "mcp-protocol-version": "2025-11-25",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
+    ...("uri" in params ? { "mcp-name": String(params.uri) } : {}),
   };
   const answer = await text(await send(served.url, { method: "POST", headers }, body));
   return JSON.parse(/^data: (.*)$/m.exec(answer)?.[1] ?? answer).result;

@@ -5,7 +5,7 @@ import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
 import { parseBytes } from "../terminal/quantity.ts";
-import type { ServeOptions } from "./serve-command.ts";
+import type { ServeOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
 import { readToken } from "./token.ts";
 import { version } from "../terminal/version.ts";
@@ -36,14 +36,17 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("serve")
-    .description("serve a folder as an MCP server over HTTP")
-    .argument("<folder>", "folder whose files become resources")
+    .description("serve a folder, bucket, container or drive as an MCP server")
+    .argument(
+      "<source>",
+      "folder, s3://bucket/prefix, azblob://container/prefix or graph://driveId/path",
+    )
+    .option("--stdio", "speak MCP over stdin and stdout, for hosts that run a command")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option(
       "--port <number>",
-      "port to listen on; 0 takes a free one",
+      "port to listen on; 0 takes a free one; default: 2532, with --stdio a free one",
       wholeNumber(0, 65_535),
-      2532,
     )
     .option("--uri <base>", "base of the resource URIs", "files://local/")
     .addOption(tokenOption("token that every request must carry"))
@@ -56,12 +59,15 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--no-audit", "keep no record")
     .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
     .option("--ws", "take WebSockets at the same address, too")
+    .option("--no-tools", "leave out the tools that list, read and link files")
+    .option("--save-to <folder>", "let models save files into this folder, with the tool save_to")
     .option("--uploads <folder>", "let clients put files into this folder")
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
+    .option("--print-config", "print what to write into the settings of MCP hosts, and end")
     .addHelpText("after", `\n${serveLimitsText}`)
-    .action(async (folder: string, options: Omit<ServeOptions, "signal">) => {
+    .action(async (source: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
-      await serveCommand(folder, runOptions(options));
+      await serveCommand(source, runOptions(options));
     });
 
   program

@@ -1,16 +1,13 @@
 import { CommanderError, type Command } from "commander";
 import { exitCodes } from "../outcome/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../outcome/failure.ts";
-import { note } from "../terminal/print.ts";
+import { endWithReader, note } from "../terminal/print.ts";
 import { createProgram } from "./program.ts";
 
 /** Runs the command line and sets the exit status of the process. */
 export async function run(args: readonly string[]): Promise<void> {
   const stop = stopAtSignal();
-  // the reader of a pipe may leave early, as `head` does
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === "EPIPE" ? exitCodes.ok.status : exitCodes.failed.status);
-  });
+  endWithReader();
   // notes without a reader are no reason to end a server or a download
   process.stderr.on("error", () => {});
   process.exitCode = await execute(args, stop);

@@ -1,9 +1,13 @@
 import type { SluiceOptions } from "@sluice/server";
+import type { MemoryStateStoreOptions } from "@sluice/state";
+import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadQuota } from "@sluice/uploads";
 
 /** Downloads and reads at the same time, as many as a process has. */
 const mostStreams = 256;
 const mostUploads = 64;
+/** With a server each; at the bound the longest idle one ends. */
+const mostSessions = 256;
 
 /** The limits as the help text says them. */
 export const serveLimitsText: string = `Limits: all callers are one user, with the same token or none. At the same time ${mostStreams} downloads
@@ -18,6 +22,16 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
   listeners: { perPrincipal: 10_000 },
   answers: { perPrincipal: 256 * 2 ** 20 },
 };
+
+/** Sessions of such a user: as many as a process has, for a day: not every host opens another one when its own is over. */
+export const serveSessions: SessionsOptions = {
+  idleMs: 86_400_000,
+  maxSessions: mostSessions,
+  maxPerPrincipal: mostSessions,
+};
+
+/** Room for links and slots of such a user: all that there is. */
+export const serveState: MemoryStateStoreOptions = { maxRecordsPerOwner: 100_000 };
 
 /** Quota for such a server: as many of the largest files as may come at the same time. */
 export function uploadQuota(maxBytes: number): UploadQuota {

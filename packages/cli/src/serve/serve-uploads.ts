@@ -1,12 +1,13 @@
 import type { CallToolResult, InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import { FILE_KEYWORD } from "@sluice/core/wire";
 import type { Sluice } from "@sluice/server";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import type { SluiceHandler } from "@sluice/transport-http";
 import {
   createFileTransfer,
   createUploads,
-  fileInput,
+  uploadIdInput,
   withUploads,
   type CloseUploadsOptions,
   type ToolCall,
@@ -60,22 +61,20 @@ export async function createServedUploads(
         {
           title: "Save a file",
           description:
-            "Saves a file of the user in the folder of this server, under its own name. " +
-            "Without `file` the user is asked for one. The answer says the name that it has there.",
+            "Takes a file from the user into this server's folder; without `file` it asks for one.",
           inputSchema: z.object({
-            file: fileInput(terms)
-              .describe(
-                "URI of the file: one that `files/authorizeUpload` gave, when its bytes were sent; or a `data:` URI with " +
-                  "its content, such as data:text/plain;name=notes.txt;base64,SGVsbG8=. Leave it out to ask the user.",
-              )
+            file: fileUri(maxBytes)
+              .describe("`data:` URI, or one of files/authorizeUpload")
               .optional(),
+            upload_id: uploadIdInput().describe("From the answer upload_required"),
           }),
+          annotations: { destructiveHint: false },
         },
-        async ({ file: argument }, ctx) => {
+        async ({ file: argument, upload_id: uploadId }, ctx) => {
           const call = { mcp, ctx };
           const given =
             argument === undefined
-              ? await askFor(uploads, call, maxBytes)
+              ? await askFor(uploads, call, { maxBytes, uploadId })
               : { file: await transfer.open(argument, terms, call) };
           if (given.result) return given.result;
           const { file } = given;
@@ -105,35 +104,30 @@ type GivenFile =
   | { readonly file: UploadedFile; readonly result?: never }
   | { readonly result: CallToolResult | InputRequiredResult };
 
-/** Asks the user for the file: in the client, or on the upload page. */
+/** Asks the user for the file: in the client, on the upload page, or by an answer that leads a model there. */
 async function askFor(
   uploads: Uploads,
   { mcp, ctx }: ToolCall,
-  maxBytes: number,
+  { maxBytes, uploadId }: { readonly maxBytes: number; readonly uploadId: string | undefined },
 ): Promise<GivenFile> {
   const fields = { file: { type: "file", title: "File", maxBytes } } as const;
   const message = "Which file shall be saved on the server?";
-  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields }).catch(cannotAsk);
-  if (outcome === undefined) return { result: refusal(noWayToAsk) };
+  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields, uploadId });
   if (outcome.action === "ask") return { result: outcome.result };
   if (outcome.action === "accept") return { file: outcome.files.file };
   return { result: refusal("The user sent no file.") };
 }
-
-function cannotAsk(error: unknown): undefined {
-  if (SluiceError.is(error) && error.code === "unsupported") return undefined;
-  throw error;
-}
-
-const noWayToAsk =
-  "No file was given, and this client cannot ask its user for one: pass `file`, or connect with a client " +
-  "of MCP 2026-07-28, or within a session, that declares `elicitation.url` or `elicitation.binary`.";
 
 function refusal(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };
 }
 
 type TargetFolder = ReturnType<typeof createFsBackend>;
+
+/** What `fileInput` declares, without what hosts hand over: none does to a tool that does not ask for it, and models read it all. */
+function fileUri(maxSize: number): z.ZodString {
+  return z.string().meta({ format: "uri", [FILE_KEYWORD]: { maxSize } });
+}
 
 /** Saves a file under its name, with a number when that is taken. */
 async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string> {

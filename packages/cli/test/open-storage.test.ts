@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { StorageBackend } from "@sluice/storage";
 import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { sharedAzurite } from "../../../packages/storage-azure-blob/test/azurite.ts";
-import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";
-import { openStorage } from "../src/lib/open-storage.ts";
+import { sharedAzurite } from "../../storage-azure-blob/test/azurite.ts";
+import { startS3StandIn } from "../../storage-s3/test/stand-in/stand-in.ts";
+import { openStorage } from "../src/storages/open-storage.ts";
 
 const hello = Buffer.from("hello");
 
@@ -25,7 +25,7 @@ async function readHello(storage: StorageBackend): Promise<string> {
 
 describe("the setting leads to the bytes", () => {
   test("file:", async () => {
-    const root = await mkdtemp(join(tmpdir(), "sluice-demo-test-"));
+    const root = await mkdtemp(join(tmpdir(), "sluice-storages-"));
     await writeFile(join(root, "a.txt"), hello);
     expect(await readHello(await openStorage(`file:${root}`, {}))).toBe("hello");
     await rm(root, { recursive: true });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseStorageSetting } from "../src/lib/storage-setting.ts";
+import { parseStorageUrl } from "../src/storages/storage-url.ts";
 
 const parsed: readonly [string, object][] = [
   [".", { kind: "file", root: "." }],
@@ -29,7 +29,7 @@ const parsed: readonly [string, object][] = [
 ];
 
 test.each(parsed)("%s is understood", (text, setting) => {
-  expect(parseStorageSetting(text)).toEqual(setting);
+  expect(parseStorageUrl(text)).toEqual(setting);
 });
 
 const refused: readonly [string, RegExp][] = [
@@ -57,8 +57,8 @@ const refused: readonly [string, RegExp][] = [
 ];
 
 test.each(refused)("%s is refused", (text, message) => {
-  expect(() => parseStorageSetting(text)).toThrow(message);
-  expect(() => parseStorageSetting(text)).toThrow(/^demo-server: SLUICE_STORAGE /);
+  expect(() => parseStorageUrl(text)).toThrow(message);
+  expect(() => parseStorageUrl(text)).toThrow(/^the storage URL /);
 });
 
 describe("credentials are refused with advice, and never repeated", () => {
@@ -70,9 +70,9 @@ describe("credentials are refused with advice, and never repeated", () => {
     ["azblob://files?sig=hunter2", /AZURE_STORAGE_SAS_TOKEN/],
     ["azblob://files?AccountKey=hunter2", /AZURE_STORAGE_CONNECTION_STRING/],
     ["graph://drive?access_token=hunter2", /GRAPH_ACCESS_TOKEN/],
-    ["file://user:hunter2@/srv", /SLUICE_STORAGE/],
+    ["file://user:hunter2@/srv", /file URL of this machine/],
   ])("%s", (text, advice) => {
-    expect(() => parseStorageSetting(text)).toThrow(advice);
-    expect(() => parseStorageSetting(text)).toThrow(/^(?!.*hunter2)/);
+    expect(() => parseStorageUrl(text)).toThrow(advice);
+    expect(() => parseStorageUrl(text)).toThrow(/^(?!.*hunter2)/);
   });
 });

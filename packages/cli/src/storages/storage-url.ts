@@ -1,7 +1,8 @@
 import { fileURLToPath } from "node:url";
+import { definedMembers } from "@sluice/core";
 
-/** What the setting `SLUICE_STORAGE` says. */
-export type StorageSetting =
+/** What a storage URL names. */
+export type StorageUrl =
   | { readonly kind: "file"; readonly root: string }
   | {
       readonly kind: "s3";
@@ -13,23 +14,30 @@ export type StorageSetting =
   | { readonly kind: "azblob"; readonly container: string; readonly prefix?: string }
   | { readonly kind: "graph"; readonly driveId: string; readonly path?: string };
 
+/** Packages that open what is no folder. */
+export const plugins = {
+  s3: "@sluice/storage-s3",
+  azblob: "@sluice/storage-azure-blob",
+  graph: "@sluice/storage-graph",
+} as const;
+
 /** Where credentials come from instead. */
 const credentialSources: Readonly<Record<string, string>> = {
-  file: "A folder needs none.",
-  s3: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role.",
+  file: "a folder needs none",
+  s3: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role",
   azblob:
-    "Set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.",
-  graph: "Set GRAPH_ACCESS_TOKEN.",
+    "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+  graph: "set GRAPH_ACCESS_TOKEN",
 };
 
 const forms =
   "a folder, file:./folder, s3://bucket/prefix?region=…&endpoint=…, azblob://container/prefix or graph://driveId/path";
 
 /**
- * Reads the setting: a URL, or the path of a folder. Throws a `TypeError` that says what is wrong and
+ * Reads the URL of a storage, or the path of a folder. Throws a `TypeError` that says what is wrong and
  * never repeats what could be a secret.
  */
-export function parseStorageSetting(text: string): StorageSetting {
+export function parseStorageUrl(text: string): StorageUrl {
   if (text === "") throw refusal(`is empty; it is ${forms}`);
   // one letter is a drive of Windows
   const [, scheme] = /^([a-z][a-z0-9+.-]+):/i.exec(text) ?? [];
@@ -42,20 +50,16 @@ export function parseStorageSetting(text: string): StorageSetting {
   if (kind === "file") return { kind, root: toPath(text) };
 
   const { host, path, parameters } = takeApart(text, kind);
+  const below = path === "" ? undefined : path;
   if (kind === "s3") {
     const { region, endpoint } = readParameters(parameters, kind, ["region", "endpoint"]);
-    return {
-      kind,
-      bucket: host,
-      ...(path !== "" && { prefix: path }),
-      ...(region !== undefined && { region }),
-      ...(endpoint !== undefined && { endpoint: toOrigin(endpoint) }),
-    };
+    const origin = endpoint === undefined ? undefined : toOrigin(endpoint);
+    return { kind, bucket: host, ...definedMembers({ prefix: below, region, endpoint: origin }) };
   }
   readParameters(parameters, kind, []);
   return kind === "azblob"
-    ? { kind, container: host, ...(path !== "" && { prefix: path }) }
-    : { kind: "graph", driveId: host, ...(path !== "" && { path }) };
+    ? { kind, container: host, ...definedMembers({ prefix: below }) }
+    : { kind: "graph", driveId: host, ...definedMembers({ path: below }) };
 }
 
 interface Parts {
@@ -74,7 +78,7 @@ function takeApart(text: string, kind: string): Parts {
   if (hash !== "") throw refusal("has a fragment; write # as %23");
   return {
     host: decode(hostname),
-    path: decode(pathname).replace(/^\/+|\/+$/g, ""),
+    path: withoutSlashes(decode(pathname)),
     parameters: searchParams,
   };
 }
@@ -120,6 +124,15 @@ function toOrigin(endpoint: string): string {
   return url.origin;
 }
 
+/** The path without slashes at its ends. */
+function withoutSlashes(path: string): string {
+  let start = 0;
+  let end = path.length;
+  while (path[start] === "/") start += 1;
+  while (end > start && path[end - 1] === "/") end -= 1;
+  return path.slice(start, end);
+}
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -130,10 +143,10 @@ function decode(text: string): string {
 
 function hasCredentials(kind: string): TypeError {
   return refusal(
-    `has credentials in it, and URLs end up in logs and histories. ${credentialSources[kind]}`,
+    `has credentials in it, and URLs end up in logs and histories; ${credentialSources[kind]}`,
   );
 }
 
 function refusal(what: string): TypeError {
-  return new TypeError(`demo-server: SLUICE_STORAGE ${what}`);
+  return new TypeError(`the storage URL ${what}`);
 }

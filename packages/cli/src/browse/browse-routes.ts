@@ -1,0 +1,100 @@
+import type { Caller, Sluice } from "@sluice/server";
+import { problem, problemOf, type Reply } from "@sluice/server/transport";
+import { createUriMapper, type StorageBackend } from "@sluice/storage";
+import type { Routes } from "@sluice/transport-http";
+import { readFolder } from "./folder-page.ts";
+import { listingHtml, listingPolicy } from "./listing-html.ts";
+
+/** What a browser may look at. */
+interface BrowseOptions {
+  readonly sluice: Pick<Sluice, "url">;
+  readonly storage: Pick<StorageBackend, "list">;
+  /** Base of the resource URIs. */
+  readonly uri: string;
+}
+
+type BrowseRequest = Pick<Caller, "header" | "address"> & {
+  readonly method: string;
+  readonly target: string;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * The folder for a browser: `GET /` lists it, and `GET /open` makes a link to a file and leads there. For servers of one machine
+ * without a token, where every program may read all of it over MCP.
+ */
+export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
+  const mapper = createUriMapper(uri);
+
+  async function list({ target, signal }: BrowseRequest): Promise<Reply> {
+    const asked = queryOf(target);
+    const folder = asked.get("folder") ?? "";
+    if (folder !== "" && !folder.endsWith("/")) return problem(404);
+    const cursor = asked.get("after") ?? undefined;
+    return page(listingHtml(folder, await readFolder(storage, { folder, cursor, signal })));
+  }
+
+  /** Only a click on the list, or an address that was typed, makes a link: not another page. */
+  async function open(request: BrowseRequest): Promise<Reply> {
+    const { target, signal, header, address } = request;
+    const site = request.header("sec-fetch-site") ?? "none";
+    if (site !== "same-origin" && site !== "none")
+      return problem(403, { detail: "Open the list of files first: this page was led here" });
+    const key = queryOf(target).get("file") ?? "";
+    const { url } = await sluice.url(mapper.toUri(key), {
+      caller: { header, address },
+      disposition: "inline",
+      signal,
+    });
+    return { status: 302, headers: ["Location", url, "Content-Length", "0", ...headers], text: "" };
+  }
+
+  const routes = {
+    "/": { kind: "page", credential: "url", answer: answerWith(list) },
+    "/open": { kind: "page", credential: "url", answer: answerWith(open) },
+  } as const;
+  return (path) => (Object.hasOwn(routes, path) ? routes[path as keyof typeof routes] : undefined);
+}
+
+/** GET and HEAD; what goes wrong says nothing of storage. */
+function answerWith(work: (request: BrowseRequest) => Promise<Reply>) {
+  return async (request: BrowseRequest): Promise<Reply> => {
+    if (request.method !== "GET" && request.method !== "HEAD")
+      return problem(405, { headers: ["Allow", "GET, HEAD"] });
+    return work(request).catch((error: unknown) => {
+      request.signal?.throwIfAborted();
+      return problemOf(error);
+    });
+  };
+}
+
+function queryOf(target: string): URLSearchParams {
+  const at = target.indexOf("?");
+  return new URLSearchParams(at < 0 ? "" : target.slice(at + 1));
+}
+
+function page(text: string): Reply {
+  const length = String(Buffer.byteLength(text));
+  return {
+    status: 200,
+    headers: ["Content-Type", "text/html; charset=utf-8", "Content-Length", length, ...headers],
+    text,
+  };
+}
+
+const headers = [
+  "Cache-Control",
+  "private, no-store",
+  "X-Content-Type-Options",
+  "nosniff",
+  "Content-Security-Policy",
+  listingPolicy,
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+  "Cross-Origin-Opener-Policy",
+  "same-origin",
+  "Referrer-Policy",
+  "no-referrer",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+];

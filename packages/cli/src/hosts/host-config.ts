@@ -1,0 +1,129 @@
+import { resolve } from "node:path";
+import { definedMembers } from "@sluice/core";
+import { endpointOf } from "../serve/listen.ts";
+import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
+import { parseStorageUrl, plugins } from "../storages/storage-url.ts";
+import { shellText, tomlText } from "./quoting.ts";
+
+/** Name of the server in the settings of a host. */
+const name = "files";
+/** Variable that has the token; the token itself is never printed. */
+const tokenVariable = "SLUICE_TOKEN";
+
+/** The command that starts the server over stdio. */
+interface StdioCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** How a host reaches the server: by its URL, or by a command. */
+type Reach =
+  | { readonly url: string; readonly isGuarded: boolean; readonly command?: never }
+  | (StdioCommand & { readonly url?: never });
+
+/** What to write into the settings of five hosts, for a server with these options. */
+export function formatHostConfig(source: string, options: ServeOptions): string {
+  const command = stdioCommand(source, options);
+  const reach = options.stdio ? command : httpReach(options);
+  return [
+    // its settings file takes commands only
+    block("Claude Desktop: claude_desktop_config.json", json({ mcpServers: { [name]: command } })),
+    block("Claude Code", claudeCode(reach)),
+    block("VS Code: .vscode/mcp.json", vsCode(reach)),
+    block("Cursor: ~/.cursor/mcp.json", cursor(reach)),
+    block("Codex: ~/.codex/config.toml", codex(reach)),
+    ...credentialsNote(source),
+  ].join("\n\n");
+}
+
+/** The line for Claude Code, for a server that runs at `url`. */
+export function claudeCodeLine(url: string, isGuarded: boolean): string {
+  return claudeCode({ url, isGuarded });
+}
+
+function httpReach({ host, port = defaultPort, publicUrl, token }: ServeOptions): Reach {
+  return { url: publicUrl ?? endpointOf(host, port), isGuarded: token !== undefined };
+}
+
+/** Hosts start it in a folder of their own: every path is whole. */
+function stdioCommand(source: string, options: ServeOptions): StdioCommand {
+  const place = parseStorageUrl(source);
+  const { uri, keys, audit, tools, uploads, maxUpload, saveTo } = options;
+  const program =
+    place.kind === "file"
+      ? ["-y", "sluice", "serve", resolve(place.root)]
+      : ["-y", "-p", "sluice", "-p", plugins[place.kind], "sluice", "serve", source];
+  const args = [...program, "--stdio"];
+  if (uri !== defaultUri) args.push("--uri", uri);
+  for (const [option, path] of Object.entries({ keys, audit, uploads, "save-to": saveTo }))
+    if (typeof path === "string") args.push(`--${option}`, resolve(path));
+  if (maxUpload !== undefined) args.push("--max-upload", String(maxUpload));
+  if (tools === false) args.push("--no-tools");
+  return { command: "npx", args };
+}
+
+const defaultUri = "files://local/";
+
+function claudeCode(reach: Reach): string {
+  if (reach.command !== undefined)
+    return `claude mcp add ${name} -- ${[reach.command, ...reach.args].map(shellText).join(" ")}`;
+  const header = reach.isGuarded ? ` --header "Authorization: Bearer $${tokenVariable}"` : "";
+  return `claude mcp add --transport http ${name} ${shellText(reach.url)}${header}`;
+}
+
+function vsCode(reach: Reach): string {
+  if (reach.command !== undefined)
+    return json({ servers: { [name]: { type: "stdio", ...commandOf(reach) } } });
+  const id = "sluice-token";
+  const inputs = [{ type: "promptString", id, description: "Token of sluice", password: true }];
+  const { url, isGuarded } = reach;
+  const headers = isGuarded ? { Authorization: `Bearer \${input:${id}}` } : undefined;
+  return json({
+    ...definedMembers({ inputs: isGuarded ? inputs : undefined }),
+    servers: { [name]: { type: "http", url, ...definedMembers({ headers }) } },
+  });
+}
+
+function cursor(reach: Reach): string {
+  const server = reach.command === undefined ? cursorUrl(reach) : commandOf(reach);
+  const config = Buffer.from(JSON.stringify(server)).toString("base64");
+  const link = new URLSearchParams({ name, config });
+  return `${json({ mcpServers: { [name]: server } })}\ncursor://anysphere.cursor-deeplink/mcp/install?${link.toString()}`;
+}
+
+function cursorUrl({ url, isGuarded }: Reach & { readonly url: string }): object {
+  const headers = isGuarded ? { Authorization: `Bearer \${env:${tokenVariable}}` } : undefined;
+  return { url, ...definedMembers({ headers }) };
+}
+
+function codex(reach: Reach): string {
+  const lines =
+    reach.command === undefined
+      ? [
+          `url = ${tomlText(reach.url)}`,
+          ...(reach.isGuarded ? [`bearer_token_env_var = ${tomlText(tokenVariable)}`] : []),
+        ]
+      : [`command = ${tomlText(reach.command)}`, `args = [${reach.args.map(tomlText).join(", ")}]`];
+  return [`[mcp_servers.${name}]`, ...lines].join("\n");
+}
+
+function commandOf({ command, args }: StdioCommand): StdioCommand {
+  return { command, args };
+}
+
+/** Hosts give a command few variables of their own environment. */
+function credentialsNote(source: string): readonly string[] {
+  const { kind } = parseStorageUrl(source);
+  if (kind === "file") return [];
+  return [
+    `# A command needs the variables with the credentials of ${kind}: write them into "env" beside "args".`,
+  ];
+}
+
+function block(title: string, text: string): string {
+  return `# ${title}\n${text}`;
+}
+
+function json(value: object): string {
+  return JSON.stringify(value, undefined, 2);
+}

@@ -1,0 +1,44 @@
+import { localFileName, SluiceError, type SluiceErrorCode } from "@sluice/core";
+
+/** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
+export function targetOf(path: string | undefined, key: string): string {
+  const own = localFileName(key);
+  if (path === undefined || path === "") return own;
+  const whole = path.endsWith("/") ? path + own : path;
+  const isPlain = whole.split("/").every((name) => localFileName(name) === name);
+  if (!isPlain || whole.includes("\\"))
+    throw new PathError(
+      "pass a path such as reports/2026.pdf: relative, without .., without hidden names and special characters",
+      { cause: new SluiceError("invalid_argument", "save_to: the path is not plain") },
+    );
+  return whole;
+}
+
+/** A place that cannot be written, with what a model can do about it. */
+export class PathError extends Error {
+  override readonly name = "PathError";
+}
+
+export function rethrowOfTarget(error: unknown): never {
+  throw targetError(error);
+}
+
+/** A fault of the target folder: it says nothing of the resource. */
+export function targetError(error: unknown): unknown {
+  const sentence = SluiceError.is(error) ? targetSentences[error.code] : undefined;
+  return sentence === undefined ? error : new PathError(sentence, { cause: error });
+}
+
+const taken = "a file of that name is there already: pass another path";
+const otherPath = "it cannot be written there: pass another path";
+
+const targetSentences: Partial<Record<SluiceErrorCode, string>> = {
+  precondition_failed: taken,
+  already_exists: taken,
+  not_found: otherPath,
+  invalid_argument: otherPath,
+  permission_denied: otherPath,
+  unsupported: otherPath,
+  no_space: "the disk is full",
+  too_large: "the file system takes no file of that size",
+};

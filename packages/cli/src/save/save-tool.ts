@@ -1,0 +1,145 @@
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { join } from "node:path";
+import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { definedMembers, discardSource, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { Sluice } from "@sluice/server";
+import { callerOf, revisionOf, tagOf, type AuditEntry } from "@sluice/server/transport";
+import type { OpenedObject } from "@sluice/storage";
+import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
+import { z } from "zod";
+import { formatBytes } from "../terminal/quantity.ts";
+import { PathError, rethrowOfTarget, targetError, targetOf } from "./save-path.ts";
+import { createProgressNotes } from "./progress-notes.ts";
+
+/** Adds the tool `save_to` to a server. */
+export type AttachSaveTool = (mcp: McpServer) => void;
+
+/**
+ * Makes the tool with which a model saves resources into `folder` of this machine. Nothing that is there is replaced, and
+ * nothing outside of it is written.
+ */
+export async function createSaveTool(
+  { host }: Pick<Sluice, "host">,
+  folder: string,
+): Promise<AttachSaveTool> {
+  // what a killed process left of a file that it was saving
+  await removeAbandonedWrites({ root: folder }).catch(() => 0);
+  const root = await realpath(folder);
+  const target = createFsBackend({ root, writable: true });
+
+  async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedFile> {
+    const { signal } = ctx.mcpReq;
+    const { principal } = await host.identify(callerOf(ctx, mcp));
+    const facts = { uri, era: revisionOf(mcp), principal: tagOf(principal) };
+    return recorded(host.beginAudit({ action: "read", ...facts }), signal, async (entry) => {
+      const name = host.nameOf(uri);
+      const { key, storage } = await host.authorize({ principal, name, action: "stream" });
+      const to = targetOf(path, key);
+      await entry.admit();
+      const opened = await storage.open(key, { signal });
+      const written = await write(opened, to, ctx);
+      return { path: join(root, ...to.split("/")), ...written };
+    });
+  }
+
+  /** Moves the bytes; the writer refuses another count than the size that storage told. */
+  async function write(opened: OpenedObject, to: string, { mcpReq }: ServerContext) {
+    const { size } = opened.info;
+    const { signal } = mcpReq;
+    const noteProgress = createProgressNotes(mcpReq, size);
+    const terms = { ifAbsent: true, signal, ...definedMembers({ size }) };
+    await using writer = await target.write!(to, terms).catch(async (error: unknown) => {
+      await discardSource(opened, error);
+      throw targetError(error);
+    });
+    const hash = createHash("sha256");
+    let bytes = 0;
+    for await (const chunk of opened.body) {
+      hash.update(chunk);
+      bytes += chunk.byteLength;
+      await writer.write(chunk).catch(rethrowOfTarget);
+      noteProgress(bytes);
+    }
+    await writer.commit().catch(rethrowOfTarget);
+    return { size: bytes, sha256: hash.digest("hex") };
+  }
+
+  return (mcp) =>
+    void mcp.registerTool("save_to", descriptionOf(root), async ({ uri, path }, ctx) => {
+      try {
+        return answerOf(await save({ mcp, ctx, uri, path }));
+      } catch (error) {
+        ctx.mcpReq.signal.throwIfAborted();
+        return refusal(`${uri}: ${sentenceOf(error)}`);
+      }
+    });
+}
+
+/** The tool as a model sees it. */
+function descriptionOf(root: string) {
+  return {
+    title: "Save to disk",
+    description: `Saves a file of any size below ${root}. Replaces nothing.`,
+    inputSchema: z.object({
+      uri: z.string(),
+      path: z.string().optional().describe("Relative. Default: its name"),
+    }),
+    annotations: { destructiveHint: false },
+  };
+}
+
+interface SaveCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  readonly path: string | undefined;
+}
+
+interface SavedFile {
+  readonly path: string;
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** Runs a save, and ends its audit record. */
+async function recorded(
+  entry: AuditEntry,
+  signal: AbortSignal,
+  work: (entry: AuditEntry) => Promise<SavedFile>,
+): Promise<SavedFile> {
+  try {
+    const saved = await work(entry);
+    entry.end("complete", { bytes: saved.size });
+    return saved;
+  } catch (error) {
+    const { cause = error } = error instanceof PathError ? error : {};
+    const reason = SluiceError.is(cause) ? cause.code : "internal";
+    entry.end(signal.aborted ? "aborted" : "failed", { reason });
+    throw error;
+  }
+}
+
+/** What a model is told: nothing of storage. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof PathError) return error.message;
+  return (SluiceError.is(error) && sentences[error.code]) || "cannot be saved now: try again later";
+}
+
+const sentences: Partial<Record<SluiceErrorCode, string>> = {
+  not_found: "no such file",
+  invalid_argument: "not the URI of a file",
+  permission_denied: "not permitted",
+  unauthenticated: "not permitted",
+  unsupported: "not a file",
+};
+
+function answerOf({ path, size, sha256 }: SavedFile): CallToolResult {
+  const text = `Saved to ${path}, ${formatBytes(size)}, sha-256 ${sha256}`;
+  return { content: [{ type: "text", text }], structuredContent: { path, size, sha256 } };
+}
+
+function refusal(text: string): CallToolResult {
+  return { isError: true, content: [{ type: "text", text }] };
+}

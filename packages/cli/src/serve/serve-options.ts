@@ -1,0 +1,115 @@
+import { fault } from "../outcome/failure.ts";
+import { isLoopbackHost } from "./loopback.ts";
+
+/** Options of `sluice serve`. */
+export interface ServeOptions {
+  readonly host: string;
+  /** 0 takes a free one. Default: 2532, with `stdio` a free one. */
+  readonly port?: number;
+  /** Base of the resource URIs. */
+  readonly uri: string;
+  /** Bearer token that every request must carry. */
+  readonly token?: string | undefined;
+  /** URL of the endpoint as clients see it, where a proxy stands in front. */
+  readonly publicUrl?: string | undefined;
+  /** Serve to other machines without a token. */
+  readonly allowAnonymous?: boolean;
+  /** File of keys that seal URLs. Default: keys that end with this process. */
+  readonly keys?: string;
+  /**
+   * File for audit records; `false` for none. Default: one in the user's state folder for each address, with `stdio` none.
+   */
+  readonly audit?: string | false;
+  /** Take WebSockets at the endpoint, too. */
+  readonly ws?: boolean;
+  /** Give models the tools that list, read and link. Default: true. */
+  readonly tools?: boolean;
+  /** Folder that clients may put files into. */
+  readonly uploads?: string;
+  /** Largest such file, in bytes. Default: 1 GiB. */
+  readonly maxUpload?: number;
+  /** Folder that a tool may save resources into. */
+  readonly saveTo?: string;
+  /** Speak MCP over stdin and stdout; HTTP beside it serves links, upload pages and slots alone. */
+  readonly stdio?: boolean;
+  /** Print what to write into the settings of MCP hosts, and serve nothing. */
+  readonly printConfig?: boolean;
+  /** Ends the server. */
+  readonly signal: AbortSignal;
+}
+
+/** Port of a server that was given none. */
+export const defaultPort = 2532;
+
+/** Throws for options that would open too much, or have no effect. */
+export function checkServeOptions(options: ServeOptions): void {
+  if (options.stdio) ensureForStdio(options);
+  ensureGuarded(options);
+  ensureUsed(options);
+}
+
+/** True for a server that this machine alone can reach. */
+export function isPrivate({ host, publicUrl }: Pick<ServeOptions, "host" | "publicUrl">): boolean {
+  return isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
+}
+
+/** Opens a folder to other machines only where the options say so. */
+function ensureGuarded(options: ServeOptions): void {
+  const { host, publicUrl, token, allowAnonymous } = options;
+  if (isPrivate(options)) return;
+  if (token === undefined && !allowAnonymous)
+    throw fault(
+      "invalid_argument",
+      `${host} would open the folder to other machines without authentication`,
+      "set SLUICE_TOKEN, or pass --allow-anonymous if every client may read it",
+    );
+  if (publicUrl === undefined)
+    throw fault(
+      "invalid_argument",
+      `clients of ${host} need an https address: downloads never go over plain http`,
+      "pass --public-url with the address of the TLS proxy in front",
+    );
+}
+
+/** The program at the other end of stdin is the only client. */
+function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): void {
+  const given = { "--public-url": publicUrl, "--allow-anonymous": allowAnonymous, "--ws": ws };
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined && value !== false)
+      throw fault(
+        "invalid_argument",
+        `${name} has no effect with --stdio`,
+        "leave one of them out",
+      );
+  if (!isLoopbackHost(host))
+    throw fault(
+      "invalid_argument",
+      `${host} cannot be listened on with --stdio: its links are for this machine`,
+      "leave --host out",
+    );
+}
+
+/** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
+function ensureUsed({ uploads, maxUpload, printConfig, stdio, port }: ServeOptions): void {
+  if (printConfig && !stdio && port === 0)
+    throw fault(
+      "invalid_argument",
+      "settings need an address that stays, and port 0 is another one each time",
+      "pass --port with a number, or --stdio",
+    );
+  if (maxUpload === undefined || uploads !== undefined) return;
+  throw fault(
+    "invalid_argument",
+    "--max-upload has no effect without --uploads",
+    "pass --uploads with the folder that clients may put files into",
+  );
+}
+
+function hostIn(url: string): string {
+  if (URL.canParse(url)) return new URL(url).hostname;
+  throw fault(
+    "invalid_argument",
+    `${url} is no URL`,
+    "write it like https://files.example.com/mcp",
+  );
+}

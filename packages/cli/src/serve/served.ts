@@ -1,0 +1,78 @@
+import { McpServer } from "@modelcontextprotocol/server";
+import { definedMembers, type Principal } from "@sluice/core";
+import { createSluice, type Sluice } from "@sluice/server";
+import type { AuditFile, KeyFile } from "@sluice/server/node";
+import { createMemoryStateStore } from "@sluice/state";
+import type { StorageBackend } from "@sluice/storage";
+import { version } from "../terminal/version.ts";
+import { createSaveTool } from "../save/save-tool.ts";
+import { serveLimits, serveState } from "./serve-limits.ts";
+import { isPrivate, type ServeOptions } from "./serve-options.ts";
+import { auditOf } from "./serve-trail.ts";
+import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
+
+/** What is served, before any transport. */
+export interface Served {
+  readonly sluice: Sluice;
+  /** Makes a server for one request, session or connection. */
+  readonly create: () => McpServer;
+  readonly uploads: ServedUploads | undefined;
+}
+
+/** What is there before a server can be made. */
+interface ServedParts {
+  readonly storage: StorageBackend;
+  /** URL of the endpoint. */
+  readonly endpoint: string;
+  readonly trail: AuditFile | undefined;
+  readonly keys: KeyFile | undefined;
+}
+
+const defaultMaxUpload = 2 ** 30;
+
+/** Composes what the options ask for. All callers are one user. */
+export async function createServed(
+  { storage, endpoint, trail, keys }: ServedParts,
+  options: ServeOptions,
+): Promise<Served> {
+  const {
+    uri,
+    token,
+    tools = true,
+    uploads: inbox,
+    maxUpload = defaultMaxUpload,
+    saveTo,
+  } = options;
+  const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
+  const isGuarded = token !== undefined && !options.stdio;
+  const sluice = createSluice({
+    storage,
+    baseUri: uri,
+    endpoint,
+    keys: keys?.keys ?? "ephemeral",
+    // one process: with a store of its own, links are short whatever the keys are
+    state: createMemoryStateStore(serveState),
+    // about the ephemeral keys: one process whose URLs may die with it is the point
+    onWarning() {},
+    // without a token there is nothing to tell callers apart by, also not their sessions
+    principal: () => (isGuarded ? holder : undefined),
+    anonymous: !isGuarded,
+    // a public server without a token gives strangers no room in the store
+    ...definedMembers({ links: isGuarded || isPrivate(options) ? {} : undefined }),
+    audit: auditOf(trail),
+    limits: serveLimits,
+  });
+  const uploads =
+    inbox === undefined ? undefined : await createServedUploads(sluice, inbox, maxUpload);
+  const attachSaveTool = saveTo === undefined ? undefined : await createSaveTool(sluice, saveTo);
+  return {
+    sluice,
+    uploads,
+    create() {
+      const mcp = new McpServer({ name: "sluice", version });
+      sluice.attach(mcp, definedMembers({ tools: tools || undefined }));
+      attachSaveTool?.(mcp);
+      return uploads?.attach(mcp) ?? mcp;
+    },
+  };
+}

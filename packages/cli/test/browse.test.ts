@@ -1,0 +1,201 @@
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { request, type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { createMemoryBackend } from "@sluice/storage";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { readFolder } from "../src/browse/folder-page.ts";
+import { listingHtml } from "../src/browse/listing-html.ts";
+import { freePort, serve, type Served } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const hostileName = `<img src=x onerror=alert(1)>&"'.html`;
+const isRoot = process.getuid?.() === 0;
+if (isRoot) console.log("browse: the administrator reads every file, so none is unreadable here");
+let root = "";
+let files = "";
+let served: Served;
+let origin = "";
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "sluice-browse-"));
+  files = join(root, "files");
+  await mkdir(join(files, "zeta/deep"), { recursive: true });
+  await mkdir(join(files, ".git"));
+  await writeFile(join(files, "a.txt"), "text");
+  await writeFile(join(files, hostileName), "<script>alert(1)</script>");
+  await writeFile(join(files, "picture.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>");
+  await writeFile(join(files, "zeta/deep/b.txt"), "deep");
+  await writeFile(join(files, ".env"), "SECRET=1");
+  await writeFile(join(files, ".git/config"), "secret");
+  await writeFile(join(files, "locked.txt"), "secret");
+  await chmod(join(files, "locked.txt"), 0);
+  await symlink(join(root, "outside.txt"), join(files, "way-out.txt"));
+  await writeFile(join(root, "outside.txt"), "outside");
+  served = await serve(files);
+  ({ origin } = new URL(served.url));
+});
+afterAll(async () => {
+  await served?.end();
+  await rm(root, { recursive: true });
+});
+
+/** A request with exactly these header fields. */
+async function get(target: string, headers: Record<string, string> = {}, method = "GET") {
+  const sent = request(`${origin}${target}`, { headers, method, agent: false }).end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  return { status: response.statusCode, headers: response.headers, body: await text(response) };
+}
+
+/** Targets of the links of a page. */
+function linksOf(html: string): string[] {
+  return [...html.matchAll(/href="([^"]*)"/g)].map(([, link]) =>
+    link!.replaceAll("&#38;", "&").replaceAll("&#39;", "'"),
+  );
+}
+
+test("the list has folders first, sizes and times, and only what a client may see", async () => {
+  const { status, headers, body } = await get("/");
+  expect(status).toBe(200);
+  expect(headers["content-type"]).toBe("text/html; charset=utf-8");
+  const names = [...body.matchAll(/<bdi>([^<]*)<\/bdi><\/a>/g)].map(([, name]) => name);
+  const shown = isRoot ? ["locked.txt"] : [];
+  expect(names).toEqual([
+    "zeta/",
+    expect.stringContaining("&#60;img"),
+    "a.txt",
+    ...shown,
+    "picture.svg",
+  ]);
+  expect(body).toMatch(/<td>4 B<\/td><td>\d{4}-\d\d-\d\d \d\d:\d\d<\/td>/);
+  for (const hidden of [".env", ".git", "way-out"]) expect(body).not.toContain(hidden);
+});
+
+test("nothing that a name says is HTML, and the page may run nothing", async () => {
+  const { headers, body } = await get("/");
+  expect(body).not.toMatch(/<img|onerror=alert\(1\)>|<script/);
+  expect(headers["content-security-policy"]).toMatch(
+    /^default-src 'none'; style-src 'sha256-[^']+'; .*frame-ancestors 'none'$/,
+  );
+  expect(headers["x-content-type-options"]).toBe("nosniff");
+});
+
+test("a list that does not escape is seen to have HTML of a name in it", () => {
+  const page = { folders: [], files: [{ key: hostileName }] };
+  const careless = listingHtml("", page).replaceAll("&#60;", "<").replaceAll("&#62;", ">");
+  expect(careless).toMatch(/<img|onerror=alert\(1\)>|<script/);
+  expect(listingHtml("", page)).not.toMatch(/<img/);
+});
+
+test("folders lead to their own lists, and back", async () => {
+  const [first = ""] = linksOf((await get("/")).body);
+  const zeta = await get(first);
+  expect(linksOf(zeta.body)).toEqual(["/", "/?folder=zeta%2Fdeep%2F"]);
+  const deep = await get("/?folder=zeta%2Fdeep%2F");
+  expect(linksOf(deep.body)).toEqual(["/?folder=zeta%2F", "/open?file=zeta%2Fdeep%2Fb.txt"]);
+});
+
+test("a click makes a link to the bytes, which shows what is safe", async () => {
+  const clicked = await get("/open?file=a.txt", { "sec-fetch-site": "same-origin" });
+  expect(clicked.status).toBe(302);
+  const link = String(clicked.headers.location);
+  expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp\/d\/[\w-]{32}$/);
+  const shown = await fetch(link);
+  expect(await shown.text()).toBe("text");
+  expect(shown.headers.get("content-disposition")).toMatch(/^inline/);
+  // each click makes its own
+  expect((await get("/open?file=a.txt")).headers.location).not.toBe(link);
+});
+
+test.each([[hostileName], ["picture.svg"]])("%s is never run", async (name) => {
+  const { headers } = await get(`/open?${new URLSearchParams({ file: name }).toString()}`);
+  const opened = await fetch(String(headers.location));
+  expect(opened.headers.get("content-type")).toBe("application/octet-stream");
+});
+
+test.each(["cross-site", "same-site"])("a page elsewhere (%s) makes no link", async (site) => {
+  const { status, headers } = await get("/open?file=a.txt", { "sec-fetch-site": site });
+  expect([status, headers.location]).toEqual([403, undefined]);
+});
+
+test.each([
+  ["another host", { host: "evil.example" }, 421],
+  ["another origin", { origin: "https://evil.example" }, 403],
+])("%s gets no list and no link", async (_, headers, status) => {
+  for (const target of ["/", "/open?file=a.txt"])
+    expect((await get(target, headers)).status).toBe(status);
+});
+
+test.each([
+  "/open?file=.env",
+  "/open?file=.git%2Fconfig",
+  "/open?file=way-out.txt",
+  "/open?file=..%2Foutside.txt",
+  "/open?file=%2Fetc%2Fpasswd",
+  "/open?file=",
+  "/open?file=a.txt%00",
+  "/open?file=zeta",
+  "/open",
+  "/open/a.txt",
+  "/?folder=zeta",
+  "/?after=made-up",
+])("%s is 404", async (target) => {
+  const { status, headers } = await get(target);
+  expect([status, headers.location]).toEqual([404, undefined]);
+});
+
+test.each(["/?folder=.git%2F", "/?folder=..%2F", "/?folder=%2F", "/?folder=nothing%2F"])(
+  "%s shows nothing",
+  async (target) => {
+    const { body } = await get(target);
+    expect(linksOf(body).filter((link) => link.startsWith("/open"))).toEqual([]);
+    expect(body).not.toMatch(/config|outside\.txt/);
+  },
+);
+
+test("other methods are refused", async () => {
+  expect((await get("/", {}, "POST")).status).toBe(405);
+  expect((await get("/open?file=a.txt", {}, "POST")).status).toBe(405);
+});
+
+test.each([
+  ["a token", { SLUICE_TOKEN: "correct-horse-battery-staple" }, [], "127.0.0.1"],
+  [
+    "a public address",
+    {},
+    ["--allow-anonymous", "--public-url", "https://files.example.com/mcp"],
+    "files.example.com",
+  ],
+])("with %s there is no list and no link", async (_, env, args, host) => {
+  const port = await freePort();
+  const other = await serve(files, [...args, "--port", String(port)], { env: { ...env } });
+  for (const path of ["/", "/open?file=a.txt"]) {
+    const sent = request({ host: "127.0.0.1", port, path, headers: { host }, agent: false }).end();
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    response.resume();
+    expect(response.statusCode).toBe(404);
+  }
+  expect((await other.end()).stderr).not.toContain("in a browser");
+});
+
+test("a large folder comes in pages that have everything once", async () => {
+  const many = Array.from({ length: 1_700 }, (_, at) => `sub/${at}.txt`);
+  const storage = createMemoryBackend(
+    Object.fromEntries([...many, "sub/inner/x.txt"].map((key) => [key, ""])),
+  );
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  let pages = 0;
+  do {
+    const page = await readFolder(storage, { folder: "sub/", cursor });
+    expect(page.files.length).toBeLessThanOrEqual(1_500);
+    seen.push(...page.files.map(({ key }) => key));
+    ({ cursor } = page);
+    pages += 1;
+  } while (cursor !== undefined);
+  expect(pages).toBeGreaterThan(1);
+  expect(seen.toSorted()).toEqual(many.toSorted());
+});

@@ -1,0 +1,245 @@
+import { createHash, randomBytes } from "node:crypto";
+import {
+  access,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { McpServer } from "@modelcontextprotocol/server";
+import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
+import { createSluice, type AuditRecord } from "@sluice/server";
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { createProgressNotes } from "../src/save/progress-notes.ts";
+import { createSaveTool } from "../src/save/save-tool.ts";
+import { stdioClients, type ToolClient } from "./stdio-client.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const big = randomBytes(4 * 1024 ** 2);
+const sha256 = createHash("sha256").update(big).digest("hex");
+let root = "";
+let out = "";
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "sluice-save-to-"));
+});
+beforeEach(async () => {
+  out = join(await mkdtemp(join(root, "case-")), "out");
+  await mkdir(out);
+});
+afterAll(() => rm(root, { recursive: true }));
+
+describe("the real program", () => {
+  let files = "";
+  let client: ToolClient;
+  beforeEach(async () => {
+    files = join(dirname(out), "files");
+    await mkdir(join(files, "sub"), { recursive: true });
+    await writeFile(join(files, "sub/big.bin"), big);
+    client = await stdioClients["SDK 2, MCP 2026-07-28"]([files, "--stdio", "--save-to", out]);
+    return () => client[Symbol.asyncDispose]();
+  });
+  const uri = "files://local/sub/big.bin";
+
+  test("save_to writes the whole file under its name, and says path, size and digest", async () => {
+    const { content, structuredContent } = await client.callTool("save_to", { uri });
+    const path = join(out, "big.bin");
+    expect(structuredContent).toEqual({ path, size: big.length, sha256 });
+    expect(content[0].text).toBe(`Saved to ${path}, 4.0 MiB, sha-256 ${sha256}`);
+    expect(big.equals(await readFile(path))).toBe(true);
+    expect(await readdir(out)).toEqual(["big.bin"]);
+  });
+
+  test("folders of the path are made, and a slash at its end stands for the own name", async () => {
+    await client.callTool("save_to", { uri, path: "2026/q1/copy.bin" });
+    await client.callTool("save_to", { uri, path: "2026/q2/" });
+    expect((await readdir(out, { recursive: true })).toSorted()).toEqual([
+      "2026",
+      "2026/q1",
+      "2026/q1/copy.bin",
+      "2026/q2",
+      "2026/q2/big.bin",
+    ]);
+  });
+
+  test("a file that is there stays as it is", async () => {
+    await writeFile(join(out, "big.bin"), "mine");
+    const { isError, content } = await client.callTool("save_to", { uri });
+    expect([isError, content[0].text]).toEqual([true, expect.stringContaining("another path")]);
+    expect(await readFile(join(out, "big.bin"), "utf8")).toBe("mine");
+    expect(await readdir(out)).toEqual(["big.bin"]);
+  });
+
+  test("without the option there is no such tool", async () => {
+    await using other = await stdioClients["SDK 1"]([files, "--stdio"]);
+    const { tools } = await other.listTools();
+    expect(tools.map(({ name }) => name)).not.toContain("save_to");
+  });
+});
+
+/** Something that saves a file of a name that a model chose. */
+type Save = (path: string) => Promise<unknown>;
+
+/** The tool over storage with one object, in this process. */
+async function saverOf(
+  storage: StorageBackend,
+  given: { readonly key?: string; readonly records?: AuditRecord[] } = {},
+): Promise<(path?: string) => Promise<any>> {
+  const { key = "a.txt", records = [] } = given;
+  const sluice = createSluice({
+    storage,
+    baseUri: "files://local/",
+    endpoint: "http://127.0.0.1/mcp",
+    keys: "ephemeral",
+    onWarning() {},
+    audit: (record) => void records.push(record),
+  });
+  const attach = await createSaveTool(sluice, out);
+  const mcp = sluice.attach(new McpServer({ name: "test", version: "1" }));
+  attach(mcp);
+  const client = new Client({ name: "test", version: "1" });
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  await Promise.all([mcp.connect(theirs), client.connect(ours)]);
+  const uri = `files://local/${key.split("/").map(encodeURIComponent).join("/")}`;
+  return (path) =>
+    client.callTool({
+      name: "save_to",
+      arguments: { uri, ...(path === undefined ? {} : { path }) },
+    });
+}
+
+/** What a hostile page could have a model ask for. */
+const hostilePaths = [
+  "../escaped.txt",
+  "sub/../../escaped.txt",
+  "..",
+  ".",
+  "./a.txt",
+  "sub/./a.txt",
+  "/tmp/escaped-sluice.txt",
+  "//a.txt",
+  "a//b.txt",
+  ".bashrc",
+  "sub/.git/hooks",
+  "..\\escaped.txt",
+  "sub\\a.txt",
+  "a\u0000.txt",
+  "a\n.txt",
+  "invoice\u202efdp.exe",
+  " ",
+  "a.txt\u0000/../../escaped.txt",
+  "x".repeat(300),
+  "link/escaped.txt",
+  "file.txt/below.txt",
+];
+
+/** Everything beside the folder that may be written, and what in it is hidden. */
+async function strayFiles(): Promise<string[]> {
+  const all = await readdir(dirname(out), { recursive: true });
+  const known = new Set(["out", "out/file.txt", "out/link", "outside"]);
+  return all.filter((name) => !known.has(name) && !name.endsWith("own.txt"));
+}
+
+async function prepare(): Promise<void> {
+  const outside = join(dirname(out), "outside");
+  await mkdir(outside);
+  await writeFile(join(outside, "own.txt"), "mine");
+  await symlink(outside, join(out, "link"));
+  await writeFile(join(out, "file.txt"), "mine");
+}
+
+test("no path leads out of the folder, to a hidden name or to one that looks like another", async () => {
+  await prepare();
+  const save = await saverOf(createMemoryBackend({ "a.txt": "hostile" }));
+  for (const path of hostilePaths) {
+    const { isError, content } = await save(path);
+    expect([path, isError, content[0].text]).toEqual([
+      path,
+      true,
+      expect.stringMatching(/pass another path|pass a path such as/),
+    ]);
+  }
+  expect(await strayFiles()).toEqual([]);
+  await expect(access("/tmp/escaped-sluice.txt")).rejects.toThrow("ENOENT");
+  expect(await readFile(join(out, "file.txt"), "utf8")).toBe("mine");
+});
+
+test("a saver that joins paths is seen to write elsewhere", async () => {
+  await prepare();
+  const naive: Save = (path) => writeFile(join(out, path), "hostile", { flag: "wx" });
+  for (const path of hostilePaths)
+    if (!path.startsWith("/")) await naive(path).catch(() => undefined);
+  expect((await strayFiles()).length).toBeGreaterThan(3);
+});
+
+test.each([
+  ["a/.profile", "profile"],
+  ["deep/report\u202efdp.exe", "reportfdp.exe"],
+])("the own name of %j is written as %j", async (key, name) => {
+  const save = await saverOf(createMemoryBackend({ [key]: "text" }), { key });
+  expect((await save()).structuredContent.path).toBe(join(out, name));
+  expect(await readdir(out)).toEqual([name]);
+});
+
+test("of two that save under one name at the same time, one does", async () => {
+  const save = await saverOf(createMemoryBackend({ "a.txt": "text" }));
+  const answers = await Promise.all(Array.from({ length: 8 }, () => save("same.txt")));
+  expect(answers.filter(({ isError }) => !isError)).toHaveLength(1);
+  expect(await readdir(out)).toEqual(["same.txt"]);
+});
+
+test("bytes that are fewer than storage promised leave nothing", async () => {
+  const whole = createMemoryBackend({ "a.txt": "four" });
+  const short: StorageBackend = {
+    ...whole,
+    async open(key, options) {
+      const { info } = await whole.open(key, options);
+      return { info, body: new Blob(["for"]).stream() };
+    },
+  };
+  const save = await saverOf(short);
+  expect((await save()).isError).toBe(true);
+  expect(await readdir(out)).toEqual([]);
+});
+
+test("a client that asks for it hears once a second how far a large file is, and another one nothing", () => {
+  vi.useFakeTimers();
+  try {
+    const notify = vi.fn<() => Promise<void>>(async () => {});
+    const note = createProgressNotes({ _meta: { progressToken: 7 }, notify }, 100);
+    for (const bytes of [10, 20, 30, 40]) {
+      vi.advanceTimersByTime(600);
+      note(bytes);
+    }
+    const method = "notifications/progress";
+    expect(notify.mock.calls).toEqual([
+      [{ method, params: { progressToken: 7, progress: 20, total: 100 } }],
+      [{ method, params: { progressToken: 7, progress: 40, total: 100 } }],
+    ]);
+    const silent = createProgressNotes({ notify }, 100);
+    vi.advanceTimersByTime(5_000);
+    silent(50);
+    expect(notify).toHaveBeenCalledTimes(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a save is one record of the trail, and a refusal says why", async () => {
+  const records: AuditRecord[] = [];
+  const save = await saverOf(createMemoryBackend({ "a.txt": "text" }), { records });
+  await save();
+  await save("../a.txt");
+  const read = { action: "read", uri: "files://local/a.txt" };
+  expect(records).toMatchObject([
+    { ...read, outcome: "complete", bytes: 4 },
+    { ...read, outcome: "failed", reason: "invalid_argument" },
+  ]);
+});
