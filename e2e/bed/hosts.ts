@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import {
@@ -8,6 +10,7 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { freePort, untilAnswered } from "./listen.ts";
 
 /** What a model gets from a tool. */
 export interface ToolAnswer {
@@ -110,6 +113,47 @@ export const proxies: Readonly<Record<string, (url: string) => readonly string[]
     "none",
   ],
 };
+
+/** A host of HTTP whose server is a command of stdio, one process for each session, behind supergateway. */
+export async function connectBehindGateway(target: Exclude<HostTarget, string>): Promise<Host> {
+  const port = await freePort();
+  const { command, args, home } = target;
+  const gateway = spawn(
+    process.execPath,
+    [
+      binary("supergateway", "dist/index.js"),
+      "--stdio",
+      [command, ...args].join(" "),
+      "--outputTransport",
+      "streamableHttp",
+      "--stateful",
+      "--port",
+      `${port}`,
+      "--logLevel",
+      "none",
+    ],
+    { cwd: home, stdio: "ignore" },
+  );
+  const end = async (): Promise<void> => {
+    if (gateway.kill()) await once(gateway, "exit");
+  };
+  try {
+    const url = `http://127.0.0.1:${port}/mcp`;
+    await untilAnswered(url);
+    const host = await connectLegacyHost({ target: url });
+    return {
+      ...host,
+      sessionId: host.sessionId,
+      async [Symbol.asyncDispose]() {
+        await host[Symbol.asyncDispose]();
+        await end();
+      },
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
 
 function binary(name: string, path: string): string {
   return join(dirname(require.resolve(`${name}/package.json`)), path);

@@ -9,6 +9,7 @@ import { bytesOf, sha256 } from "../bed/content.ts";
 import { hasForeign, runForeign } from "../bed/foreign-program.ts";
 import { startHostSite } from "../bed/host-site.ts";
 import {
+  connectBehindGateway,
   connectLegacyHost,
   connectModernHost,
   proxies,
@@ -106,6 +107,20 @@ const behind = (name: string, { opensPages = false, isAsked = false } = {}): Sha
     }),
 });
 
+const serveOverStdio = () => ({
+  command: process.execPath,
+  args: [
+    inject("programs")["packages/cli/src/main.ts"]!,
+    "serve",
+    join(folder, "root"),
+    "--stdio",
+    "--no-audit",
+    "--uploads",
+    join(folder, "inbox"),
+  ],
+  home: folder,
+});
+
 const shapes: Readonly<Record<string, Shape>> = {
   "2026-07-28, asks in forms and by URL": {
     isAsked: true,
@@ -130,22 +145,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   "sluice serve --stdio, asks nothing": {
     base: "files://local/",
     tool: "save_file",
-    connect: () =>
-      connectLegacyHost({
-        target: {
-          command: process.execPath,
-          args: [
-            inject("programs")["packages/cli/src/main.ts"]!,
-            "serve",
-            join(folder, "root"),
-            "--stdio",
-            "--no-audit",
-            "--uploads",
-            join(folder, "inbox"),
-          ],
-          home: folder,
-        },
-      }),
+    connect: () => connectLegacyHost({ target: serveOverStdio() }),
   },
   ...Object.fromEntries(
     Object.keys(proxies)
@@ -155,6 +155,12 @@ const shapes: Readonly<Record<string, Shape>> = {
   // it declares what the host behind it can, and passes no questions on
   "behind supergateway, asks by URL": behind("supergateway", { opensPages: true }),
   ...(isDeep && {
+    "sluice serve --stdio in supergateway --stateful": {
+      hasSession: true,
+      base: "files://local/",
+      tool: "save_file",
+      connect: () => connectBehindGateway(serveOverStdio()),
+    },
     "behind mcp-remote 0.1, asks by URL": behind("mcp-remote 0.1", {
       opensPages: true,
       isAsked: true,

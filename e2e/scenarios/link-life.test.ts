@@ -6,12 +6,11 @@ import type { AccessDecision, AuditRecord, SluiceOptions } from "@sluice/server"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { bytesOf } from "../bed/content.ts";
 import { askForLink, linkTo, startLinkSite, type LinkAnswer } from "../bed/links.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
 import { baseUri, type Site } from "../bed/site.ts";
 
-const content = bytesOf(50_000, "secret plans");
+const content = Buffer.from("secret plans ".repeat(4_000));
 const uri = `${baseUri}plans.bin`;
 const token = "alice-token";
 const soonMs = 120_000;
