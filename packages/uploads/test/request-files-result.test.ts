@@ -204,8 +204,10 @@ test("an upload is taken up by its principal, with its tool and its question onl
   expect(await call(await connect("bob"), id)).toMatchObject(refused);
   expect(await call(alice, id, "other")).toMatchObject(refused);
   expect(await call(await connect("alice", changed.fetch), id)).toMatchObject(refused);
-  for (const wrong of [altered, "x", "../../etc", ""])
+  for (const wrong of [altered, "x", "../../etc"])
     expect(await call(alice, wrong)).toMatchObject(refused);
+  // models fill arguments that they leave out
+  expect((await call(alice, "")).data).toMatchObject({ status: "upload_required" });
   // and none of them used it up
   expect(JSON.parse((await call(alice, id)).text)).toMatchObject({ action: "accept" });
 });
@@ -324,5 +326,22 @@ test("a file that its slot refuses is told to its sender, and the upload goes on
   expect((await put(data["upload_url"])).status).toBe(201);
   expect(JSON.parse((await call(client, data["upload_id"])).text)).toMatchObject({
     action: "accept",
+  });
+});
+
+test("where tokens are sealed it works the same, with longer URLs", async () => {
+  const server = await startUploadServer({ sluice: { links: { tokens: "sealed" } } });
+  const { fetch } = await start(one, server);
+  const client = await connectAnswerer({ era: "modern", fetch, capabilities: {}, token: "alice" });
+  const { data } = await call(client);
+  expect(data["page_url"]).toMatch(/\/mcp\/upload-page\//);
+  expect(data["upload_url"]).toMatch(/\/mcp\/uploads\//);
+  const { html } = await openPage(data["page_url"], "text/html");
+  expect(html).toContain("The report, please");
+  await put(`${data["upload_url"]}/r.txt`);
+  const { text } = await call(client, data["upload_id"]);
+  expect(JSON.parse(text)).toMatchObject({
+    action: "accept",
+    files: { report: { name: "r.txt" } },
   });
 });

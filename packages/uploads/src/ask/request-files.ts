@@ -82,7 +82,8 @@ export function createRequestFiles({
     const { message, fields, onProgress, uploadId } = request;
     const way = wayTo(mcp, ctx);
     const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields };
-    if (uploadId !== undefined) return inResult.takeUp(call, uploadId);
+    // models fill arguments that they leave out
+    if (uploadId !== undefined && uploadId !== "") return inResult.takeUp(call, uploadId);
     const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
     if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
     if (isStdio(ctx) && !isServed()) throw noEndpoint();
