@@ -63,18 +63,6 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
   return given;
 }
 
-/** The shape of `RequiredContent`. */
-const requiredShape = {
-  status: z.literal("upload_required"),
-  upload_id: z.string(),
-  page_url: z.string(),
-  upload_url: z.string().optional(),
-  method: z.literal("PUT").optional(),
-  max_bytes: z.number().optional(),
-  accept: z.array(z.string()).optional(),
-  expires_at: z.string(),
-};
-
 function requestTool(check: string) {
   return {
     title: "Request a file from the user",
