@@ -219,7 +219,7 @@ async function replyWith(
   // only a 304 has none
   if (mimeType === undefined) {
     await entry.conclude("complete", { reason: "not_modified" });
-    return { status, headers: unchangedHeaders(info) };
+    return { status, headers: unchangedHeaders(info, link !== undefined) };
   }
   if (status === 412) {
     await entry.conclude("denied", { reason: "precondition_failed" });

@@ -110,8 +110,9 @@ export function byteHeaders({
 }
 
 /** Headers of a 304: RFC 9110 §15.4.5 leaves out what describes bytes, and some clients refuse it. */
-export function unchangedHeaders({ etag }: ObjectInfo): string[] {
-  return [...(etag === undefined ? [] : ["ETag", formatEntityTag(etag)]), ...shieldHeaders];
+export function unchangedHeaders({ etag }: ObjectInfo, isLink: boolean): string[] {
+  const tag = etag === undefined ? [] : ["ETag", formatEntityTag(etag)];
+  return [...tag, ...(isLink ? linkHeaders : shieldHeaders)];
 }
 
 /** RFC 9110 §8.8.2.1: never later than the answer itself. A time before 1970 is one that storage does not know. */
