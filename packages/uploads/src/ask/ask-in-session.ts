@@ -142,8 +142,10 @@ async function send(
 /** True for the error of a client that knows no questions: a proxy that declares what the host behind it can do. */
 export function passesNoQuestions(error: unknown): boolean {
   const cause: unknown = SluiceError.is(error) ? error.cause : undefined;
-  return ProtocolError.isInstance(cause) && cause.code === ProtocolErrorCode.MethodNotFound;
+  return ProtocolError.isInstance(cause) && cause.code === methodNotFound;
 }
+
+const methodNotFound: number = ProtocolErrorCode.MethodNotFound;
 
 function tooLate(): SluiceError {
   return uploadError("timeout", "the user did not answer in time; call the tool again");
