@@ -27,6 +27,7 @@ const mayImport = {
   client: ["core"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
   uploads: ["core", "state", "storage", "server", "transport-http"],
+  bridge: ["core"],
   cli: [
     "core",
     "storage",
@@ -36,6 +37,7 @@ const mayImport = {
     "transport-ws",
     "client",
     "uploads",
+    "bridge",
   ],
 };
 
@@ -49,6 +51,7 @@ const knowsTheSdk = new Set([
   "transport-ws",
   "resume",
   "uploads",
+  "bridge",
   "cli",
 ]);
 

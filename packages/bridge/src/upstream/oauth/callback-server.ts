@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { SluiceError } from "@sluice/core";
+import { within } from "@sluice/core/async";
+import { defer } from "../../relay/deferred.ts";
+
+/** Where an authorization server sends the user's browser back to (RFC 8252 §7.3). */
+export interface CallbackServer {
+  readonly port: number;
+  readonly url: string;
+  /** The parameters of the redirect whose `state` is this one. Throws `timeout` after `timeoutMs`. */
+  wait(state: string, timeoutMs: number, signal: AbortSignal): Promise<URLSearchParams>;
+  close(): void;
+}
+
+const page = (words: string): string =>
+  `<!doctype html><meta charset="utf-8"><title>Sluice</title><p>${words}</p>`;
+
+/** Listens on the loopback address, at `port` or, when that is taken, at a free one. */
+export async function openCallbackServer(port = 0): Promise<CallbackServer> {
+  const came = defer<URLSearchParams>();
+  let expectedState: string | undefined;
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    const isCallback = request.method === "GET" && url.pathname === "/callback";
+    if (!isCallback) return answer(response, 404, "There is nothing here.");
+    // another page of the browser may call this address, too
+    if (expectedState === undefined || url.searchParams.get("state") !== expectedState)
+      return answer(response, 400, "This is not the answer that was asked for.");
+    answer(response, 200, "You are signed in. You can close this page.");
+    came.resolve(url.searchParams);
+  });
+  server.requestTimeout = 10_000;
+  server.maxConnections = 16;
+  server.listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    if (port !== 0 && (error as NodeJS.ErrnoException).code === "EADDRINUSE")
+      return openCallbackServer(0);
+    throw error;
+  }
+  // a sign-in that is waited for keeps the process, its server alone does not
+  server.unref();
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    port: taken,
+    url: `http://127.0.0.1:${taken}/callback`,
+    wait: (state, timeoutMs, signal) => {
+      expectedState = state;
+      const expired = (): SluiceError =>
+        new SluiceError("timeout", "bridge: the user did not sign in: call again to open the browser again");
+      return within(came.promise, { timeoutMs, expired, signal });
+    },
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function answer(response: ServerResponse, status: number, words: string): void {
+  response.writeHead(status, {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'",
+    connection: "close",
+  });
+  response.end(page(words));
+}
