@@ -24,6 +24,7 @@ import type { Session, SessionParts } from "../session.ts";
 import { capabilitiesIn, envelopeOf, LOG_LEVEL_KEY, VERSION_KEY, withoutEnvelope } from "./envelope.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { Listeners } from "./listeners.ts";
+import { WaitingQuestions } from "./waiting-questions.ts";
 import { discoverResult, modernAnswer } from "./modern-results.ts";
 
 /** Questions of a server, and what a client must have declared to be asked. */
@@ -42,6 +43,7 @@ export class ModernHostSession implements Session {
   readonly #calls: OpenCalls;
   readonly #held: HeldCalls;
   readonly #listeners: Listeners;
+  readonly #waiting: WaitingQuestions;
   #level: unknown;
 
   /** `initialize`: what the server was sent; `initialized`: its result. */
@@ -61,6 +63,9 @@ export class ModernHostSession implements Session {
       toServer: (response) => void link.send(response).catch(() => {}),
       giveUp: (call) => void this.#cancelAtServer(call).catch(() => {}),
     });
+    this.#waiting = new WaitingQuestions((question) =>
+      this.#refuse(question, codes.internal, "The client called nothing that could ask it"),
+    );
     this.#listeners = new Listeners({
       capabilities: membersOf(initialized["capabilities"]),
       toHost: (message) => ("method" in message ? host.send(message) : parts.answerHost(message)),
@@ -86,7 +91,9 @@ export class ModernHostSession implements Session {
     if (resumed) return "call" in resumed ? undefined : this.#parts.answerHost(resumed);
     await this.#setLevel(envelope?.[LOG_LEVEL_KEY]);
     const call = this.#calls.begin(message);
-    if (call) this.#calls.send(call, withoutEnvelope(message));
+    if (!call) return;
+    this.#calls.send(call, withoutEnvelope(message));
+    if (HeldCalls.canAsk(call)) for (const question of this.#waiting.take()) this.#held.ask(call, question);
   }
 
   /** Older servers log for a session, 2026-07-28 for a request: the newest level counts. */
@@ -136,8 +143,10 @@ export class ModernHostSession implements Session {
 
   #noticeOfServer(notice: JSONRPCNotification): void {
     const withdrawn = cancelledBy(notice);
-    if (withdrawn !== undefined) this.#held.withdraw(withdrawn);
-    else if (notice.method === "notifications/progress") this.#progress(notice);
+    if (withdrawn !== undefined) {
+      this.#held.withdraw(withdrawn);
+      this.#waiting.withdraw(withdrawn);
+    } else if (notice.method === "notifications/progress") this.#progress(notice);
     // without a level in its requests, a host of 2026-07-28 gets no log
     else if (notice.method === "notifications/message" && this.#level === undefined) return;
     else if (!this.#listeners.take(notice)) this.#parts.host.send(notice);
@@ -161,13 +170,14 @@ export class ModernHostSession implements Session {
     if (answer) return link.send(answerTo(request.id, answer)).catch(() => {});
     const needed = neededCapability[request.method];
     const call = this.#calls.newest(HeldCalls.canAsk);
-    if (needed !== undefined && needed in this.hostCapabilities && call)
-      return this.#held.ask(call, request);
-    const message = needed
-      ? "The client can be asked only while it waits for a call, and for what it declared"
-      : "Method not found";
-    const code = needed ? codes.internal : codes.methodNotFound;
-    await link.send(refusal(request.id, code, message)).catch(() => {});
+    if (needed === undefined || !(needed in this.hostCapabilities))
+      this.#refuse(request, codes.methodNotFound, "Method not found");
+    else if (call) this.#held.ask(call, request);
+    else this.#waiting.add(request);
+  }
+
+  #refuse({ id }: JSONRPCRequest, code: number, message: string): void {
+    this.#parts.link.send(refusal(id, code, message)).catch(() => {});
   }
 
   /** Gives the host the answer to a call, in its newest repetition. */
@@ -188,6 +198,7 @@ export class ModernHostSession implements Session {
   lost(reason: string): void {
     this.#calls.failAll(reason);
     this.#held.endAll();
+    this.#waiting.clear();
   }
 
   restore(connection: Connection): Promise<void> {
