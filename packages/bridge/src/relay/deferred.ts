@@ -7,8 +7,8 @@ export interface Deferred<T> {
 
 /** A promise that is settled from outside. Its rejection counts as handled. */
 export function defer<T>(): Deferred<T> {
-  let resolve: (value: T) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
   const promise = new Promise<T>((settle, fail) => {
     resolve = settle;
     reject = fail;

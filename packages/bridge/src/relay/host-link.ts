@@ -93,7 +93,11 @@ export class HostLink implements Flow {
     const id = this.newId();
     const { promise, resolve } = defer<JSONRPCResponse>();
     this.#asked.set(id, resolve);
-    this.send(params === undefined ? { jsonrpc: "2.0", id, method } : { jsonrpc: "2.0", id, method, params });
+    this.send(
+      params === undefined
+        ? { jsonrpc: "2.0", id, method }
+        : { jsonrpc: "2.0", id, method, params },
+    );
     const expired = (): SluiceError =>
       new SluiceError("timeout", `bridge: the host did not answer ${method} in time`);
     try {

@@ -38,7 +38,8 @@ export class LegacyState {
   async replay(connection: Connection): Promise<void> {
     if (!this.#initialize || !this.#isInitialized) return;
     const response = await this.#ask(connection, "initialize", this.#initialize.params);
-    if ("error" in response) throw new Error(`it refused to start again: ${response.error.message}`);
+    if ("error" in response)
+      throw new Error(`it refused to start again: ${response.error.message}`);
     await connection.send({ jsonrpc: "2.0", method: "notifications/initialized" });
     if (this.#level !== undefined)
       await this.#ask(connection, "logging/setLevel", { level: this.#level });

@@ -106,7 +106,7 @@ export class OpenCalls {
 
   /** Answers every call that was sent on a connection that is gone. */
   failAll(reason: string): void {
-    for (const call of [...this.#calls.values()]) {
+    for (const call of this.#calls.values()) {
       if (!call.isSent) continue;
       this.fail(call, reason, true);
       call.abort.abort(new Error(reason));

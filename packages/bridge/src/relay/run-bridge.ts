@@ -17,6 +17,8 @@ import { answerTo, codes, isCall, isNotice, refusal, type Answer } from "./messa
 import { hostRevision, negotiate } from "./revisions/negotiate.ts";
 import type { Session, SessionParts } from "./session.ts";
 
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
 /** Options of {@link runBridge}. */
 export interface BridgeOptions {
   /** The host's end, not started: such as `createStdioHost()`. */

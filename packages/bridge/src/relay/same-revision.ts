@@ -8,7 +8,15 @@ import { cancelledBy } from "@sluice/core";
 import type { RevisionKind } from "@sluice/core/wire";
 import type { Connection } from "../upstream/server-link.ts";
 import { LegacyState } from "./legacy-state.ts";
-import { answerOf, answerTo, isAnswer, isCall, membersOf, type Answer, type Members } from "./messages.ts";
+import {
+  answerOf,
+  answerTo,
+  isAnswer,
+  isCall,
+  membersOf,
+  type Answer,
+  type Members,
+} from "./messages.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { capabilitiesIn, envelopeOf, withEnvelope } from "./revisions/envelope.ts";
 import type { Session, SessionParts } from "./session.ts";
@@ -26,8 +34,7 @@ export class SameRevisionSession implements Session {
     this.#parts = parts;
     const { link, host, limits } = parts;
     this.#calls = new OpenCalls(link, limits.maxOpenCalls, parts.answerHost);
-    if (kind === "legacy")
-      this.#legacy = new LegacyState(() => host.newId(), limits.reconnectMs);
+    if (kind === "legacy") this.#legacy = new LegacyState(() => host.newId(), limits.reconnectMs);
   }
 
   async fromHost(message: JSONRPCMessage): Promise<void> {

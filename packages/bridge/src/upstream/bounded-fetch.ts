@@ -9,9 +9,7 @@ export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): Fe
   return async (url, init) => {
     const response = await fetch(url, init);
     if (!response.body) return response;
-    const check = isEventStream(response.headers)
-      ? eventCheck(maxBytes)
-      : bodyCheck(maxBytes);
+    const check = isEventStream(response.headers) ? eventCheck(maxBytes) : bodyCheck(maxBytes);
     const bounded = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         async transform(chunk, controller) {

@@ -52,7 +52,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   });
   // its types are those of the package, not of the platform
   const plainFetch: FetchLike = (input, init) =>
-    undiciFetch(input, { ...(init as object), dispatcher }) as unknown as Promise<Response>;
+    undiciFetch(input, { ...(init as object), dispatcher });
   const fetch = options.wrapFetch?.(plainFetch) ?? plainFetch;
   const signIn =
     options.signIn && token === undefined

@@ -54,6 +54,18 @@ export function writeLine(stream: Writable, message: JSONRPCMessage): Promise<vo
       new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
     );
   if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
+  let drained = drains.get(stream);
+  if (!drained) {
+    drained = untilDrained(stream).finally(() => drains.delete(stream));
+    drains.set(stream, drained);
+  }
+  return drained;
+}
+
+/** One wait serves all writers of a stream. */
+const drains = new WeakMap<Writable, Promise<void>>();
+
+function untilDrained(stream: Writable): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (): void => {
       stream.off("drain", settle).off("close", leave);

@@ -36,7 +36,8 @@ export class ParamHeaders {
 
   /** Headers of one message; undefined when there are none. */
   headersOf(message: JSONRPCMessage): Readonly<Record<string, string>> | undefined {
-    if (!isCall(message) || message.method !== "tools/call" || !envelopeOf(message)) return undefined;
+    if (!isCall(message) || message.method !== "tools/call" || !envelopeOf(message))
+      return undefined;
     return this.#headersOfCall(message);
   }
 
@@ -75,6 +76,7 @@ function textOf(value: unknown): string | undefined {
 
 /** What is no plain field value goes as base64. */
 function encode(text: string): string {
-  if (plainPattern.test(text) && !(text.startsWith("=?base64?") && text.endsWith("?="))) return text;
+  if (plainPattern.test(text) && !(text.startsWith("=?base64?") && text.endsWith("?=")))
+    return text;
   return `=?base64?${Buffer.from(text, "utf8").toString("base64")}?=`;
 }

@@ -22,7 +22,9 @@ export interface ProcessOptions {
   /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 3 s. */
   readonly endMs?: number | undefined;
   /** Reads its output in place of plain lines, such as the spool does. */
-  readonly readLines?: ((output: AsyncIterable<Uint8Array>) => AsyncIterable<string | LongLine>) | undefined;
+  readonly readLines?:
+    | ((output: AsyncIterable<Uint8Array>) => AsyncIterable<string | LongLine>)
+    | undefined;
 }
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;

@@ -5,7 +5,11 @@ import { isMembers } from "../relay/messages.ts";
 /** Why a message did not get to the server, and what follows from it. */
 export type SendFault =
   /** The server answered with an error of JSON-RPC in a response with a status of failure. */
-  | { readonly kind: "answered"; readonly error: JSONRPCErrorResponse["error"]; readonly status: number }
+  | {
+      readonly kind: "answered";
+      readonly error: JSONRPCErrorResponse["error"];
+      readonly status: number;
+    }
   /** The server does not know the session any more: nothing was done. */
   | { readonly kind: "session-gone"; readonly reason: string }
   /** The server was not reached: nothing was done. */

@@ -5,12 +5,14 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import { keyOf, SluiceError } from "@sluice/core";
-import { onAbort, sleep, within } from "@sluice/core/async";
+import { isInTime, onAbort, sleep, within } from "@sluice/core/async";
 import { defer, type Deferred } from "../relay/deferred.ts";
 import type { BridgeLimits } from "../relay/limits.ts";
 import { isAnswer } from "../relay/messages.ts";
 import { sendFaultOf, type SendFault } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
 /** What a link tells its owner. */
 export interface LinkEvents {
@@ -222,7 +224,10 @@ export class ServerLink {
     const now = Date.now();
     this.#starts = this.#starts.filter((start) => now - start < 60_000);
     if (this.#starts.length >= maxStartsPerMinute)
-      throw new SluiceError("internal", `bridge: ${this.name} ends again and again: see its output`);
+      throw new SluiceError(
+        "internal",
+        `bridge: ${this.name} ends again and again: see its output`,
+      );
     this.#starts.push(now);
   }
 
@@ -306,8 +311,7 @@ export class ServerLink {
 async function endSession(transport: Transport | undefined): Promise<void> {
   const ending = transport as { terminateSession?: () => Promise<void> } | undefined;
   if (transport?.sessionId === undefined || !ending?.terminateSession) return;
-  const expired = (): Error => new Error("late");
-  await within(ending.terminateSession(), { timeoutMs: 1_000, expired }).catch(() => {});
+  await isInTime(ending.terminateSession(), 1_000);
 }
 
 function isStreamFault(error: Error): boolean {

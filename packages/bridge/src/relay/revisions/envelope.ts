@@ -26,7 +26,10 @@ export function envelopeOf(request: JSONRPCRequest): Members | undefined {
 /** The request with the members of `envelope` in its `_meta`. */
 export function withEnvelope(request: JSONRPCRequest, envelope: Members): JSONRPCRequest {
   const params = membersOf(request.params);
-  return { ...request, params: { ...params, _meta: { ...membersOf(params["_meta"]), ...envelope } } };
+  return {
+    ...request,
+    params: { ...params, _meta: { ...membersOf(params["_meta"]), ...envelope } },
+  };
 }
 
 /** The request without its envelope. An empty `_meta` goes with it. */

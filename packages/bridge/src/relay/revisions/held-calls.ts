@@ -1,7 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
-import { answerTo, codes, isMembers, membersOf, refusal, type Answer, type Members } from "../messages.ts";
+import {
+  answerTo,
+  codes,
+  isMembers,
+  membersOf,
+  refusal,
+  type Answer,
+  type Members,
+} from "../messages.ts";
 import type { OpenCall } from "../open-calls.ts";
 
 /** Calls that may be held at the same time. */
@@ -28,6 +36,11 @@ export interface HeldCall {
   timer: NodeJS.Timeout | undefined;
 }
 
+/** True when a call can carry questions. */
+export function canAsk({ request }: OpenCall): boolean {
+  return askingMethods.has(request.method);
+}
+
 /** What held calls need of their session. */
 export interface HeldCallsParts {
   /** Longest wait for the host to go on, in milliseconds. */
@@ -51,11 +64,6 @@ export class HeldCalls {
 
   constructor(parts: HeldCallsParts) {
     this.#parts = parts;
-  }
-
-  /** True when a call can carry questions. */
-  static canAsk({ request }: OpenCall): boolean {
-    return askingMethods.has(request.method);
   }
 
   /** Puts a question of the server to the host, in the result of `call`. */
@@ -113,12 +121,13 @@ export class HeldCalls {
   resume(request: JSONRPCRequest): HeldCall | JSONRPCResponse | undefined {
     const { requestState, inputResponses } = membersOf(request.params);
     if (requestState === undefined) return undefined;
-    const held = this.#byState.get(String(requestState));
+    const state = typeof requestState === "string" ? requestState : "";
+    const held = this.#byState.get(state);
     if (!held) {
       const message = "That call is over. Call again without requestState.";
       return refusal(request.id, codes.invalidParams, message);
     }
-    this.#byState.delete(String(requestState));
+    this.#byState.delete(state);
     clearTimeout(held.timer);
     held.timer = undefined;
     held.state = undefined;
@@ -175,7 +184,7 @@ export class HeldCalls {
 
   /** Forgets all calls: their connection is gone. */
   endAll(): void {
-    for (const held of [...this.#byServerId.values()]) {
+    for (const held of this.#byServerId.values()) {
       held.questions.clear();
       // a repetition that comes later hears that the call is over
       this.end(held);

@@ -19,7 +19,13 @@ import {
 } from "../messages.ts";
 import { OpenCalls, type OpenCall } from "../open-calls.ts";
 import type { Session, SessionParts } from "../session.ts";
-import { envelopeFrom, LOG_LEVEL_KEY, metaWithout, SUBSCRIPTION_KEY, withEnvelope } from "./envelope.ts";
+import {
+  envelopeFrom,
+  LOG_LEVEL_KEY,
+  metaWithout,
+  SUBSCRIPTION_KEY,
+  withEnvelope,
+} from "./envelope.ts";
 import { isWrappedTool, legacyOutput, legacyResult } from "./legacy-results.ts";
 import { ListenStream } from "./listen-stream.ts";
 
@@ -163,7 +169,8 @@ export class LegacyHostSession implements Session {
 
   async #ask(question: Members, signal: AbortSignal): Promise<Members> {
     const { method, params } = question;
-    if (typeof method !== "string") throw new SluiceError("protocol", "a question without a method");
+    if (typeof method !== "string")
+      throw new SluiceError("protocol", "a question without a method");
     const request = { jsonrpc: "2.0" as const, id: this.#parts.host.newId(), method };
     const asked = params === undefined ? request : { ...request, params: membersOf(params) };
     const answer =

@@ -76,7 +76,9 @@ function movedRefs(node: unknown): unknown {
     const isRef = (name === "$ref" || name === "$dynamicRef") && typeof value === "string";
     if (isRef && (value === "#" || value.startsWith("#/")))
       moved[name] = `#/properties/result${value.slice(1)}`;
-    else moved[name] = name === "const" || name === "enum" || name === "default" ? value : movedRefs(value);
+    else
+      moved[name] =
+        name === "const" || name === "enum" || name === "default" ? value : movedRefs(value);
   }
   return moved;
 }

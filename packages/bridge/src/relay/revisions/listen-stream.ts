@@ -24,7 +24,13 @@ export class ListenStream {
   readonly #envelope: () => Members;
   readonly #capabilities: Members;
   readonly #uris = new Set<string>();
-  #current: { readonly id: string; readonly abort: AbortController; readonly confirmed: Deferred<Members> } | undefined;
+  #current:
+    | {
+        readonly id: string;
+        readonly abort: AbortController;
+        readonly confirmed: Deferred<Members>;
+      }
+    | undefined;
   #isStarted = false;
 
   constructor(link: ServerLink, host: HostLink, capabilities: Members, envelope: () => Members) {
@@ -38,7 +44,7 @@ export class ListenStream {
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.#reopen();
+    void this.#reopen();
   }
 
   /** Listens to a resource, too. Throws `unsupported` when the server does not take it. */
@@ -48,7 +54,10 @@ export class ListenStream {
     const uris = membersOf(confirmed?.["notifications"])["resourceSubscriptions"];
     if (Array.isArray(uris) && uris.includes(uri)) return;
     this.#uris.delete(uri);
-    throw new SluiceError("unsupported", "bridge: the server takes no subscription to that resource");
+    throw new SluiceError(
+      "unsupported",
+      "bridge: the server takes no subscription to that resource",
+    );
   }
 
   /** Does not listen to a resource any more. */
@@ -81,7 +90,11 @@ export class ListenStream {
       this.#end(before);
       return undefined;
     }
-    const current = { id: this.#host.newId(), abort: new AbortController(), confirmed: defer<Members>() };
+    const current = {
+      id: this.#host.newId(),
+      abort: new AbortController(),
+      confirmed: defer<Members>(),
+    };
     this.#current = current;
     void this.#hold(current.id, filter, current.abort.signal);
     const late = setTimeout(() => current.confirmed.resolve({}), confirmMs);
@@ -94,7 +107,8 @@ export class ListenStream {
   }
 
   #filter(): Members {
-    const has = (name: string): boolean => membersOf(this.#capabilities[name])["listChanged"] === true;
+    const has = (name: string): boolean =>
+      membersOf(this.#capabilities[name])["listChanged"] === true;
     const filter: Record<string, unknown> = {};
     if (has("tools")) filter["toolsListChanged"] = true;
     if (has("prompts")) filter["promptsListChanged"] = true;
@@ -107,7 +121,12 @@ export class ListenStream {
   async #hold(id: string, notifications: Members, signal: AbortSignal): Promise<void> {
     for (let pauseMs = 1_000; !signal.aborted; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       const begun = Date.now();
-      const request = { jsonrpc: "2.0" as const, id, method: LISTEN_METHOD, params: { notifications } };
+      const request = {
+        jsonrpc: "2.0" as const,
+        id,
+        method: LISTEN_METHOD,
+        params: { notifications },
+      };
       try {
         const response = await this.#link.exchange(
           withEnvelope(request, this.#envelope()),
@@ -129,8 +148,6 @@ export class ListenStream {
     stream.abort.abort();
     if (this.#link.hasRequestStreams) return;
     const params = { requestId: stream.id };
-    this.#link
-      .send({ jsonrpc: "2.0", method: "notifications/cancelled", params })
-      .catch(() => {});
+    this.#link.send({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => {});
   }
 }

@@ -1,4 +1,9 @@
-import type { JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
+import type {
+  JSONRPCNotification,
+  JSONRPCRequest,
+  JSONRPCResponse,
+  RequestId,
+} from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
 import { codes, isMembers, membersOf, refusal, answerTo, type Members } from "../messages.ts";
 import { SUBSCRIPTION_KEY } from "./envelope.ts";

@@ -21,8 +21,14 @@ import {
 } from "../messages.ts";
 import { OpenCalls, type OpenCall } from "../open-calls.ts";
 import type { Session, SessionParts } from "../session.ts";
-import { capabilitiesIn, envelopeOf, LOG_LEVEL_KEY, VERSION_KEY, withoutEnvelope } from "./envelope.ts";
-import { HeldCalls } from "./held-calls.ts";
+import {
+  capabilitiesIn,
+  envelopeOf,
+  LOG_LEVEL_KEY,
+  VERSION_KEY,
+  withoutEnvelope,
+} from "./envelope.ts";
+import { canAsk, HeldCalls } from "./held-calls.ts";
 import { Listeners } from "./listeners.ts";
 import { WaitingQuestions } from "./waiting-questions.ts";
 import { discoverResult, modernAnswer } from "./modern-results.ts";
@@ -93,7 +99,7 @@ export class ModernHostSession implements Session {
     const call = this.#calls.begin(message);
     if (!call) return;
     this.#calls.send(call, withoutEnvelope(message));
-    if (HeldCalls.canAsk(call)) for (const question of this.#waiting.take()) this.#held.ask(call, question);
+    if (canAsk(call)) for (const question of this.#waiting.take()) this.#held.ask(call, question);
   }
 
   /** Older servers log for a session, 2026-07-28 for a request: the newest level counts. */
@@ -103,7 +109,12 @@ export class ModernHostSession implements Session {
     this.#level = level;
     const params = { level };
     const { host, link, limits } = this.#parts;
-    const request = { jsonrpc: "2.0" as const, id: host.newId(), method: "logging/setLevel", params };
+    const request = {
+      jsonrpc: "2.0" as const,
+      id: host.newId(),
+      method: "logging/setLevel",
+      params,
+    };
     this.#legacy.watch(request);
     await link.exchange(request, limits.reconnectMs).catch(() => {});
   }
@@ -169,7 +180,7 @@ export class ModernHostSession implements Session {
       request.method === "ping" ? { result: {} } : await this.#parts.answerServer(request);
     if (answer) return link.send(answerTo(request.id, answer)).catch(() => {});
     const needed = neededCapability[request.method];
-    const call = this.#calls.newest(HeldCalls.canAsk);
+    const call = this.#calls.newest(canAsk);
     if (needed === undefined || !(needed in this.hostCapabilities))
       this.#refuse(request, codes.methodNotFound, "Method not found");
     else if (call) this.#held.ask(call, request);

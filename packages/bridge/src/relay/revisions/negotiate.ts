@@ -5,7 +5,13 @@ import { SendError } from "../../upstream/server-link.ts";
 import { answerOf, isMembers, membersOf, type Answer, type Members } from "../messages.ts";
 import { SameRevisionSession } from "../same-revision.ts";
 import type { Session, SessionParts } from "../session.ts";
-import { CAPABILITIES_KEY, CLIENT_INFO_KEY, envelopeFrom, envelopeOf, withEnvelope } from "./envelope.ts";
+import {
+  CAPABILITIES_KEY,
+  CLIENT_INFO_KEY,
+  envelopeFrom,
+  envelopeOf,
+  withEnvelope,
+} from "./envelope.ts";
 import { LegacyHostSession } from "./legacy-host.ts";
 import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";
@@ -116,4 +122,3 @@ function initializeFrom(id: string, envelope: Members): JSONRPCRequest {
     },
   };
 }
-

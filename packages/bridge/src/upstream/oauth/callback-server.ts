@@ -49,15 +49,20 @@ export async function openCallbackServer(port = 0): Promise<CallbackServer> {
     url: `http://127.0.0.1:${taken}/callback`,
     wait: (state, timeoutMs, signal) => {
       expectedState = state;
-      const expired = (): SluiceError =>
-        new SluiceError("timeout", "bridge: the user did not sign in: call again to open the browser again");
-      return within(came.promise, { timeoutMs, expired, signal });
+      return within(came.promise, { timeoutMs, expired: notSignedIn, signal });
     },
     close: () => {
       server.close();
       server.closeAllConnections();
     },
   };
+}
+
+function notSignedIn(): SluiceError {
+  return new SluiceError(
+    "timeout",
+    "bridge: the user did not sign in: call again to open the browser again",
+  );
 }
 
 function answer(response: ServerResponse, status: number, words: string): void {

@@ -183,7 +183,9 @@ class FileProvider implements OAuthClientProvider {
     return this.#options.openBrowser(url);
   }
 
-  invalidateCredentials(scope: "all" | "client" | "tokens" | "verifier" | "discovery"): Promise<void> {
+  invalidateCredentials(
+    scope: "all" | "client" | "tokens" | "verifier" | "discovery",
+  ): Promise<void> {
     const { client, tokens, discovery, port } = this.#stored;
     const isGone = (name: typeof scope): boolean => scope === "all" || scope === name;
     return this.#save({

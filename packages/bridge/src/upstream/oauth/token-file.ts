@@ -42,7 +42,7 @@ export async function readSignIn(path: string): Promise<StoredSignIn> {
   try {
     if ((await stat(path)).size > maxFileBytes) return {};
     const stored: unknown = JSON.parse(await readFile(path, "utf8"));
-    return isMembers(stored) ? (stored as StoredSignIn) : {};
+    return isMembers(stored) ? stored : {};
   } catch {
     return {};
   }
