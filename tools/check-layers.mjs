@@ -25,6 +25,7 @@ const mayImport = {
   resume: ["core", "state", "server", "transport-http"],
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
+  bridge: ["core", "client"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
   uploads: ["core", "state", "storage", "server", "transport-http"],
   cli: [
@@ -41,6 +42,7 @@ const mayImport = {
 
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
+  "bridge",
   "client",
   "server",
   "binary-transfer",
