@@ -41,6 +41,7 @@ export interface MessageSpooler {
 export function createMessageSpooler(limits: SpoolLimits, framing: Framing): MessageSpooler {
   const { folder, spooled, inlineBytes, maxBytes, isAwaited = () => true } = limits;
   const { maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
+  const mostDropped = 4 * maxBytes + 16 * 2 ** 20;
   const scanner = createStringScanner(inlineBytes);
   /** The message as it goes on, so far. */
   const inline = new ByteQueue();
@@ -84,8 +85,9 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     });
     if (!isGivenUp) return;
     droppedBytes += bytes.length;
-    // an endless string: no answer is worth reading on
-    if (droppedBytes > maxBytes) throw failure ?? tooLarge(`more than ${maxBytes} malformed bytes`);
+    // no end is in sight, so the message never becomes an error
+    if (droppedBytes > mostDropped)
+      throw failure ?? tooLarge(`more than ${mostDropped} malformed bytes`);
   }
 
   async function endString(): Promise<void> {
