@@ -25,9 +25,9 @@ const mayImport = {
   resume: ["core", "state", "server", "transport-http"],
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
+  bridge: ["core", "client"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
   uploads: ["core", "state", "storage", "server", "transport-http"],
-  bridge: ["core"],
   cli: [
     "core",
     "storage",
@@ -43,6 +43,7 @@ const mayImport = {
 
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
+  "bridge",
   "client",
   "server",
   "binary-transfer",
@@ -51,7 +52,6 @@ const knowsTheSdk = new Set([
   "transport-ws",
   "resume",
   "uploads",
-  "bridge",
   "cli",
 ]);
 

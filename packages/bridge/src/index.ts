@@ -13,3 +13,20 @@ export type { Flow, Upstream } from "./upstream/upstream.ts";
 export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-upstream.ts";
 export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
+export {
+  createJsonSpooler,
+  type JsonSpooler,
+  type JsonSpoolerOptions,
+  type MessageFraming,
+} from "./spool/json-spooler.ts";
+export type { SpoolLimits } from "./spool/message-spooler.ts";
+export { rewriteSpooled } from "./spool/rewrite-spooled.ts";
+export {
+  openSpoolFolder,
+  type SpoolFolder,
+  type SpoolFolderOptions,
+  type SpooledFile,
+} from "./spool/spool-folder.ts";
+export { spooledFetch } from "./spool/spooled-fetch.ts";
+export { spooledLines } from "./spool/spooled-lines.ts";
+export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";

@@ -5,7 +5,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
 import { readLine, writeLine } from "./line-transport.ts";
-import { linesOf, type LongLine } from "./lines.ts";
+import { linesOf } from "./lines.ts";
 import type { Flow } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
@@ -21,9 +21,9 @@ export interface ProcessOptions {
   readonly maxMessageBytes?: number | undefined;
   /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 3 s. */
   readonly endMs?: number | undefined;
-  /** Reads its output in place of plain lines, such as the spool does. */
-  readonly readLines?:
-    | ((output: AsyncIterable<Uint8Array>) => AsyncIterable<string | LongLine>)
+  /** Wraps its output, as the spool does. */
+  readonly wrapOutput?:
+    | ((output: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>)
     | undefined;
 }
 
@@ -73,7 +73,8 @@ export class ProcessTransport implements Transport {
   async #read(child: ChildProcess): Promise<void> {
     if (!child.stdout) return;
     const { maxMessageBytes = defaultMaxMessageBytes } = this.#options;
-    const lines = this.#options.readLines?.(child.stdout) ?? linesOf(child.stdout, maxMessageBytes);
+    const output = this.#options.wrapOutput?.(child.stdout) ?? child.stdout;
+    const lines = linesOf(output, maxMessageBytes);
     try {
       for await (const line of lines) {
         await this.#flow.ready();
