@@ -38,7 +38,7 @@ export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}): Bridg
 const info = { name: "host", version: "1.0.0" };
 
 /** A client of SDK v2 that answers every question. */
-export function createHost(revision: "legacy" | "modern"): Client {
+export function createHost(revision: "legacy" | "modern", root = "file:///home"): Client {
   const client = new Client(info, {
     capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} },
     ...(revision === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {}),
@@ -52,7 +52,7 @@ export function createHost(revision: "legacy" | "modern"): Client {
     role: "assistant",
     content: { type: "text", text: "sampled" },
   }));
-  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///home" }] }));
+  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: root }] }));
   return client;
 }
 

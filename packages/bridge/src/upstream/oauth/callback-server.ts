@@ -9,24 +9,23 @@ import { defer } from "../../relay/deferred.ts";
 export interface CallbackServer {
   readonly port: number;
   readonly url: string;
-  /** The parameters of the redirect whose `state` is this one. Throws `timeout` after `timeoutMs`. */
-  wait(state: string, timeoutMs: number, signal: AbortSignal): Promise<URLSearchParams>;
+  /** The parameters of the redirect with the right `state`. Throws `timeout` after `timeoutMs`. */
+  wait(timeoutMs: number, signal: AbortSignal): Promise<URLSearchParams>;
   close(): void;
 }
 
 const page = (words: string): string =>
   `<!doctype html><meta charset="utf-8"><title>Sluice</title><p>${words}</p>`;
 
-/** Listens on the loopback address, at `port` or, when that is taken, at a free one. */
-export async function openCallbackServer(port = 0): Promise<CallbackServer> {
+/** Listens on the loopback address, at `port` or, when that is taken, at a free one. Only `state` is an answer. */
+export async function openCallbackServer(state: string, port = 0): Promise<CallbackServer> {
   const came = defer<URLSearchParams>();
-  let expectedState: string | undefined;
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     const isCallback = request.method === "GET" && url.pathname === "/callback";
     if (!isCallback) return answer(response, 404, "There is nothing here.");
     // another page of the browser may call this address, too
-    if (expectedState === undefined || url.searchParams.get("state") !== expectedState)
+    if (url.searchParams.get("state") !== state)
       return answer(response, 400, "This is not the answer that was asked for.");
     answer(response, 200, "You are signed in. You can close this page.");
     came.resolve(url.searchParams);
@@ -38,7 +37,7 @@ export async function openCallbackServer(port = 0): Promise<CallbackServer> {
     await once(server, "listening");
   } catch (error) {
     if (port !== 0 && (error as NodeJS.ErrnoException).code === "EADDRINUSE")
-      return openCallbackServer(0);
+      return openCallbackServer(state);
     throw error;
   }
   // a sign-in that is waited for keeps the process, its server alone does not
@@ -47,10 +46,7 @@ export async function openCallbackServer(port = 0): Promise<CallbackServer> {
   return {
     port: taken,
     url: `http://127.0.0.1:${taken}/callback`,
-    wait: (state, timeoutMs, signal) => {
-      expectedState = state;
-      return within(came.promise, { timeoutMs, expired: notSignedIn, signal });
-    },
+    wait: (timeoutMs, signal) => within(came.promise, { timeoutMs, expired: notSignedIn, signal }),
     close: () => {
       server.close();
       server.closeAllConnections();

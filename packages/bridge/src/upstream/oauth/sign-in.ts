@@ -70,14 +70,15 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
   }
 
   async function authorize(challenge: Challenge, stored: StoredSignIn): Promise<void> {
-    const callback = await openCallbackServer(stored.port);
+    const state = randomUUID();
+    const callback = await openCallbackServer(state, stored.port);
     try {
-      const provider = new FileProvider(path, stored, callback, options);
+      const provider = new FileProvider(path, stored, callback, { ...options, state });
       const { isWider, ...asked } = challenge;
       const known = { serverUrl: url, fetchFn: fetch, ...definedMembers(asked) };
       if ((await auth(provider, { ...known, forceReauthorization: isWider })) === "AUTHORIZED")
         return;
-      const params = await callback.wait(provider.sentState, userMs, signal);
+      const params = await callback.wait(userMs, signal);
       const code = params.get("code");
       if (code === null)
         throw new SluiceError("unauthenticated", `bridge: the sign-in failed: ${faultIn(params)}`);
@@ -106,21 +107,24 @@ interface Challenge {
   readonly isWider: boolean;
 }
 
+interface FileProviderOptions extends SignInOptions {
+  /** Sent to the authorization server and expected back. */
+  readonly state: string;
+}
+
 /** What the SDK keeps of a sign-in, in a file. */
 class FileProvider implements OAuthClientProvider {
   readonly #path: string;
   readonly #callback: CallbackServer;
-  readonly #options: SignInOptions;
+  readonly #options: FileProviderOptions;
   #stored: StoredSignIn;
   #verifier = "";
-  /** Sent to the authorization server and expected back. */
-  readonly sentState: string = randomUUID();
 
   constructor(
     path: string,
     stored: StoredSignIn,
     callback: CallbackServer,
-    options: SignInOptions,
+    options: FileProviderOptions,
   ) {
     this.#path = path;
     // a client is registered with its address: another port is another client
@@ -144,7 +148,7 @@ class FileProvider implements OAuthClientProvider {
   }
 
   state(): string {
-    return this.sentState;
+    return this.#options.state;
   }
 
   clientInformation(): OAuthClientInformationMixed | undefined {
