@@ -9,6 +9,8 @@ import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotoc
 import { createHttpUpstream, runBridge } from "@sluice/bridge";
 import type { NodeHandler } from "@sluice/transport-http/node";
 
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
 /** Serves the server at `url` over HTTP again, each request through a bridge of its own. */
 export function createBridgedHandler(url: URL): NodeHandler {
   const handle = toNodeHandler(createMcpHandler(() => new BridgedServer(url)));

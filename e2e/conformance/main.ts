@@ -33,7 +33,12 @@ async function chosenHandler() {
     return (await import("./attached.ts")).createAttachedHandler(url);
   if (!process.argv.includes("--bridge")) return plain();
   const behind = createServer();
-  behind.on("request", plain());
+  const handlePlain = plain();
+  behind.on(
+    "request",
+    (request, response) =>
+      void handlePlain(request as NodeIncomingMessageLike & typeof request, response),
+  );
   const { origin: inner } = await listen(behind);
   return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`));
 }
