@@ -1,6 +1,8 @@
 import {
   createMcpHandler,
+  isJsonContentType,
   isJSONRPCRequest,
+  METHOD_NOT_FOUND,
   Server,
   type RequestId,
   type Transport,
@@ -13,9 +15,21 @@ import type { NodeHandler } from "@sluice/transport-http/node";
 
 /** Serves the server at `url` over HTTP again, each request through a bridge of its own. */
 export function createBridgedHandler(url: URL): NodeHandler {
-  const handle = toNodeHandler(createMcpHandler(() => new BridgedServer(url)));
+  const handler = createMcpHandler(() => new BridgedServer(url));
+  const handle = toNodeHandler({
+    ...handler,
+    fetch: async (...request) => withStatus(await handler.fetch(...request)),
+  });
   return (request, response) =>
     void handle(request as NodeIncomingMessageLike & typeof request, response);
+}
+
+/** The SDK in front knows the status of an error only where its own dispatch makes it at once. */
+async function withStatus(response: Response): Promise<Response> {
+  if (!isJsonContentType(response.headers.get("content-type"))) return response;
+  const body = (await response.json()) as { error?: { code?: number } };
+  const status = body.error?.code === METHOD_NOT_FOUND ? 404 : response.status;
+  return Response.json(body, { status });
 }
 
 /** Has no handlers: what comes goes to a bridge, which the suite's scenarios then talk to. */
