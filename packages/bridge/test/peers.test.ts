@@ -50,7 +50,7 @@ for (const responseMode of ["json", "sse"] as const)
       );
       await client.connect(transport);
       const { onmessage } = transport;
-      // oxlint-disable-next-line unicorn/prefer-add-event-listener
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message: JSONRPCMessage) =>
         onmessage?.(rewriteSpooled(message, bench.spooled));
 

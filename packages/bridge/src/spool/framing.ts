@@ -1,5 +1,5 @@
 /** Bytes of a stream: JSON of a message, or what is around it; `end` is the end of a message. */
-export type Piece =
+type Piece =
   | { readonly kind: "json" | "frame"; readonly bytes: Uint8Array }
   | { readonly kind: "end" };
 
